@@ -42,11 +42,7 @@ await t.test('next-route.js', async (t) => {
   await t.test('importing the module, as a build does, opens no store', async (t) => {
     const aside = join(folder, 'build')
     mkdirSync(aside)
-    await run(process.execPath, [
-      '--input-type=module',
-      '--eval',
-      "await import('../next-route.js')",
-    ], aside)
+    await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.js')"], aside)
     t.same(readdirSync(aside), [])
   })
   // Like Next.js, calls the export named after the method.
@@ -79,21 +75,9 @@ await t.test('worker.js', { skip: hasServer() ?? false }, async (t) => {
 
 await t.test('client.js', async (t) => {
   const { folder, key } = await project.open('client')
-  const env = {
-    PARTNER_API_URL: await serve(t, folder, []),
-    PARTNER_API_KEY: key,
-  }
-  const command = [
-    'env',
-    ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-  ]
-  for (
-    const runtime of [[process.execPath], [binary('bun')], [
-      binary('deno'),
-      'run',
-      '-A',
-    ]]
-  ) {
+  const env = { PARTNER_API_URL: await serve(t, folder, []), PARTNER_API_KEY: key }
+  const command = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
+  for (const runtime of [[process.execPath], [binary('bun')], [binary('deno'), 'run', '-A']]) {
     const [first = '', ...words] = [...command, ...runtime, 'client.js']
     const { stdout } = await run(first, words, folder)
     t.match(stdout, /^.+, Germany\n/m)
@@ -109,27 +93,16 @@ await t.test('own-tables.js', async (t) => {
   const own = (await start(t, folder, [process.execPath, 'own-tables.js'])).url
   const stored = await serve(t, folder, [])
   const read = async (base: string, path: string) => {
-    const answer = await fetch(base + path, {
-      headers: { 'x-service-partner-key': key },
-    })
+    const answer = await fetch(base + path, { headers: { 'x-service-partner-key': key } })
     const body = await answer.json()
     if (!answer.ok) throw new Error(JSON.stringify(body))
     return body
   }
-  const fields = [
-    'slug',
-    'name',
-    'headline',
-    'country',
-    'industry',
-    'logo_url',
-    'published_at',
-  ]
+  const fields = ['slug', 'name', 'headline', 'country', 'industry', 'logo_url', 'published_at']
   const common = (row: Record<string, unknown>) => fields.map((field) => row[field])
   const list = '/service/public/profiles'
   // Remove from the store what the tables do not have, so that both hold the same companies.
-  const hidden = (await program(folder, ['content', 'export', 'profiles']))
-    .trim().split('\n')
+  const hidden = (await program(folder, ['content', 'export', 'profiles'])).trim().split('\n')
     .map((line) => JSON.parse(line)).filter(({ visible_to }) => visible_to !== null).map(({ slug }) => slug)
   await program(folder, ['content', 'remove', 'profiles', ...hidden])
 
@@ -141,17 +114,12 @@ await t.test('own-tables.js', async (t) => {
     'country=de&country=FR',
     'industry=travel&industry=textiles',
   ]
-    .flatMap((
-      filter,
-    ) => [`${filter}&sort=name`, `${filter}&sort=-published_at`])
+    .flatMap((filter) => [`${filter}&sort=name`, `${filter}&sort=-published_at`])
   for (const question of questions) {
     for (let cursors = ['', ''], more = true; more;) {
       const pages = await Promise.all(
         [own, stored].map((base, index) =>
-          read(
-            base,
-            `${list}?partner=demo&limit=7&${question}${cursors[index]}`,
-          )
+          read(base, `${list}?partner=demo&limit=7&${question}${cursors[index]}`)
         ),
       )
       const [ours, theirs] = pages.map(({ data }) => data.map(common))
@@ -161,12 +129,7 @@ await t.test('own-tables.js', async (t) => {
       cursors = pages.map(({ page }) => `&cursor=${page.next_cursor}`)
     }
   }
-  for (
-    const path of [
-      'countries?in_use=true&partner=demo',
-      'industries?partner=demo',
-    ]
-  ) {
+  for (const path of ['countries?in_use=true&partner=demo', 'industries?partner=demo']) {
     const [ours, theirs] = await Promise.all(
       [own, stored].map((base) => read(base, `/service/public/${path}`)),
     )
@@ -174,19 +137,12 @@ await t.test('own-tables.js', async (t) => {
     t.same(ours.data.map(named), theirs.data.map(named), path)
   }
   const { data: [first] } = await read(own, `${list}?partner=demo&limit=1`)
-  t.equal(
-    (await read(own, `${list}/${first.slug}?partner=demo`)).data.name,
-    first.name,
-  )
-  await t.rejects(
-    read(own, `${list}/nobody?partner=demo`),
-    /profile_not_found/,
-  )
+  t.equal((await read(own, `${list}/${first.slug}?partner=demo`)).data.name, first.name)
+  await t.rejects(read(own, `${list}/nobody?partner=demo`), /profile_not_found/)
 
   rename(shop, first.slug, 'Aardvark & Sons')
   const renamed = async () =>
-    (await read(own, `${list}?partner=demo&limit=1`)).data[0].name ===
-      'Aardvark & Sons'
+    (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
   await until(renamed, 'a change in the tables to appear')
 })
 
@@ -195,9 +151,7 @@ await t.test('own-signups.js', async (t) => {
   const leads = () => {
     const crm = new DatabaseSync(join(folder, 'crm.db'))
     try {
-      return crm.prepare(
-        'SELECT signup AS id, mail, is_test FROM lead ORDER BY mail',
-      ).all().map((row) => ({
+      return crm.prepare('SELECT signup AS id, mail, is_test FROM lead ORDER BY mail').all().map((row) => ({
         ...row,
       }))
     } finally {
@@ -212,19 +166,10 @@ await t.test('own-signups.js', async (t) => {
         'x-service-partner-key': key,
         'idempotency-key': idempotencyKey,
       },
-      body: JSON.stringify({
-        partner: 'demo',
-        email,
-        name: 'Ada Lovelace',
-        country: 'GB',
-      }),
+      body: JSON.stringify({ partner: 'demo', email, name: 'Ada Lovelace', country: 'GB' }),
     })
     const { data } = await response.json()
-    return {
-      status: response.status,
-      id: data?.id,
-      isReplayed: response.headers.has('idempotent-replayed'),
-    }
+    return { status: response.status, id: data?.id, isReplayed: response.headers.has('idempotent-replayed') }
   }
   // The process dies right before, or right after, the table has the signup.
   const example = readFileSync(join(folder, 'own-signups.js'), 'utf8')
@@ -242,10 +187,7 @@ await t.test('own-signups.js', async (t) => {
     t.not(crashing, example)
     write(folder, name, crashing)
     const { url } = await start(t, folder, [process.execPath, name])
-    await t.rejects(
-      signUp(url, `${moment}@example.com`, moment),
-      `dies ${moment} the insertion`,
-    )
+    await t.rejects(signUp(url, `${moment}@example.com`, moment), `dies ${moment} the insertion`)
   }
   t.strictSame(leads().map(({ mail }) => mail), ['after@example.com'])
   t.equal((await listed(folder)).length, 0, 'nothing is counted yet')
@@ -254,14 +196,9 @@ await t.test('own-signups.js', async (t) => {
   for (const moment of Object.keys(crashes)) {
     const sent = await signUp(url, `${moment}@example.com`, moment)
     t.match(sent, { status: 201, isReplayed: true })
-    t.equal(
-      leads().find(({ mail }) => mail === `${moment}@example.com`)?.['id'],
-      sent.id,
-    )
+    t.equal(leads().find(({ mail }) => mail === `${moment}@example.com`)?.['id'], sent.id)
   }
-  const same = await Promise.all(
-    Array.from({ length: 12 }, () => signUp(url, 'same@example.com', 'same')),
-  )
+  const same = await Promise.all(Array.from({ length: 12 }, () => signUp(url, 'same@example.com', 'same')))
   t.strictSame([...new Set(same.map(({ status }) => status))], [201])
   t.equal(same.filter(({ isReplayed }) => !isReplayed).length, 1)
   t.strictSame(leads().map(({ mail }) => mail), [
@@ -272,40 +209,18 @@ await t.test('own-signups.js', async (t) => {
   t.match(await signUp(url, 'other@example.com', 'same'), { status: 422 })
 
   const rows = await listed(folder)
-  t.strictSame(
-    rows.map(({ id }) => id).sort(),
-    leads().map(({ id }) => id).sort(),
-  )
-  for (const { email, name, country } of rows) {
-    t.strictSame([email, name, country], ['', '', 'GB'])
-  }
+  t.strictSame(rows.map(({ id }) => id).sort(), leads().map(({ id }) => id).sort())
+  for (const { email, name, country } of rows) t.strictSame([email, name, country], ['', '', 'GB'])
   const files = readdirSync(folder).filter((name) => name.startsWith('partner-api.db'))
-  const stored = Buffer.concat(
-    files.map((name) => readFileSync(join(folder, name))),
-  ).toString('latin1')
+  const stored = Buffer.concat(files.map((name) => readFileSync(join(folder, name)))).toString('latin1')
   t.match(stored, rows[0]!.id)
-  t.notMatch(
-    stored,
-    /@example\.com|Lovelace/,
-    'the store has no personal data',
-  )
+  t.notMatch(stored, /@example\.com|Lovelace/, 'the store has no personal data')
 })
 
 t.test('the examples are formatted', async (t) => {
   // deno.json excludes them, because Deno cannot resolve their packages.
-  const style = [
-    '--line-width=110',
-    '--single-quote',
-    '--no-semicolons',
-    '--indent-width=2',
-  ]
-  await t.resolves(
-    run(
-      binary('deno'),
-      ['fmt', '--check', '--no-config', ...style, EXAMPLES],
-      ROOT,
-    ),
-  )
+  const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
+  await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
 })
 
 /** The signups that the command line lists. */
@@ -314,26 +229,13 @@ async function listed(folder: string): Promise<Record<string, string>[]> {
 }
 
 /** Runs a command on the store of a folder. @returns What it printed. */
-async function program(
-  folder: string,
-  args: readonly string[],
-): Promise<string> {
+async function program(folder: string, args: readonly string[]): Promise<string> {
   return (await programOn(storeIn(folder)).run(...args)).stdout
 }
 
 /** Serves the store of a folder. @returns The URL. */
-async function serve(
-  t: Test,
-  folder: string,
-  words: readonly string[],
-): Promise<string> {
-  const child = spawn(process.execPath, [
-    MAIN,
-    'serve',
-    '--port',
-    '0',
-    ...words,
-  ], {
+async function serve(t: Test, folder: string, words: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', ...words], {
     cwd: folder,
     env: cleanEnv(),
   })

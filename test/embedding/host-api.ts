@@ -7,16 +7,11 @@ import { createService, fill, issueKey } from '../bench/tenant.ts'
 /** Milliseconds of each call of the store. */
 const storeTakesMs = 3
 
-export async function createSlowApi(): Promise<
-  { readonly api: PartnerApi; readonly key: string }
-> {
+export async function createSlowApi(): Promise<{ readonly api: PartnerApi; readonly key: string }> {
   const store = createMemoryStore()
   await fill(store, 30)
   const key = await issueKey(store)
-  const storeCall = async <T>(
-    _: string,
-    call: () => T | Promise<T>,
-  ): Promise<T> => {
+  const storeCall = async <T>(_: string, call: () => T | Promise<T>): Promise<T> => {
     await delay(storeTakesMs)
     return call()
   }
@@ -24,14 +19,8 @@ export async function createSlowApi(): Promise<
 }
 
 /** A middleware that waits, and appends to the response it got what the client sent. */
-export async function setCookie(
-  request: Request,
-  response: Response,
-): Promise<Response> {
+export async function setCookie(request: Request, response: Response): Promise<Response> {
   await delay(1)
-  response.headers.append(
-    'Set-Cookie',
-    `visit=${request.headers.get('x-visit')}`,
-  )
+  response.headers.append('Set-Cookie', `visit=${request.headers.get('x-visit')}`)
   return response
 }

@@ -14,9 +14,7 @@ const withCookie: Handler = async (request) => setCookie(request, await mounted(
 
 /** The runtimes' own servers. */
 const { Bun, Deno } = globalThis as unknown as {
-  readonly Bun: {
-    serve(options: { port: number; fetch: Handler }): { readonly port: number }
-  }
+  readonly Bun: { serve(options: { port: number; fetch: Handler }): { readonly port: number } }
   readonly Deno: {
     serve(
       options: { port: number; onListen(): void },
@@ -43,14 +41,9 @@ async function honoFetch(): Promise<Handler> {
   return (request) => Promise.resolve(app.fetch(request))
 }
 
-async function honoServer(
-  fetch: Handler,
-  overrideGlobalObjects: boolean,
-): Promise<number> {
+async function honoServer(fetch: Handler, overrideGlobalObjects: boolean): Promise<number> {
   const { createAdaptorServer } = await import('@hono/node-server')
-  return listening(
-    createAdaptorServer({ fetch, overrideGlobalObjects }) as Server,
-  )
+  return listening(createAdaptorServer({ fetch, overrideGlobalObjects }) as Server)
 }
 
 /** Each starts a server. @returns Its port. */
@@ -74,14 +67,11 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
   async fastify() {
     const { default: createFastify } = await import('fastify')
     const answer = createListener(api)
-    const fastify = createFastify().addHook(
-      'onRequest',
-      async ({ raw }, reply) => {
-        reply.hijack()
-        reply.raw.appendHeader('Set-Cookie', `visit=${raw.headers['x-visit']}`)
-        await answer(raw, reply.raw)
-      },
-    )
+    const fastify = createFastify().addHook('onRequest', async ({ raw }, reply) => {
+      reply.hijack()
+      reply.raw.appendHeader('Set-Cookie', `visit=${raw.headers['x-visit']}`)
+      await answer(raw, reply.raw)
+    })
     await fastify.listen({ port: 0 })
     return listening(fastify.server)
   },
@@ -96,12 +86,7 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
   async srvx() {
     const { FastResponse, serve } = await import('srvx/node')
     Object.assign(globalThis, { Response: FastResponse })
-    const server = serve({
-      port: 0,
-      hostname: '127.0.0.1',
-      silent: true,
-      fetch: withCookie,
-    })
+    const server = serve({ port: 0, hostname: '127.0.0.1', silent: true, fetch: withCookie })
     await server.ready()
     return listening(server.node!.server as Server)
   },
@@ -110,6 +95,4 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
 }
 
 const port = await hosts[process.argv[2] ?? '']!()
-process.stdout.write(
-  `${JSON.stringify({ url: `http://127.0.0.1:${port}`, key })}\n`,
-)
+process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, key })}\n`)

@@ -9,11 +9,7 @@ const worker = createWorker(async () => {
 })
 
 export default {
-  async fetch(
-    request: Request,
-    env: unknown,
-    context: WorkerContext,
-  ): Promise<Response> {
+  async fetch(request: Request, env: unknown, context: WorkerContext): Promise<Response> {
     const response = await worker.fetch(request, env, context)
     return request.url.endsWith('/key') ? new Response(key) : setCookie(request, response)
   },

@@ -33,24 +33,12 @@ const hosts: readonly (readonly [string, readonly string[]])[] = [
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const list = '/service/public/profiles?partner=acme&limit='
-const targets = [
-  `${list}5`,
-  `${list}10`,
-  `${list}20`,
-  '/service/nope',
-  '/service/docs',
-]
+const targets = [`${list}5`, `${list}10`, `${list}20`, '/service/nope', '/service/docs']
 
 /** @returns How many answers have which fault. */
-async function countMixUps(
-  { url, key }: Mounted,
-): Promise<Readonly<Record<string, number>>> {
+async function countMixUps({ url, key }: Mounted): Promise<Readonly<Record<string, number>>> {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
-  const headers = {
-    'x-service-partner-key': key,
-    'accept-encoding': 'gzip',
-    host: 'localhost',
-  }
+  const headers = { 'x-service-partner-key': key, 'accept-encoding': 'gzip', host: 'localhost' }
   const ids = new Set<string>()
   const bodies = new Map<string, string>()
   const counts: Record<string, number> = {}
@@ -59,18 +47,12 @@ async function countMixUps(
   async function ask(client: number, turn: number): Promise<void> {
     const target = targets[(client + turn) % targets.length]!
     const visit = `${client}-${turn}`
-    const sent = request(url + target, {
-      agent,
-      headers: { ...headers, 'x-visit': visit },
-    }).end()
+    const sent = request(url + target, { agent, headers: { ...headers, 'x-visit': visit } }).end()
     // A connection may fail again after its response.
     sent.on('error', () => undefined)
     const [response] = await once(sent, 'response') as [IncomingMessage]
     const body = await buffer(response)
-    const {
-      statusCode,
-      headers: { 'content-length': length, 'set-cookie': cookies },
-    } = response
+    const { statusCode, headers: { 'content-length': length, 'set-cookie': cookies } } = response
     const id = String(response.headers['x-request-id'])
     const text = body.toString('latin1')
     const isProblem = target === '/service/nope'
@@ -97,24 +79,20 @@ async function countMixUps(
 
 t.jobs = 2
 for (const [host, [program = '', ...words]] of hosts) {
-  t.test(
-    `${host}, ${program.split('/').pop()}`,
-    { buffered: true },
-    async (t) => {
-      const child = spawn(program, [...words, `${folder}host-child.ts`, host], {
-        cwd: folder,
-        env: cleanEnv(),
-        stdio: ['ignore', 'pipe', 'inherit'],
-      })
-      const ended = once(child, 'close')
-      t.teardown(async () => {
-        child.kill('SIGKILL')
-        await ended
-      })
-      const [line] = await once(child.stdout, 'data')
-      t.strictSame(await countMixUps(JSON.parse(line)), {})
-    },
-  )
+  t.test(`${host}, ${program.split('/').pop()}`, { buffered: true }, async (t) => {
+    const child = spawn(program, [...words, `${folder}host-child.ts`, host], {
+      cwd: folder,
+      env: cleanEnv(),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const ended = once(child, 'close')
+    t.teardown(async () => {
+      child.kill('SIGKILL')
+      await ended
+    })
+    const [line] = await once(child.stdout, 'data')
+    t.strictSame(await countMixUps(JSON.parse(line)), {})
+  })
 }
 
 t.test('workerd', { buffered: true }, async (t) => {

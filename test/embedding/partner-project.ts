@@ -34,15 +34,7 @@ export async function openPartnerProject(t: Test): Promise<PartnerProject> {
   t.teardown(() => project.remove())
   const { folder, key } = await project.open('partner')
   const store = storeIn(folder)
-  const served = await startServing([
-    'serve',
-    '--port',
-    '0',
-    '--log',
-    'all',
-    '--max-staleness',
-    '0',
-  ], store)
+  const served = await startServing(['serve', '--port', '0', '--log', 'all', '--max-staleness', '0'], store)
   const service = await startRecorder(served.url)
   t.teardown(() => service.close())
   const seen: string[] = []
@@ -71,11 +63,7 @@ export async function openPartnerProject(t: Test): Promise<PartnerProject> {
     async end(t) {
       requests()
       seen.push((await stopServing(served)).stderr)
-      t.notMatch(
-        seen.join('\n'),
-        /spk_(live|test)_\w{12}/,
-        'no page, URL or log holds a key',
-      )
+      t.notMatch(seen.join('\n'), /spk_(live|test)_\w{12}/, 'no page, URL or log holds a key')
     },
   }
 }
@@ -85,19 +73,13 @@ export function sentWithOneKey(t: Test, requests: readonly Recorded[]): void {
   const attempts = requests.filter(({ line }) => line === 'POST /service/partner/signups')
   t.same(attempts.map(({ status }) => status), [201, 201])
   t.match(attempts[0]?.headers['idempotency-key'], /./)
-  t.equal(
-    attempts[1]?.headers['idempotency-key'],
-    attempts[0]?.headers['idempotency-key'],
-  )
+  t.equal(attempts[1]?.headers['idempotency-key'], attempts[0]?.headers['idempotency-key'])
   t.equal(attempts[1]?.body, attempts[0]?.body)
 }
 
 /** What a person reads. */
 export function textOf(html: string): string {
-  return html.replace(/<(style|script|select).*?<\/\1>/gs, '').replace(
-    /<[^>]+>|\s+/g,
-    ' ',
-  ).replace(
+  return html.replace(/<(style|script|select).*?<\/\1>/gs, '').replace(/<[^>]+>|\s+/g, ' ').replace(
     / +/g,
     ' ',
   )

@@ -24,9 +24,7 @@ export interface Project {
   /** Fills a store with the sample content. @returns The key of the partner `demo`. */
   fill(store: string): Promise<string>
   /** Creates a folder for one example, with a filled store. */
-  open(
-    name: string,
-  ): Promise<{ readonly folder: string; readonly key: string }>
+  open(name: string): Promise<{ readonly folder: string; readonly key: string }>
   remove(): void
 }
 
@@ -45,28 +43,15 @@ export async function createProject(): Promise<Project> {
     mkdirSync(join(home, 'node_modules', path, '..'), { recursive: true })
     symlinkSync(target, join(home, 'node_modules', path))
   }
-  writeFileSync(
-    join(home, 'package.json'),
-    '{ "name": "project", "private": true, "type": "module" }\n',
-  )
+  writeFileSync(join(home, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'deno.json'), 'utf8'))
-  const packages = {
-    'partner-api': exports,
-    'partner-api-client': './adapters/client/mod.ts',
-  }
+  const packages = { 'partner-api': exports, 'partner-api-client': './adapters/client/mod.ts' }
   for (const [name, exports] of Object.entries(packages)) {
-    for (const folder of ['core', 'adapters']) {
-      link(join(ROOT, folder), `${name}/${folder}`)
-    }
+    for (const folder of ['core', 'adapters']) link(join(ROOT, folder), `${name}/${folder}`)
     const manifest = { name, type: 'module', exports }
-    writeFileSync(
-      join(home, 'node_modules', name, 'package.json'),
-      JSON.stringify(manifest),
-    )
+    writeFileSync(join(home, 'node_modules', name, 'package.json'), JSON.stringify(manifest))
   }
-  for (const name of Object.keys(MANIFEST.dependencies)) {
-    link(join(ROOT, 'node_modules', name), name)
-  }
+  for (const name of Object.keys(MANIFEST.dependencies)) link(join(ROOT, 'node_modules', name), name)
   for (const peer of peers) {
     const own = join(ROOT, 'test/embedding/node_modules', peer)
     link(existsSync(own) ? own : join(ROOT, 'test/node_modules', peer), peer)

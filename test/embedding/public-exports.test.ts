@@ -34,9 +34,7 @@ async function admit(store: Store): Promise<string> {
 
 async function read(api: PartnerApi, key: string, path: string) {
   const answer = await api.fetch(
-    new Request(`https://api.example/service${path}`, {
-      headers: { 'X-Service-Partner-Key': key },
-    }),
+    new Request(`https://api.example/service${path}`, { headers: { 'X-Service-Partner-Key': key } }),
   )
   return { status: answer.status, body: await answer.json() }
 }
@@ -45,13 +43,9 @@ test('a memory store is filled and served', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
   const options = { now: Date.now(), actor }
-  const refused = await importContent(store, 'profiles', [
-    '{"slug":"old-mill"}',
-  ], options)
+  const refused = await importContent(store, 'profiles', ['{"slug":"old-mill"}'], options)
   t.match(refused, { errors: [{ line: 1, field: 'name' }] })
-  await importContent(store, 'industries', [
-    '{"slug":"travel","name":"Travel"}',
-  ], options)
+  await importContent(store, 'industries', ['{"slug":"travel","name":"Travel"}'], options)
   const profile = {
     slug: 'old-mill',
     name: 'Old Mill',
@@ -60,23 +54,14 @@ test('a memory store is filled and served', async (t) => {
     industry: 'travel',
     published_at: '2026-01-01T00:00:00Z',
   }
-  const report = await importContent(store, 'profiles', [
-    JSON.stringify(profile),
-  ], options)
+  const report = await importContent(store, 'profiles', [JSON.stringify(profile)], options)
   t.match(report, { created: 1 })
 
   const api = createPartnerApi({ store })
-  const { status, body } = await read(
-    api,
-    key,
-    '/public/profiles?partner=acme&q=mill',
-  )
+  const { status, body } = await read(api, key, '/public/profiles?partner=acme&q=mill')
   t.equal(status, 200)
   t.match(body.data, [{ slug: 'old-mill', country: { code: 'DE' } }])
-  await t.rejects(admit(store), {
-    constructor: AdminError,
-    code: 'partner_exists',
-  })
+  await t.rejects(admit(store), { constructor: AdminError, code: 'partner_exists' })
   await api.close()
 })
 
@@ -84,11 +69,7 @@ test('a memory store is filled and served', async (t) => {
 function ownDirectory(rows: readonly Profile[]): Directory {
   const keyOf = ({ name }: Profile) => fold(name)
   return {
-    listProfiles(
-      _partner,
-      { words, countries, industries, after, limit },
-      now,
-    ) {
+    listProfiles(_partner, { words, countries, industries, after, limit }, now) {
       return rows
         .filter((row) => row.publishedAt <= now)
         .filter(({ country }) => countries.length === 0 || countries.includes(country))
@@ -96,14 +77,10 @@ function ownDirectory(rows: readonly Profile[]): Directory {
         .filter(({ name, headline }) =>
           words.every((word) => foldWords(`${name} ${headline}`).some((one) => one.startsWith(word)))
         )
-        .sort((a, b) =>
-          compareCodePoints(keyOf(a), keyOf(b)) ||
-          compareCodePoints(a.slug, b.slug)
-        )
+        .sort((a, b) => compareCodePoints(keyOf(a), keyOf(b)) || compareCodePoints(a.slug, b.slug))
         .filter((row) =>
           after === undefined ||
-          (compareCodePoints(keyOf(row), String(after.key)) ||
-              compareCodePoints(row.slug, after.slug)) > 0
+          (compareCodePoints(keyOf(row), String(after.key)) || compareCodePoints(row.slug, after.slug)) > 0
         )
         .slice(0, limit)
     },
@@ -146,9 +123,7 @@ function profileNamed(name: string): Profile {
 test("profiles come from a directory of the embedder's own", async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
-  const directory = ownDirectory(
-    ['Östra Resor', 'Opal', 'Łódź Reisen'].map(profileNamed),
-  )
+  const directory = ownDirectory(['Östra Resor', 'Opal', 'Łódź Reisen'].map(profileNamed))
   const api = createPartnerApi({ store, directory })
   const names: string[] = []
   let cursor: string | null = ''
@@ -160,19 +135,14 @@ test("profiles come from a directory of the embedder's own", async (t) => {
     cursor = body.page.next_cursor
   }
   t.same(names, ['Łódź Reisen', 'Opal', 'Östra Resor'])
-  t.match((await read(api, key, '/public/profiles/opal?partner=acme')).body, {
-    data: { name: 'Opal' },
-  })
+  t.match((await read(api, key, '/public/profiles/opal?partner=acme')).body, { data: { name: 'Opal' } })
   t.match(await read(api, key, '/public/profiles/broken?partner=acme'), {
     status: 503,
     body: { code: 'store_unavailable' },
   })
-  t.match(
-    (await read(api, key, '/public/countries?partner=acme&in_use=true')).body,
-    {
-      data: [{ code: 'SE', profile_count: 3 }],
-    },
-  )
+  t.match((await read(api, key, '/public/countries?partner=acme&in_use=true')).body, {
+    data: [{ code: 'SE', profile_count: 3 }],
+  })
   await api.close()
 })
 
@@ -182,24 +152,13 @@ test('a directory of a list satisfies the directory contract', async (t) => {
   const travel = { slug: 'travel', name: 'Travel' }
   const row = (name: string, more: Partial<Profile> = {}) => {
     const slug = foldWords(name).join('-')
-    return {
-      slug,
-      name,
-      headline: 'Slow journeys',
-      country: 'SE',
-      industry: travel,
-      publishedAt: 1,
-      ...more,
-    }
+    return { slug, name, headline: 'Slow journeys', country: 'SE', industry: travel, publishedAt: 1, ...more }
   }
   const due = Date.now() + 3_600_000
   const directory = directoryOf([
     row('Östra Resor', { tags: ['Winter trips'] }),
     row('Opal', { publishedAt: 3, country: 'DE' }),
-    row('Łódź Reisen', {
-      publishedAt: 2,
-      industry: { slug: 'rail', name: 'Rail' },
-    }),
+    row('Łódź Reisen', { publishedAt: 2, industry: { slug: 'rail', name: 'Rail' } }),
     row('Anders', { publishedAt: 2 }),
     row('Later', { publishedAt: due }),
   ])
@@ -207,38 +166,17 @@ test('a directory of a list satisfies the directory contract', async (t) => {
   t.equal(await directory.nextProfileChangeAt('acme', Date.now()), due)
   const api = createPartnerApi({ store, directory })
   const slugs = async (query: string) =>
-    (await read(api, key, `/public/profiles?partner=acme${query}`)).body.data
-      .map(({ slug }: Profile) => slug)
-  t.strictSame(await slugs(''), [
-    'anders',
-    'lodz-reisen',
-    'opal',
-    'ostra-resor',
-  ])
-  t.strictSame(await slugs('&sort=-published_at'), [
-    'opal',
-    'anders',
-    'lodz-reisen',
-    'ostra-resor',
-  ])
+    (await read(api, key, `/public/profiles?partner=acme${query}`)).body.data.map(({ slug }: Profile) => slug)
+  t.strictSame(await slugs(''), ['anders', 'lodz-reisen', 'opal', 'ostra-resor'])
+  t.strictSame(await slugs('&sort=-published_at'), ['opal', 'anders', 'lodz-reisen', 'ostra-resor'])
   t.strictSame(await slugs('&q=win'), ['ostra-resor'])
-  t.strictSame(await slugs('&country=de&country=se&industry=rail'), [
-    'lodz-reisen',
-  ])
-  t.equal(
-    (await read(api, key, '/public/profiles/later?partner=acme')).status,
-    404,
-  )
-  t.match((await read(api, key, '/public/industries?partner=acme')).body.data, [
-    { slug: 'rail' },
-    {
-      slug: 'travel',
-    },
-  ])
+  t.strictSame(await slugs('&country=de&country=se&industry=rail'), ['lodz-reisen'])
+  t.equal((await read(api, key, '/public/profiles/later?partner=acme')).status, 404)
+  t.match((await read(api, key, '/public/industries?partner=acme')).body.data, [{ slug: 'rail' }, {
+    slug: 'travel',
+  }])
   await api.close()
-  t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), {
-    message: /profile "bad": country must be/,
-  })
+  t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
 })
 
 test('null is accepted for absent members, as drivers return it', async (t) => {
@@ -255,16 +193,8 @@ test('null is accepted for absent members, as drivers return it', async (t) => {
     findProfile: (_partner: string, slug: string) => slug === 'opal' ? opal : null as unknown as undefined,
   }
   const api = createPartnerApi({ store, directory })
-  const { status, body } = await read(
-    api,
-    key,
-    '/public/profiles/opal?partner=acme',
-  )
-  t.strictSame([status, body.data?.contact, body.data?.employees], [
-    200,
-    null,
-    null,
-  ])
+  const { status, body } = await read(api, key, '/public/profiles/opal?partner=acme')
+  t.strictSame([status, body.data?.contact, body.data?.employees], [200, null, null])
   t.match(await read(api, key, '/public/profiles/none?partner=acme'), {
     status: 404,
     body: { code: 'profile_not_found' },
@@ -295,22 +225,10 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
     const logged: unknown[] = []
     const log = ({ event, error }: LogEvent) => event === 'request' && logged.push(error)
     for (const options of [{}, { log }]) {
-      const api = createPartnerApi({ store, directory: answers }, {
-        ...options,
-        onInvalidRow: 'fail',
-      })
-      for (
-        const path of [
-          '/public/profiles?partner=acme',
-          '/public/profiles/opal?partner=acme',
-        ]
-      ) {
+      const api = createPartnerApi({ store, directory: answers }, { ...options, onInvalidRow: 'fail' })
+      for (const path of ['/public/profiles?partner=acme', '/public/profiles/opal?partner=acme']) {
         const { status, body } = await read(api, key, path)
-        t.strictSame([status, body.code, 'errors' in body], [
-          500,
-          'internal',
-          false,
-        ], `${member} ${path}`)
+        t.strictSame([status, body.code, 'errors' in body], [500, 'internal', false], `${member} ${path}`)
         t.notMatch(
           JSON.stringify(body),
           new RegExp(`${member} must`),
@@ -320,28 +238,17 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
       await api.close()
     }
     const messages = ['listProfiles', 'findProfile'].map((method) =>
-      new RegExp(
-        `^directory.${method}: profile "opal": ${member} must be .*, not `,
-      )
+      new RegExp(`^directory.${method}: profile "opal": ${member} must be .*, not `)
     )
-    t.match(
-      printed().map(({ args: [text] }) => text),
-      messages,
-      'console.error, once and without a log',
-    )
-    t.match(
-      logged,
-      messages.map(({ source }) => new RegExp(source.replace('^', '^Error: '))),
-    )
+    t.match(printed().map(({ args: [text] }) => text), messages, 'console.error, once and without a log')
+    t.match(logged, messages.map(({ source }) => new RegExp(source.replace('^', '^Error: '))))
     await t.rejects(checkDirectory(answers), { message: messages[0]! })
     printed.restore()
   }
 })
 
 test('checkDirectory detects inconsistencies between rows', async (t) => {
-  const rows = ['Östra Resor', 'Opal', 'Łódź Reisen', 'Anders', 'Zeta'].map(
-    profileNamed,
-  )
+  const rows = ['Östra Resor', 'Opal', 'Łódź Reisen', 'Anders', 'Zeta'].map(profileNamed)
   const directory = directoryOf(rows)
   await checkDirectory(directory)
   const faults: readonly (readonly [Partial<Directory>, RegExp])[] = [
@@ -353,23 +260,12 @@ test('checkDirectory detects inconsistencies between rows', async (t) => {
       /the page after anders by name must be lodz-reisen, opal, ostra-resor, not anders, lodz-reisen, opal$/,
     ],
     [
-      {
-        listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now),
-      },
+      { listProfiles: (partner, query, now) => directory.listProfiles(partner, { ...query, limit: 9 }, now) },
       /^directory.listProfiles: the result must have at most 3 rows, not 4$/,
     ],
-    [
-      { findProfile: () => undefined },
-      /findProfile of anders must be anders, not nothing/,
-    ],
-    [
-      { listIndustries: () => [] },
-      /listIndustries lacks travel, the industry of anders/,
-    ],
-    [
-      { countProfiles: () => new Map() },
-      /countProfiles by country must be SE,5, not nothing/,
-    ],
+    [{ findProfile: () => undefined }, /findProfile of anders must be anders, not nothing/],
+    [{ listIndustries: () => [] }, /listIndustries lacks travel, the industry of anders/],
+    [{ countProfiles: () => new Map() }, /countProfiles by country must be SE,5, not nothing/],
   ]
   for (const [fault, message] of faults) {
     await t.rejects(checkDirectory({ ...directory, ...fault }), { message })
@@ -379,53 +275,32 @@ test('checkDirectory detects inconsistencies between rows', async (t) => {
 test('what drivers return is converted, and what is no row is an error', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
-  const opal = {
-    ...profileNamed('Opal'),
-    publishedAt: 0n,
-    updatedAt: '5',
-    tags: null,
-    foundedYear: '1999',
-  }
+  const opal = { ...profileNamed('Opal'), publishedAt: 0n, updatedAt: '5', tags: null, foundedYear: '1999' }
   const base = directoryOf(['Opal', 'Anders'].map(profileNamed))
   /** A query of a builder, which runs when it is awaited. */
   const query = (rows: unknown) => ({ then: (resolve: (rows: unknown) => void) => resolve(rows) }) as never
   const get = async (directory: Partial<Directory>, path: string) => {
     const events: LogEvent[] = []
     const log = (event: LogEvent): void => void events.push(event)
-    const api = createPartnerApi({
-      store,
-      directory: { ...base, ...directory },
-    }, { maxStalenessMs: 0, log })
+    const api = createPartnerApi({ store, directory: { ...base, ...directory } }, { maxStalenessMs: 0, log })
     const { status, body } = await read(api, key, `${path}partner=acme`)
     await api.close()
-    const errors = new Set(
-      events.map(({ error }) => error?.replace('Error: ', '')),
-    )
+    const errors = new Set(events.map(({ error }) => error?.replace('Error: ', '')))
     return [status, body.data, [...errors].join()]
   }
   const countries = '/public/countries?in_use=true&'
   const profile = '/public/profiles/opal?'
-  const cases: readonly (readonly [
-    Partial<Directory>,
-    path: string,
-    expected: unknown,
-  ])[] = [
+  const cases: readonly (readonly [Partial<Directory>, path: string, expected: unknown])[] = [
     [{ findProfile: () => query(opal) }, profile, [200, {
       updated_at: '1970-01-01T00:00:00.005Z',
       tags: [],
       founded_year: 1999,
     }, '']],
     [{ findProfile: () => query(null) }, profile, [404, undefined, '']],
-    [
-      {
-        countProfiles: () => query(new Map<string, unknown>([['SE', '3'], ['DE', 2n]])),
-      },
-      countries,
-      [200, [
-        { code: 'DE', profile_count: 2 },
-        { code: 'SE', profile_count: 3 },
-      ], ''],
-    ],
+    [{ countProfiles: () => query(new Map<string, unknown>([['SE', '3'], ['DE', 2n]])) }, countries, [200, [
+      { code: 'DE', profile_count: 2 },
+      { code: 'SE', profile_count: 3 },
+    ], '']],
     [{ countProfiles: () => new Map([['SE', -1], ['DE', 2]]) }, countries, [
       200,
       [{ code: 'DE' }],
@@ -434,33 +309,16 @@ test('what drivers return is converted, and what is no row is an error', async (
     [
       { countProfiles: () => ({ SE: 3 }) as never },
       countries,
-      [
-        500,
-        undefined,
-        'directory.countProfiles: the result must be a Map, not an object',
-      ],
+      [500, undefined, 'directory.countProfiles: the result must be a Map, not an object'],
     ],
-    [
-      { listProfiles: () => [opal, profileNamed('Anders')] as never },
-      '/public/profiles/recent?limit=1&',
-      [
-        200,
-        [{ slug: 'opal' }],
-        'directory.listProfiles: the result must have at most 1 rows, not 2',
-      ],
-    ],
-    [
-      {
-        directoryRevision: undefined,
-        nextProfileChangeAt: () => null,
-      } as never,
-      profile,
-      [200, {}, ''],
-    ],
+    [{ listProfiles: () => [opal, profileNamed('Anders')] as never }, '/public/profiles/recent?limit=1&', [
+      200,
+      [{ slug: 'opal' }],
+      'directory.listProfiles: the result must have at most 1 rows, not 2',
+    ]],
+    [{ directoryRevision: undefined, nextProfileChangeAt: () => null } as never, profile, [200, {}, '']],
   ]
-  for (const [directory, path, expected] of cases) {
-    t.match(await get(directory, path), expected as object)
-  }
+  for (const [directory, path, expected] of cases) t.match(await get(directory, path), expected as object)
   const rows = Array.from(
     { length: 1_100 },
     (_, index) => ({ ...profileNamed(`N ${index}`), tags: undefined }),
@@ -472,25 +330,15 @@ test('an invalid row is left out of full pages, logged once and counted', async 
   const store = createMemoryStore()
   const key = await admit(store)
   const rows = ['Anders', 'Bad', 'Cosy', 'Day', 'Elm'].map(profileNamed)
-  const directory = ownDirectory(
-    rows.map((row) => row.slug === 'bad' ? { ...row, country: 'UK' } : row),
-  )
+  const directory = ownDirectory(rows.map((row) => row.slug === 'bad' ? { ...row, country: 'UK' } : row))
   const errors: (string | undefined)[] = []
-  const api = createPartnerApi({ store, directory }, {
-    log: ({ error }) => errors.push(error),
-  })
+  const api = createPartnerApi({ store, directory }, { log: ({ error }) => errors.push(error) })
   const first = (await read(api, key, '/public/profiles?partner=acme&limit=2')).body
   const path = `/public/profiles?partner=acme&limit=2&cursor=${first.page.next_cursor}`
   const { data, page } = (await read(api, key, path)).body
   const slugs = [...first.data, ...data].map(({ slug }) => slug)
-  t.strictSame([slugs, page.has_more], [
-    ['anders', 'cosy', 'day', 'elm'],
-    false,
-  ])
-  t.equal(
-    (await read(api, key, '/public/profiles/bad?partner=acme')).status,
-    404,
-  )
+  t.strictSame([slugs, page.has_more], [['anders', 'cosy', 'day', 'elm'], false])
+  t.equal((await read(api, key, '/public/profiles/bad?partner=acme')).status, 404)
   t.ok((await api.measurements()).invalidRows >= 2)
   const reason = 'profile "bad": country must be an ISO 3166-1 alpha-2 code or XK, in upper case, not "UK"'
   t.strictSame(

@@ -6,9 +6,7 @@ import { text } from 'node:stream/consumers'
 import { FAILURES, SHAPES } from '../support/hostile-answers.ts'
 
 const hostile = { ...FAILURES, ...SHAPES }
-export const HOSTILE = Object.keys(
-  hostile,
-) as readonly (keyof typeof hostile)[]
+export const HOSTILE = Object.keys(hostile) as readonly (keyof typeof hostile)[]
 
 export interface Recorded {
   /** Method and target. */
@@ -36,20 +34,11 @@ export async function startRecorder(service: string): Promise<Recorder> {
   let requests: Recorded[] = []
   const server = createServer(async (request, response) => {
     const { method = '', url = '', headers } = request
-    const record = {
-      line: `${method} ${url}`,
-      headers,
-      body: await text(request),
-    }
+    const record = { line: `${method} ${url}`, headers, body: await text(request) }
     const { mode } = recorder
     if (mode === 'pass' || mode === 'lose') {
       recorder.mode = 'pass'
-      const {
-        host: _host,
-        connection: _connection,
-        'content-length': _length,
-        ...passed
-      } = headers
+      const { host: _host, connection: _connection, 'content-length': _length, ...passed } = headers
       const answer = await fetch(service + url, {
         method,
         headers: passed as Record<string, string>,
@@ -58,10 +47,7 @@ export async function startRecorder(service: string): Promise<Recorder> {
       requests.push({ ...record, status: answer.status })
       const body = Buffer.from(await answer.arrayBuffer())
       if (mode === 'lose') request.socket.destroy()
-      else {response.writeHead(
-          answer.status,
-          Object.fromEntries(answer.headers),
-        ).end(body)}
+      else response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(body)
       return
     }
     requests.push({ ...record, status: undefined })

@@ -14,12 +14,8 @@ export function makeShop(file: string): void {
     );
     PRAGMA journal_mode = wal;
     BEGIN;`)
-  const addSector = shop.prepare(
-    'INSERT INTO sector (code, label) VALUES (?, ?)',
-  )
-  for (const { slug, name } of fixture<IndustryLine>('industries')) {
-    addSector.run(slug, name)
-  }
+  const addSector = shop.prepare('INSERT INTO sector (code, label) VALUES (?, ?)')
+  for (const { slug, name } of fixture<IndustryLine>('industries')) addSector.run(slug, name)
   const addCompany = shop.prepare(`
     INSERT INTO company SELECT ?, ?, ?, ?, id, ?, 0, ?, ?, ?, ?, ?, ? FROM sector WHERE code = ?`)
   for (const sample of fixture<ProfileLine>('profiles')) {
@@ -46,9 +42,6 @@ export function makeShop(file: string): void {
 /** Renames a company, as the shop would: over a connection of its own. */
 export function rename(file: string, handle: string, title: string): void {
   const shop = new DatabaseSync(file)
-  shop.prepare('UPDATE company SET title = ? WHERE handle = ?').run(
-    title,
-    handle,
-  )
+  shop.prepare('UPDATE company SET title = ? WHERE handle = ?').run(title, handle)
   shop.close()
 }

@@ -8,18 +8,7 @@ import { ADMINISTRATOR, hasWordPress, startWordPress } from './wordpress.ts'
 
 await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   const partner = await openPartnerProject(t)
-  const {
-    folder,
-    key,
-    service,
-    serviceUrl,
-    requests,
-    statuses,
-    cli,
-    signups,
-    see,
-    end,
-  } = partner
+  const { folder, key, service, serviceUrl, requests, statuses, cli, signups, see, end } = partner
   const plugin = join(folder, 'wordpress/partner-directory.php')
   const [clock, drips] = [join(folder, 'minutes'), join(folder, 'drips')]
   const wordpress = await startWordPress(
@@ -49,9 +38,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   const cookies = new Map<string, string>()
   async function load(path: string, form?: Record<string, string>) {
     const response = await fetch(wordpress.url + path, {
-      headers: {
-        cookie: [...cookies].map((pair) => pair.join('=')).join('; '),
-      },
+      headers: { cookie: [...cookies].map((pair) => pair.join('=')).join('; ') },
       redirect: 'manual',
       ...(form ? { method: 'POST', body: new URLSearchParams(form) } : {}),
     })
@@ -68,27 +55,15 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   const nonceIn = (html: string) => /nonce\]?" value="(\w+)"/.exec(html)?.[1] ?? ''
 
   await t.test('without settings', async (t) => {
-    t.match(
-      (await visit('directory')).text,
-      'The directory is not available at the moment.',
-    )
-    t.match(
-      (await visit('signup')).text,
-      /Name E-mail Company Message Sign up/,
-    )
+    t.match((await visit('directory')).text, 'The directory is not available at the moment.')
+    t.match((await visit('signup')).text, /Name E-mail Company Message Sign up/)
     t.same(requests(), [])
   })
 
   await load('/wp-login.php')
   await load('/wp-login.php', ADMINISTRATOR)
   const settingsPage = '/wp-admin/options-general.php?page=partner_directory'
-  async function save(
-    settings: {
-      readonly url?: string
-      readonly partner?: string
-      readonly key?: string
-    },
-  ) {
+  async function save(settings: { readonly url?: string; readonly partner?: string; readonly key?: string }) {
     const { html } = await load(settingsPage)
     const { url = service.url, partner = 'demo', key = '' } = settings
     const { status } = await load('/wp-admin/options.php', {
@@ -104,9 +79,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     return (await load(`${settingsPage}&settings-updated=true`)).text
   }
   const saved = () =>
-    wordpress.evaluate("return get_option('partner_directory');") as Promise<
-      { key?: string }
-    >
+    wordpress.evaluate("return get_option('partner_directory');") as Promise<{ key?: string }>
 
   await t.test('a key that the service refuses is not saved', async (t) => {
     await cli('partners', 'create', 'other', '--name', 'Other')
@@ -132,41 +105,19 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     }
     for (const mode of ['down', ...HOSTILE] as const) {
       fail(mode)
-      t.match(
-        await save({ key }),
-        new RegExp(`Not saved\\..*${texts[mode] ?? ''}`),
-        mode,
-      )
-      t.equal(
-        requests().length,
-        1,
-        'the key is sent once, and not to where a redirect points',
-      )
+      t.match(await save({ key }), new RegExp(`Not saved\\..*${texts[mode] ?? ''}`), mode)
+      t.equal(requests().length, 1, 'the key is sent once, and not to where a redirect points')
     }
     fail('pass')
-    t.match(
-      await save({ key, url: 'http://api.example' }),
-      'Not saved. The address must start with https://',
-    )
-    t.match(
-      await save({ key, partner: key }),
-      'Not saved. The partner is a name',
-    )
+    t.match(await save({ key, url: 'http://api.example' }), 'Not saved. The address must start with https://')
+    t.match(await save({ key, partner: key }), 'Not saved. The partner is a name')
     t.match(await save({}), 'Not saved. Enter the key.')
     t.same(requests(), [])
     t.equal((await saved()).key, '')
   })
 
   await t.test('a valid key is saved, and never shown', async (t) => {
-    const few = await cli(
-      'keys',
-      'issue',
-      'demo',
-      '--name',
-      'Few',
-      '--scope',
-      'read:profiles',
-    )
+    const few = await cli('keys', 'issue', 'demo', '--name', 'Few', '--scope', 'read:profiles')
     const warning = 'Saved. Ask the operator for these modules: countries, pricing, signup.'
     t.match(await save({ key: few.key }), warning)
     const text = await save({ key: `${key}\n` })
@@ -185,45 +136,24 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
       ['no'],
     )
     t.match(await save({ key: 'spk_live_oops' }), 'Not saved.')
-    t.equal(
-      (await saved()).key,
-      key,
-      'a refused key does not replace one that works',
-    )
+    t.equal((await saved()).key, key, 'a refused key does not replace one that works')
     t.match(await save({}), 'Settings saved.')
     t.equal((await saved()).key, key, 'an empty field keeps the key')
     requests()
-    t.match(
-      await save({ url: serviceUrl }),
-      'Not saved. Enter the key.',
-      'but not for another address',
-    )
+    t.match(await save({ url: serviceUrl }), 'Not saved. Enter the key.', 'but not for another address')
     t.same(requests(), [])
   })
 
   await t.test('the directory', async (t) => {
-    t.match(
-      (await visit('mistake')).text,
-      'limit: must be',
-      'administrators read what is wrong',
-    )
+    t.match((await visit('mistake')).text, 'limit: must be', 'administrators read what is wrong')
     cookies.clear()
     t.match((await visit('mistake')).text, 'not available', 'visitors do not')
     requests()
     const first = await visit('directory')
-    t.match(
-      first.html,
-      /^<div class="partner-directory"><ul>(<li><strong>.+?<\/li>){2}<\/ul><a rel="next"/m,
-    )
-    t.match(
-      first.text,
-      'Bäckerei Weißenfluß & Töchter Cafés & bakeries, Germany Sourdough rye',
-    )
+    t.match(first.html, /^<div class="partner-directory"><ul>(<li><strong>.+?<\/li>){2}<\/ul><a rel="next"/m)
+    t.match(first.text, 'Bäckerei Weißenfluß & Töchter Cafés & bakeries, Germany Sourdough rye')
     const [request] = requests()
-    t.equal(
-      request?.line,
-      'GET /service/public/profiles?partner=demo&country=DE&country=fr&limit=2',
-    )
+    t.equal(request?.line, 'GET /service/public/profiles?partner=demo&country=DE&country=fr&limit=2')
     t.equal(request?.headers['x-service-partner-key'], key)
 
     t.equal((await visit('directory')).html, first.html)
@@ -251,20 +181,14 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     for (const mode of ['down', 'page'] as const) {
       service.mode = mode
       waitMinutes(mode === 'down' ? 12 : 13)
-      for (const visitor of ['one', 'another']) {
-        t.equal((await visit('outage')).html, before.html, visitor)
-      }
+      for (const visitor of ['one', 'another']) t.equal((await visit('outage')).html, before.html, visitor)
       t.equal(requests().length, 1, 'only one visitor waits for it')
     }
     service.mode = 'pass'
     const id = key.split('_')[2] ?? ''
     await cli('keys', 'disable', id)
     t.not((await visit('refusal')).text, shared.text)
-    t.match(
-      (await visit('refusal')).text,
-      'not available',
-      'a refusal ends the use of the copy',
-    )
+    t.match((await visit('refusal')).text, 'not available', 'a refusal ends the use of the copy')
     t.same(statuses(), [401])
     await cli('keys', 'enable', id)
     waitMinutes(14)
@@ -293,23 +217,13 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
         nonce,
       }
       return Object.fromEntries(
-        Object.entries(all).map((
-          [name, value],
-        ) => [`partner_signup[${name}]`, value]),
+        Object.entries(all).map(([name, value]) => [`partner_signup[${name}]`, value]),
       )
     }
-    const jane = {
-      name: "Jane O'Brien",
-      email: 'jane@example.com',
-      country: 'DE',
-      message: 'Two\nlines',
-    }
+    const jane = { name: "Jane O'Brien", email: 'jane@example.com', country: 'DE', message: 'Two\nlines' }
 
     await t.test('errors stand at their fields, which keep their values', async (t) => {
-      const wrong = await visit(
-        'signup',
-        form({ ...jane, email: 'jane', name: '"><script>', plan: 'gone' }),
-      )
+      const wrong = await visit('signup', form({ ...jane, email: 'jane', name: '"><script>', plan: 'gone' }))
       t.match(wrong.text, 'Please correct the marked fields.')
       t.match(
         wrong.html,
@@ -319,10 +233,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
         wrong.html,
         "<strong id='partner-signup-email-error'>E-mail must be an e-mail address.</strong>",
       )
-      t.match(
-        wrong.html,
-        "<strong id='partner-signup-plan-error'>Plan must be a plan that exists.</strong>",
-      )
+      t.match(wrong.html, "<strong id='partner-signup-plan-error'>Plan must be a plan that exists.</strong>")
       t.match(wrong.html, '<option value="DE" selected=\'selected\'>')
       t.match(wrong.html, '>Two\nlines</textarea>')
       t.notMatch(wrong.html, '<script>')
@@ -332,22 +243,13 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
       const expired = await visit('signup', form(jane, 'x'))
       t.match(expired.text, 'This form has expired. Please send it again.')
       t.match(expired.html, 'value="Jane O&#039;Brien"')
-      t.match(
-        (await visit(
-          'signup',
-          form({ ...jane, website: 'https://spam.example' }),
-        )).text,
-        'Thank you.',
-      )
+      t.match((await visit('signup', form({ ...jane, website: 'https://spam.example' }))).text, 'Thank you.')
       t.same(requests(), [])
     })
     await t.test('while the service is down, the form can be sent again', async (t) => {
       service.mode = 'down'
       const failed = await visit('signup', form(jane))
-      t.match(
-        failed.text,
-        'Your signup could not be sent. Please try again in a minute.',
-      )
+      t.match(failed.text, 'Your signup could not be sent. Please try again in a minute.')
       t.match(failed.html, 'value="jane@example.com"')
       service.mode = 'pass'
       t.equal(requests().length, 2)
@@ -355,15 +257,9 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     })
     await t.test('a form that is sent three times, and whose first response is lost, is one signup', async (t) => {
       service.mode = 'lose'
-      t.match(
-        (await visit('signup', form(jane))).text,
-        'Thank you. We have received your signup.',
-      )
+      t.match((await visit('signup', form(jane))).text, 'Thank you. We have received your signup.')
       sentWithOneKey(t, requests())
-      t.match(
-        (await visit('signup', form(jane))).text,
-        'Thank you. We have received your signup.',
-      )
+      t.match((await visit('signup', form(jane))).text, 'Thank you. We have received your signup.')
       t.match(await signups(jane.email), [{
         ...jane,
         company: null,
@@ -375,34 +271,20 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
 
   await t.test('hostile answers are failures, and replace no copy of the last day', async (t) => {
     const [shown, { html }] = [await visit('outage'), await visit('signup')]
-    const jane = {
-      email: 'jane@example.com',
-      name: 'Jane',
-      nonce: nonceIn(html),
-    }
+    const jane = { email: 'jane@example.com', name: 'Jane', nonce: nonceIn(html) }
     const form = Object.fromEntries(
-      Object.entries(jane).map((
-        [name, value],
-      ) => [`partner_signup[${name}]`, value]),
+      Object.entries(jane).map(([name, value]) => [`partner_signup[${name}]`, value]),
     )
     for (const [index, mode] of HOSTILE.entries()) {
       fail(mode)
       waitMinutes(20 + 6 * index)
       t.equal((await visit('outage')).html, shown.html, mode)
       t.match((await visit('hostile')).text, 'not available', mode)
-      t.match(
-        (await visit('signup', form)).text,
-        /could not be sent|correct the marked/,
-        mode,
-      )
+      t.match((await visit('signup', form)).text, /could not be sent|correct the marked/, mode)
     }
     fail('pass')
     waitMinutes(121)
-    t.match(
-      (await visit('hostile')).html,
-      '<li>',
-      'no failure is kept for longer than half a minute',
-    )
+    t.match((await visit('hostile')).html, '<li>', 'no failure is kept for longer than half a minute')
     await visit('outage')
     service.mode = 'down'
     waitMinutes(121 + 23 * 60)
@@ -416,10 +298,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   await t.test('uninstalling removes the key and the copies', async (t) => {
     const rows =
       "return $wpdb->get_col(\"SELECT option_name FROM $wpdb->options WHERE option_value LIKE '%spk_%' OR option_name LIKE '%partner_directory%'\");"
-    t.ok(
-      (await wordpress.evaluate(`global $wpdb; ${rows}`) as string[]).length >
-        5,
-    )
+    t.ok((await wordpress.evaluate(`global $wpdb; ${rows}`) as string[]).length > 5)
     const uninstall =
       "require ABSPATH . 'wp-admin/includes/plugin.php'; uninstall_plugin('partner-directory.php');"
     t.same(await wordpress.evaluate(`global $wpdb; ${uninstall} ${rows}`), [])
@@ -457,10 +336,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
       network,
     )
     t.same(await wordpress.evaluate(count, network), [1, true])
-    await wordpress.evaluate(
-      `${plugin} uninstall_plugin('partner-directory.php');`,
-      network,
-    )
+    await wordpress.evaluate(`${plugin} uninstall_plugin('partner-directory.php');`, network)
     t.same(await wordpress.evaluate(count, network), [0, false])
   })
   await t.test('no warning of PHP, and no key in a page, URL or log', async (t) => {

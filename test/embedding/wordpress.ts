@@ -9,24 +9,16 @@ import { until } from '../postgres/until.ts'
 import { run } from '../package/installed.ts'
 import { temporaryFolder } from '../support/cli-program.ts'
 
-const env = {
-  ...process.env,
-  PATH: `${process.env['PATH']}${delimiter}/usr/sbin`,
-}
+const env = { ...process.env, PATH: `${process.env['PATH']}${delimiter}/usr/sbin` }
 /** Where Debian installs it. */
 const SOURCE = '/usr/share/wordpress'
 
 /** @returns Why there is no WordPress on this machine; undefined where there is one. */
 export function hasWordPress(): string | undefined {
   for (const program of ['php', 'mariadbd']) {
-    if (spawnSync(program, ['--version'], { env }).error) {
-      return `${program} is not installed`
-    }
+    if (spawnSync(program, ['--version'], { env }).error) return `${program} is not installed`
   }
-  const { stdout } = spawnSync('php', [
-    '-r',
-    `echo extension_loaded('mysqli') && is_dir('${SOURCE}');`,
-  ])
+  const { stdout } = spawnSync('php', ['-r', `echo extension_loaded('mysqli') && is_dir('${SOURCE}');`])
   return String(stdout) === '1' ? undefined : 'WordPress is not installed'
 }
 
@@ -61,11 +53,7 @@ export async function startWordPress(
   // Pages load in a fifth of the time when PHP keeps what it compiled.
   const cache = join(folder, 'compiled')
   mkdirSync(cache)
-  const options = [
-    'opcache.enable_cli=1',
-    `opcache.file_cache=${cache}`,
-    'display_errors=0',
-  ].flatMap((
+  const options = ['opcache.enable_cli=1', `opcache.file_cache=${cache}`, 'display_errors=0'].flatMap((
     pair,
   ) => ['-d', pair])
 
@@ -93,13 +81,7 @@ export async function startWordPress(
     await database.end()
     throw error
   }
-  const server = startProgram('php', [
-    ...options,
-    '-S',
-    `127.0.0.1:${port}`,
-    '-t',
-    site,
-  ])
+  const server = startProgram('php', [...options, '-S', `127.0.0.1:${port}`, '-t', site])
   await until(() => server.log().includes('started'), 'PHP to listen')
   return {
     url,
@@ -153,13 +135,8 @@ function write(site: string, url: string, plugin: string, code: string): void {
       while (have_posts()) { the_post(); the_content(); } ?></main><?php
       wp_footer();`,
   }
-  for (const [path, text] of Object.entries(files)) {
-    writeFileSync(path, `<?php\n${text}\n`)
-  }
-  writeFileSync(
-    join(content, 'themes/plain/style.css'),
-    '/* Theme Name: Plain */\n',
-  )
+  for (const [path, text] of Object.entries(files)) writeFileSync(path, `<?php\n${text}\n`)
+  writeFileSync(join(content, 'themes/plain/style.css'), '/* Theme Name: Plain */\n')
 }
 
 /** Without tables of its own, MariaDB starts in a fraction of a second, and lets everybody in who can open its socket. */
@@ -182,18 +159,12 @@ function startDatabase(folder: string) {
   ])
   return {
     ...server,
-    started: until(
-      () => server.log().includes('ready for connections'),
-      'MariaDB to start',
-    ),
+    started: until(() => server.log().includes('ready for connections'), 'MariaDB to start'),
   }
 }
 
 function startProgram(program: string, words: readonly string[]) {
-  const child = spawn(program, words, {
-    env,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  })
+  const child = spawn(program, words, { env, stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => said += text)
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))

@@ -3,36 +3,25 @@ import type { ServerResponse } from 'node:http'
 
 type Answer = (response: ServerResponse, elsewhere: string) => void
 
-const sendText = (
-  status: number,
-  body: string,
-  headers: Record<string, string> = {},
-): Answer =>
-(response) => {
-  response.writeHead(status, {
-    'content-type': 'application/json',
-    ...headers,
-  }).end(body)
+const json = { 'content-type': 'application/json' }
+const html = { 'content-type': 'text/html' }
+const send = (status: number, body: string, headers: Record<string, string> = json): Answer => {
+  return (response) => void response.writeHead(status, headers).end(body)
 }
 
 /** Answers without a success: every program has to fail. */
 export const FAILURES = {
   redirect: (response, elsewhere) => void response.writeHead(302, { location: elsewhere }).end(),
-  page: sendText(502, '<html><title>Bad gateway</title>', {
-    'content-type': 'text/html',
-  }),
-  unmodified: sendText(304, ''),
-  later: sendText(503, '{"data":{"valid":true}}', { 'retry-after': '²' }),
-  problem: sendText(
-    400,
-    '{"code":{"a":1},"detail":["x"],"request_id":null,"errors":"many"}',
-  ),
-  errors: sendText(
+  page: send(502, '<html><title>Bad gateway</title>', html),
+  unmodified: send(304, ''),
+  later: send(503, '{"data":{"valid":true}}', { ...json, 'retry-after': '²' }),
+  problem: send(400, '{"code":{"a":1},"detail":["x"],"request_id":null,"errors":"many"}'),
+  errors: send(
     422,
     '{"code":"invalid_body","detail":"No.","request_id":"x","errors":[7,"x",{"pointer":["x"],"detail":1}]}',
   ),
   drip(response) {
-    response.writeHead(200, { 'content-type': 'application/json' })
+    response.writeHead(200, json)
     const timer = setInterval(() => response.write(' '), 20)
     response.on('close', () => clearInterval(timer))
   },
@@ -40,21 +29,16 @@ export const FAILURES = {
 
 /** Successes of another shape: every program that reads members has to fail. */
 export const SHAPES = {
-  site: sendText(200, '<!doctype html><title>A site</title>', {
-    'content-type': 'text/html',
+  site: send(200, '<!doctype html><title>A site</title>', html),
+  nothing: send(200, ''),
+  scalar: send(200, '"ok"'),
+  list: send(200, '[{"data":[]}]'),
+  nested: send(200, '['.repeat(100_000)),
+  members: send(200, '{"status":"ok"}'),
+  text: send(200, '{"data":"text","page":"two"}'),
+  rows: send(200, '{"data":[null,{"name":7}],"page":{"has_more":true,"next_cursor":7}}', {
+    ...json,
+    etag: '"x"',
+    link: '<http://[>; rel="next"',
   }),
-  nothing: sendText(200, ''),
-  scalar: sendText(200, '"ok"'),
-  list: sendText(200, '[{"data":[]}]'),
-  nested: sendText(200, '['.repeat(100_000)),
-  members: sendText(200, '{"status":"ok"}'),
-  text: sendText(200, '{"data":"text","page":"two"}'),
-  rows: sendText(
-    200,
-    '{"data":[null,{"name":7}],"page":{"has_more":true,"next_cursor":7}}',
-    {
-      etag: '"x"',
-      link: '<http://[>; rel="next"',
-    },
-  ),
 } satisfies Readonly<Record<string, Answer>>
