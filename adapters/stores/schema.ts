@@ -17,7 +17,7 @@ export interface MigrationStatus {
 /** A step of the schema. Its version is its place in the list of migrations, from 1. */
 export interface Migration {
   readonly name: string
-  /** Frozen text: every store has executed the same SQL. */
+  /** Frozen: every store has executed the same SQL, and has its hash. A change of the schema is another migration. */
   readonly sql: string
 }
 

@@ -8,7 +8,7 @@ import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { WebAbortSignal } from '../lib/web.ts'
 import type { Key, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
-import type { AuditContext, KeyFilter } from '../ports/changes.ts'
+import type { AuditContext } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { Store } from '../ports/store.ts'
 import {
@@ -80,27 +80,19 @@ function changeEvent(
   return createEvent({ id: drawId('msg_'), type, partner, createdAt: at }, { ...data, actor, changed })
 }
 
-const noticeDays = [3, 14]
+/** Days before the end of a key at which a notice is due; and days after it, if no server has run meanwhile. */
+const [noticeDays, maxExpiredDays] = [[3, 14], 3]
 
-/** The notice that is due for a key that ends; its id follows from the key, its end and the notice. */
-export function expiringEvent(key: Key, now: number, sha256: Sha256): WebhookEvent | undefined {
-  const end = endOf(key) ?? Infinity
-  const days = noticeDays.find((days) => end - now <= days * MS_PER_DAY)
-  if (days === undefined || end <= now) return undefined
-  const id = deriveId('msg_', sha256(`key.expiring ${key.id} ${end} ${days}`))
-  const head = { id, type: 'key.expiring', partner: key.partner, createdAt: now } as const
-  return createEvent(head, { ...keyJson(key, now), ends_at: rfc3339(end) })
-}
-
-/** Days after its end until which a key's `key.expired` is enqueued: no server may have run before. */
-const maxExpiredDays = 3
-
-/** Of a key that has ended by its expiry or overlap. Its id follows from both. */
-function expiredEvent(key: Key, now: number, sha256: Sha256): WebhookEvent {
+/** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
+function endEvent(key: Key, now: number, sha256: Sha256): WebhookEvent {
   const end = endOf(key)!
-  const id = deriveId('msg_', sha256(`key.expired ${key.id} ${end}`))
-  const data = { ...keyJson(key, now), ends_at: rfc3339(end), actor: 'partner-api', changed: ['state'] }
-  return createEvent({ id, type: 'key.expired', partner: key.partner, createdAt: end }, data)
+  const isOver = end <= now
+  const type = isOver ? 'key.expired' : 'key.expiring'
+  const days = isOver ? 0 : noticeDays.find((days) => end - now <= days * MS_PER_DAY)
+  const id = deriveId('msg_', sha256(`${type} ${key.id} ${end} ${days}`))
+  const change = isOver && { actor: 'partner-api', changed: ['state'] }
+  const data = { ...keyJson(key, now), ends_at: rfc3339(end), ...change }
+  return createEvent({ id, type, partner: key.partner, createdAt: isOver ? end : now }, data)
 }
 
 /**
@@ -117,20 +109,13 @@ export async function enqueueExpiring(
     state === 'active' && (events.includes('key.expiring') || events.includes('key.expired'))
   )
   if (webhooks.length === 0) return
-  const selections: [KeyFilter, typeof expiringEvent][] = [
-    [{ endsBefore: now + Math.max(...noticeDays) * MS_PER_DAY + 1, now }, expiringEvent],
-    [{ endsBefore: now + 1, now: now - maxExpiredDays * MS_PER_DAY }, expiredEvent],
-  ]
+  const endsBefore = now + Math.max(...noticeDays) * MS_PER_DAY + 1
+  const inForceAt = now - maxExpiredDays * MS_PER_DAY
   for await (const { slug } of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
     if (!webhooks.some(({ partner = slug }) => partner === slug)) continue
-    for (const [filter, toEvent] of selections) {
-      const keys = pagesOf<Key>(
-        (after, limit) => store.listKeys({ partner: slug, ...filter }, after, limit),
-        200,
-      )
-      for await (const page of keys) {
-        await store.webhooks!.enqueue(page.flatMap((key) => toEvent(key, now, store.sha256) ?? []))
-      }
+    const filter = { partner: slug, endsBefore, now: inForceAt }
+    for await (const page of pagesOf<Key>((after, limit) => store.listKeys(filter, after, limit), 200)) {
+      await store.webhooks!.enqueue(page.map((key) => endEvent(key, now, store.sha256)))
     }
     // A synchronous store would not let the server answer requests meanwhile.
     await delay(1, signal)

@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '001-store'
 
 export const servedFrom = 1

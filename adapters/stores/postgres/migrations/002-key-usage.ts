@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '002-key-usage'
 
 /** Servers of version 1 go on, and count by partner only: keys have no counts of the requests that these serve. */

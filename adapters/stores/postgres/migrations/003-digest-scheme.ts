@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '003-digest-scheme'
 
 /** Servers of older versions go on, and refuse imported keys. */

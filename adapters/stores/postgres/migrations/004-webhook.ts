@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '004-webhook'
 
 /** Servers of older versions go on: the signups and changes that they make have no events. */

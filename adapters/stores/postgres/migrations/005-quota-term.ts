@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '005-quota-term'
 
 /** Servers of earlier versions go on: their leases stay taken when a quota changes. */

@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '006-webhook-disabled'
 
 /** Servers of older versions go on: pending deliveries of webhooks that they disable are not removed. */

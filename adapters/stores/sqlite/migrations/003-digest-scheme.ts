@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '003-digest-scheme'
 
 export const sql = `

@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '005-webhook'
 
 export const sql = `

@@ -1,4 +1,3 @@
-/** Frozen: a change of the schema is another migration. */
 export const name = '006-webhook-disabled'
 
 export const sql = `
