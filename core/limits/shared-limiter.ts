@@ -26,7 +26,9 @@ export function createSharedLimiter(
   quotas: QuotaStore,
   options: { replicas(): number; elapsed(): number; readonly localFallback: boolean },
 ): Limiter {
-  const { replicas, elapsed, localFallback } = options
+  const { replicas, elapsed } = options
+  // A process that counts short windows by itself goes on with all, for instance on a full disk.
+  const localFallback = options.localFallback || (quotas.leastWindowSeconds ?? 1) > 1
   const windows = createWindows<LeasedWindow>()
   const local = createLocalLimiter()
   const { decisions } = local
@@ -61,7 +63,7 @@ export function createSharedLimiter(
     subject: string,
     waiting: number,
   ): Promise<QuotaLease> {
-    const { term, used } = window
+    const { term, used, remaining: left = policy.quota, endsAt } = window
     // Reported once: the window may end, or its policy change, during the lease.
     window.used = 0
     const portion = Math.floor(policy.quota * heldShare / replicas())
@@ -73,8 +75,9 @@ export function createSharedLimiter(
     } catch (error) {
       window.used += used
       if (!localFallback) throw error
-      const share = Math.max(1, Math.floor(policy.quota / replicas()))
-      return { granted: share, remaining: 0, resetMs: policy.windowSeconds * 1000, term: unleased.term }
+      const share = Math.min(left, Math.max(1, Math.floor(policy.quota / replicas())))
+      const resetMs = Math.min(policy.windowSeconds * 1000, endsAt - elapsed())
+      return { granted: share, remaining: 0, resetMs, term: unleased.term }
     }
   }
 

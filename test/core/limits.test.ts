@@ -451,4 +451,16 @@ await t.test('without the quota store nothing passes, unless a local fallback is
   for (let n = 0; n < 600; n++) states.push(await alone.consume(policy(600), 'other', 0))
   t.equal(states.filter(({ allowed }) => allowed).length, 150, 'the local share of the quota')
   t.ok(states.every(({ resetSeconds }) => resetSeconds === 60))
+
+  const short = createLedger(30)
+  const single = short.replica(1)
+  const passed = async () => (await single.consume(policy(600), 'k', short.elapsed())).allowed
+  t.ok(await passed(), 'the first lease')
+  short.fallSilent(true)
+  short.pass(1_000)
+  let count = 1
+  while (await passed()) count++
+  t.equal(count, 600, 'what the quota store had left')
+  short.pass(59_000)
+  t.ok(await passed(), 'until the window ends')
 })
