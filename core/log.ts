@@ -29,7 +29,7 @@ export interface LogEvent {
    * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
    * - `webhook_disabled`: a webhook failed for five days, or answered with 410.
    * - `webhook_deliveries_removed`: pending deliveries of a webhook that was removed, or disabled for 30 days, were removed.
-   * - `webhooks_unavailable`: the secrets of webhooks can't be opened, so nothing is delivered.
+   * - `webhooks_unavailable`: webhooks or their secrets can't be read, so nothing is delivered.
    */
   readonly event:
     | 'request'

@@ -14,7 +14,7 @@ export interface WebhookOptions {
   readonly key?: WebhookKey | undefined
   /** Whether to deliver to private addresses and by http://, too. */
   readonly allowPrivate?: boolean | undefined
-  /** Milliseconds, 100 or more, default 1,000: no webhook is called later than this after it was disabled or removed. */
+  /** Milliseconds, 500 or more, default 1,000: no webhook is called later than this after it was disabled or removed. */
   readonly maxStalenessMs?: number | undefined
   /** Gets the events that begin with `webhook`, and `write_failed`. */
   readonly log?: ((event: LogEvent) => void) | undefined
@@ -44,6 +44,7 @@ const attemptsAtOnce = { failing: 1, slow: 3, fast: 50, all: 300 }
 const slowMs = 1_000
 /** A webhook is failing after so many failures in a row. */
 const failuresInARow = 3
+const slowStore = 'Reading the webhooks takes longer than --max-staleness, so they may be disabled'
 /** Connections that became ready after the webhook had to be looked up again. */
 const maxLateConnections = 3
 
@@ -128,7 +129,7 @@ export function startWebhooks(
   }
 
   function mayCall(target: Target): boolean {
-    const isFresh = performance.now() - listedAt < Math.max(100, maxStalenessMs)
+    const isFresh = performance.now() - listedAt < Math.max(500, maxStalenessMs)
     return isFresh && targets.get(target.webhook.id) === target
   }
 
@@ -210,7 +211,7 @@ export function startWebhooks(
     let sent: Attempt | undefined
     for (let late = 0; sent === undefined; late++) {
       if (!isCurrent()) await list().catch(storeFailed)
-      if (!isCurrent()) return undefined
+      if (!isCurrent()) return targets.has(target.webhook.id) ? cannotDeliver(slowStore) : undefined
       sent = late < maxLateConnections
         ? await sender!.send(target.webhook.url, secrets, id, payload, isCurrent)
         : { status: undefined, error: 'connecting takes too long', retryAfterMs: undefined }

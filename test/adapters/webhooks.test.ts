@@ -24,6 +24,7 @@ import {
 } from '../../adapters/webhooks/mod.ts'
 import { createWebhookSender } from '../../adapters/webhooks/sender.ts'
 import type { LogEvent } from '../../core/log.ts'
+import { delay } from '../../core/lib/promise.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Delivery, Webhook } from '../../core/ports/webhooks.ts'
@@ -480,6 +481,17 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
   await webhooks.close()
   t.same(receiver.received.map(({ headers }) => headers.host?.split(':')[0]), ['active.example'])
   t.match(await deliveryOf(store, gone), { state: 'pending', attempts: 0 })
+})
+
+await t.test('a store that takes longer than the max staleness is logged', async (t) => {
+  const store = createMemoryStore()
+  await enqueue(store, await addWebhook(store, 'https://hook.example'))
+  const listWebhooks = async () => (await delay(600), store.webhooks!.listWebhooks())
+  const { events } = deliver(t, { ...store, webhooks: { ...store.webhooks!, listWebhooks } }, {
+    maxStalenessMs: 0,
+  })
+  await until(() => events.length > 0, 'the event')
+  t.match(events, [{ event: 'webhooks_unavailable', error: /longer than --max-staleness/ }])
 })
 
 await t.test('informational responses are bounded', async (t) => {
