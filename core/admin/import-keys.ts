@@ -1,7 +1,8 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
 import * as v from 'valibot'
 import { customCheck, instant, integer, list, mustBe, slug, strictFields } from '../content/fields.ts'
-import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
+import type { LineErrors } from '../content/line-declarations.ts'
+import { createObjectReader } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'

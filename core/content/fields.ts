@@ -5,14 +5,6 @@ import { isObject } from '../lib/json.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 
-/** What lines may refer to; an absent member is not checked. */
-export interface References {
-  /** The industries that exist, each with its parent. */
-  readonly industries?: ReadonlyMap<string, string | undefined>
-  /** Slugs of all partners. */
-  readonly partners?: ReadonlySet<string>
-}
-
 /** An error message that also shows the value. */
 export function mustBe(expected: string): (issue: { readonly input: unknown }) => string {
   return ({ input }) => `must be ${expected}, not ${formatValue(input)}`

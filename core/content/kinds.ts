@@ -11,12 +11,12 @@ import {
   integer,
   list,
   mustBe,
-  type References,
   slug,
   strictFields,
   text,
   webUrl,
 } from './fields.ts'
+import type { References } from './line-declarations.ts'
 import { isCountryCode, isCurrencyCode } from './iso-codes.ts'
 
 /** How a record, or an object within one, is read from a line and written to one. */

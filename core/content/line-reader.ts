@@ -2,24 +2,7 @@
 import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
-
-/** An error in one field of one line. */
-export interface LineError {
-  /** From 1, blank lines included. */
-  readonly line: number
-  /** The field, as in `links[0].url`; `null` for the line as a whole. */
-  readonly field: string | null
-  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
-  readonly reason: string
-}
-
-/** The errors in a file of lines. */
-export interface LineErrors {
-  /** At most 1,000, by line. */
-  readonly errors: readonly LineError[]
-  /** The number of all errors, 1 or more. */
-  readonly errorCount: number
-}
+import type { LineError, LineErrors } from './line-declarations.ts'
 
 const maxErrors = 1_000
 

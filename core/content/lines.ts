@@ -3,9 +3,9 @@ import { readPages } from '../lib/read-pages.ts'
 import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import type { Store } from '../ports/store.ts'
-import type { References } from './fields.ts'
 import { LINE_FORMATS, type LineFormat } from './kinds.ts'
-import { createObjectReader, type LineErrors } from './line-reader.ts'
+import type { LineErrors, References } from './line-declarations.ts'
+import { createObjectReader } from './line-reader.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
 export type ImportOutcome = ImportReport | LineErrors

@@ -37,7 +37,7 @@ export function describeHeaders(
       requestIdKeywords,
       EXAMPLE_REQUEST_ID,
     ),
-    [names.versionHeader]: always('The API version of the response.', { const: API_VERSION }, API_VERSION),
+    [names.versionHeader]: always('The API version of the response.', { enum: [API_VERSION] }, API_VERSION),
     ETag: always(
       'Send it in `If-None-Match` to get a 304 without a body while the response is unchanged.',
       { pattern: '^"[!#-~]+"$', maxLength: 80 },
@@ -53,8 +53,8 @@ export function describeHeaders(
       { enum: [keyedVary, 'Accept-Encoding'] },
       keyedVary,
     ),
-    'X-Content-Type-Options': always('Disables media type sniffing.', { const: 'nosniff' }, 'nosniff'),
-    'Content-Encoding': sometimes('Present if `Accept-Encoding` prefers gzip.', { const: 'gzip' }, 'gzip'),
+    'X-Content-Type-Options': always('Disables media type sniffing.', { enum: ['nosniff'] }, 'nosniff'),
+    'Content-Encoding': sometimes('Present if `Accept-Encoding` prefers gzip.', { enum: ['gzip'] }, 'gzip'),
     'Content-Security-Policy': always(
       'Allows nothing but the inline style and script of the page.',
       { maxLength: 2000, pattern: "^default-src 'none'; " },
@@ -62,7 +62,7 @@ export function describeHeaders(
     ),
     'Referrer-Policy': always(
       'Keeps the address of the page out of requests to linked sites.',
-      { const: 'no-referrer' },
+      { enum: ['no-referrer'] },
       'no-referrer',
     ),
     'RateLimit-Policy': sometimes(
@@ -92,7 +92,7 @@ export function describeHeaders(
     ),
     'Idempotent-Replayed': sometimes(
       'Present if the response repeats that of an earlier request.',
-      { const: 'true' },
+      { enum: ['true'] },
       'true',
     ),
   }
@@ -129,7 +129,7 @@ export function describeParameters({ names }: DocumentSettings): Readonly<Record
       'header',
       names.versionHeader,
       'The API version that the client expects; by default the current one.',
-      { const: API_VERSION },
+      { enum: [API_VERSION] },
       API_VERSION,
     ),
     ifNoneMatch: parameter(

@@ -16,7 +16,7 @@ export function createSchemaCollection() {
     const { $schema: _, ...converted } = toJsonSchema(schema, {
       target: 'draft-2020-12',
       typeMode: 'input',
-      overrideSchema: (context) => overrideNullable(context) ?? openStrict(context),
+      overrideSchema: (context) => overrideNullable(context) ?? overrideOthers(context),
     })
     return lift(converted as unknown as JsonSchema)
   }
@@ -50,7 +50,6 @@ export function createSchemaCollection() {
   function example(schema: JsonSchema, isResponse = false): unknown {
     if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {}, isResponse)
     if (schema.examples !== undefined) return schema.examples[0]
-    if (schema.const !== undefined) return schema.const
     if (schema.enum !== undefined) return schema.enum[0]
     const [first] = schema.anyOf ?? schema.oneOf ?? []
     if (first !== undefined) return example(first, isResponse)
@@ -80,7 +79,10 @@ const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
   return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
 }
 
-const openStrict: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+const overrideOthers: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+  const { const: only, ...others } = jsonSchema
+  // Generators of clients take a `const` for an unknown value.
+  if (only !== undefined) return { ...others, enum: [only] }
   if (valibotSchema.type === 'loose_object') return { ...jsonSchema, additionalProperties: true }
   if (valibotSchema.type !== 'strict_object') return undefined
   const { additionalProperties: _, ...open } = jsonSchema

@@ -34,7 +34,6 @@ export interface JsonSchema {
   readonly description?: string
   readonly type?: string | readonly string[]
   readonly format?: string
-  readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly default?: unknown
   readonly examples?: readonly unknown[]

@@ -107,7 +107,7 @@ function members(schema: JsonSchema, among: Schemas, isRequest = false): readonl
   if (alternatives.length > 1) {
     return alternatives.map((one) => {
       const { type, status } = one.properties ?? {}
-      const values = (type?.enum ?? [status?.const]).map((value) => markup` <code>${String(value)}</code>`)
+      const values = (type?.enum ?? status?.enum ?? []).map((value) => markup` <code>${String(value)}</code>`)
       const summary = markup`If <code>${type ? 'type' : 'status'}</code> is${values}`
       return markup`<li>${nested(summary, members(one, among))}</li>`
     })
@@ -138,7 +138,7 @@ function field(
   const kind = alternativesOf(row, among).length > 1 ? 'alternatives' : 'fields'
   const { enum: values = [] } = resolved.items ?? resolved
   const limits: Inset[] = [
-    ...(values.length === 0 || values.length > 24 ? [] : [[
+    ...(values.length < 2 || values.length > 24 ? [] : [[
       'one of ',
       values.filter((one) => one !== null).map((one) => markup`<code>${String(one)}</code> `),
     ]]),
@@ -162,7 +162,7 @@ function typeOf(schema: JsonSchema, among: Schemas): string {
   const { anyOf, oneOf, type, items, ...resolved } = resolve<JsonSchema>(schema, among)
   const options = type === undefined ? anyOf ?? oneOf : undefined
   if (options !== undefined) return [...new Set(options.map((one) => typeOf(one, among)))].join(' or ')
-  if (resolved.const !== undefined) return JSON.stringify(resolved.const)
+  if (resolved.enum?.length === 1) return JSON.stringify(resolved.enum[0])
   const types = [type ?? 'object'].flat().map((type) => {
     if (type === 'array' && items) return `array of ${typeOf(items, among)}s`
     return type === 'string' && resolved.format !== undefined ? resolved.format : type

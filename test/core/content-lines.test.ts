@@ -10,7 +10,7 @@ import {
   isCurrencyCode,
   isLocale,
 } from '../../core/content/iso-codes.ts'
-import type { LineError, LineErrors } from '../../core/content/line-reader.ts'
+import type { LineError, LineErrors } from '../../core/content/line-declarations.ts'
 import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'

@@ -194,6 +194,7 @@ t.test('examples of responses have no rare members', (t) => {
 })
 
 t.test('request schemas forbid unknown members, and response schemas allow them', (t) => {
+  t.notMatch(JSON.stringify(made), '"const":', 'client generators know enum only')
   const signup = made.paths['/service/partner/signups']?.post
   t.equal(signup?.requestBody?.content['application/json']?.schema['additionalProperties'], false)
   for (const [name, schema] of Object.entries(made.components.schemas)) {
