@@ -132,7 +132,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     isStopping = true
     const closed = once(server, 'close')
     stopAccepting(server)
-    closeIdle(server, connections, lateConnections)
+    // Not at once: the next request of a busy connection may be on its way, and gets a response that closes it.
     const interval = setInterval(closeIdle, 50, server, connections, lateConnections)
     await waitForDrain(settings.drainTimeoutMs, closed, pending, () => {
       for (const connection of connections) connection.destroy()

@@ -295,6 +295,20 @@ t.test('the last response of a connection, while the server drains, closes it', 
   await drained
 })
 
+t.test('a request that is on its way when the drain begins gets its response', async (t) => {
+  const { open, server } = await serveStub(t, {}, { drainTimeoutMs: 10_000 })
+  const connection = await open()
+  connection.write(get())
+  t.equal((await connection.answer()).headers.get('connection'), 'keep-alive')
+  mock.timers.enable({ apis: ['setInterval'] })
+  connection.write(get())
+  const drained = server.drain()
+  const { status, headers } = await connection.answer()
+  t.same([status, headers.get('connection')], [200, 'close'])
+  mock.timers.reset()
+  await drained
+})
+
 t.test('connections beyond the limit are refused, logged once, and accepted again later', async (t) => {
   const refusing: number[] = []
   const { open } = await serveStub(t, { connectionsRefused: (limit) => void refusing.push(limit) }, {
