@@ -199,7 +199,7 @@ addEventListener('DOMContentLoaded', () => {
     if (!place) return
     dialog.close()
     for (let one = place; one; one = one.parentElement) if (one.localName === 'details') one.open = true
-    history.replaceState(null, '', '#' + place.closest('[id]').id)
+    history.pushState(null, '', '#' + place.closest('[id]').id)
     place.tabIndex = -1
     place.focus({ preventScroll: true })
     place.scrollIntoView({ block: place.localName === 'section' ? 'start' : 'center' })

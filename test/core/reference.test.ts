@@ -175,6 +175,11 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
         .map((one) => one.outerHTML.slice(0, 100))`)
       t.strictSame(wide, [], 'no element overflows')
       if (screen !== screens[1]) t.strictSame(await violations(page), [])
+      const cut = await page.evaluate<string[]>(`[
+        ...[...document.querySelectorAll('pre')].filter((one) => one.scrollWidth > one.clientWidth + 1),
+        ...[...document.querySelectorAll('tbody th code')].filter((one) => one.getClientRects().length > 1),
+      ].map((one) => one.textContent)`)
+      t.strictSame(cut, [], 'no line of a sample is clipped, and no name is broken')
       const background = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
       const [red = 0] = (background.match(/\d+/g) ?? []).map(Number)
       t.ok(screen.scheme === 'dark' ? red < 64 : red > 192, `${screen.scheme}: ${background}`)
@@ -299,6 +304,23 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.keyboard.press('Escape')
     t.equal(await page.locator('.search').isVisible(), false)
     t.strictSame(errors, [])
+    await close()
+  })
+
+  await t.test('nothing covers the problem that a link leads to, and Back returns from a search', async (t) => {
+    const { page, close } = await openPage(browser, `${url}#rate_limited`, screens[2])
+    const isCovered = await page.evaluate<boolean>(`(() => {
+      const cell = document.querySelector('#rate_limited td')
+      const { right, top, bottom } = cell.getBoundingClientRect()
+      return !cell.contains(document.elementFromPoint(right - 20, (top + bottom) / 2))
+    })()`)
+    t.notOk(isCovered)
+    await page.keyboard.press('/')
+    await page.keyboard.type('invalid_cursor')
+    await page.keyboard.press('Enter')
+    t.equal(await page.evaluate<string>('location.hash'), '#invalid_cursor')
+    await page.goBack()
+    t.equal(await page.evaluate<string>('location.hash'), '#rate_limited')
     await close()
   })
 
