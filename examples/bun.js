@@ -1,14 +1,15 @@
 import { createPartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
+const store = await openSqliteStore('partner-api.db')
 // Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
-const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
+const api = createPartnerApi({ store })
 
 function answer(request, server) {
   return api.fetch(request, { remoteAddr: { hostname: server.requestIP(request)?.address } })
 }
 
-Bun.serve({
+const server = Bun.serve({
   port: process.env.PORT ?? 3000,
   routes: {
     '/service/*': answer,
@@ -17,3 +18,5 @@ Bun.serve({
   },
 })
 console.log('ready')
+
+process.once('SIGTERM', () => server.stop().then(() => api.close()).then(() => store.close()))

@@ -3,8 +3,9 @@ import { createPartnerApi } from 'partner-api'
 import { createListener } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
+const store = await openSqliteStore('partner-api.db')
 // Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
-const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
+const api = createPartnerApi({ store })
 const answer = createListener(api)
 
 const fastify = Fastify()
@@ -17,3 +18,5 @@ fastify.addHook('onRequest', async ({ raw, url }, reply) => {
 fastify.get('/', () => 'The rest of the site')
 await fastify.listen({ port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
+
+process.once('SIGTERM', () => fastify.close().then(() => api.close()).then(() => store.close()))

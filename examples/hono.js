@@ -4,8 +4,9 @@ import { Hono } from 'hono'
 import { createPartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
+const store = await openSqliteStore('partner-api.db')
 // Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
-const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
+const api = createPartnerApi({ store })
 
 const app = new Hono()
 app.on(['ALL'], ['/service/*', '/.well-known/api-catalog'], (context) => {
@@ -13,4 +14,7 @@ app.on(['ALL'], ['/service/*', '/.well-known/api-catalog'], (context) => {
   return api.fetch(context.req.raw, { remoteAddr: { hostname: address } })
 })
 app.get('/', (context) => context.text('The rest of the site'))
-serve({ fetch: app.fetch, port: Number(process.env.PORT ?? 3000) }, () => console.log('ready'))
+const port = Number(process.env.PORT ?? 3000)
+const server = serve({ fetch: app.fetch, port }, () => console.log('ready'))
+
+process.once('SIGTERM', () => server.close(() => api.close().then(() => store.close())))

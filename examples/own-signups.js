@@ -19,5 +19,7 @@ const signups = {
 // The store keeps partners, keys and counts, and no personal data.
 const store = await openSqliteStore('partner-api.db')
 const api = createPartnerApi({ store, signups })
-await serve(api, { port: Number(process.env.PORT ?? 3000) })
+const server = await serve(api, { port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
+
+process.once('SIGTERM', () => server.drain().then(() => api.close()).then(() => store.close()))

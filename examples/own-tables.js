@@ -4,9 +4,12 @@ import { openSqliteStore } from 'partner-api/sqlite'
 import { openCompanies } from './companies.js'
 
 // The store keeps partners, keys and signups. Profiles and industries come from your own tables.
+const store = await openSqliteStore('partner-api.db')
 const api = createPartnerApi({
-  store: await openSqliteStore('partner-api.db'),
+  store,
   directory: openCompanies('shop.db'),
 })
-await serve(api, { port: Number(process.env.PORT ?? 3000) })
+const server = await serve(api, { port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
+
+process.once('SIGTERM', () => server.drain().then(() => api.close()).then(() => store.close()))

@@ -76,19 +76,19 @@ export async function createProject(): Promise<Project> {
   }
 }
 
-/** Runs an example until the test ends. Resolves once the example prints that it listens. */
+/** Runs an example until the test ends. Resolves once the example prints that it listens. `stop` ends it as a supervisor does. */
 export async function start(
   t: Test,
   folder: string,
   [program = '', ...words]: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Promise<Pick<Mounted, 'url'> & { said(): string }> {
+): Promise<Pick<Mounted, 'url'> & { said(): string; stop(): Promise<number | null> }> {
   const port = await freePort()
   const child = spawn(program, words, {
     cwd: folder,
     env: cleanEnv({ ...env, PORT: String(port), NO_COLOR: '1' }),
   })
-  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const ended = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)))
   t.teardown(async () => {
     child.kill('SIGKILL')
     await ended
@@ -103,7 +103,11 @@ export async function start(
     }
     void ended.then(() => reject(new Error(`${words.join(' ')} ended: ${said}`)))
   })
-  return { url: `http://127.0.0.1:${port}`, said: () => said }
+  const stop = () => {
+    child.kill('SIGTERM')
+    return ended
+  }
+  return { url: `http://127.0.0.1:${port}`, said: () => said, stop }
 }
 
 /** Writes a file beside an example. */
