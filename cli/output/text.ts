@@ -80,9 +80,14 @@ export function displayWidth(text: string): number {
   return columns
 }
 
-/** An argument in the form in which a shell takes it. */
+/** An argument in the form in which a shell takes it. What a terminal must not get is escaped, in a form of bash and zsh. */
 export function shellQuote(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+  if (/^[\w@%+=:,./-]+$/.test(text)) return text
+  if (printable(text) === text) return `'${text.replaceAll("'", "'\\''")}'`
+  const octal = (byte: number) => `\\${byte.toString(8).padStart(3, '0')}`
+  return `$'${
+    text.replace(/['\\]/g, '\\$&').replace(unsafe, (each) => [...Buffer.from(each)].map(octal).join(''))
+  }'`
 }
 
 /** `a, b and c`. */

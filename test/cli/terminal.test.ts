@@ -1,11 +1,11 @@
 /** What people see on a terminal: tables that fit it, colours, and what an interrupt leaves. */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
-import { displayWidth, formatRelative, printable, printableJson } from '../../cli/output/text.ts'
+import { displayWidth, formatRelative, printable, printableJson, shellQuote } from '../../cli/output/text.ts'
 import {
   cleanEnv,
   ending,
@@ -75,6 +75,20 @@ test('hidden characters are escaped', (t) => {
   t.notMatch(printableJson(JSON.stringify(text)), '\u200b')
   t.end()
 })
+
+test(
+  'an argument of a printed command is the same in a shell',
+  { skip: process.platform === 'win32' },
+  (t) => {
+    for (const text of ["O'Neil", "$'a'", 'می\u200cخواهم', "'\\\u200d\u{e0041}7", 'a\nb']) {
+      const quoted = shellQuote(text)
+      t.equal(printable(quoted), quoted)
+      const command = ['-c', `printf %s ${quoted}`]
+      t.equal(execFileSync('bash', command, { encoding: 'utf8', env: { ...process.env, LC_ALL: 'C' } }), text)
+    }
+    t.end()
+  },
+)
 
 test('times are in words', (t) => {
   const [hour, day] = [3_600_000, 86_400_000]
