@@ -59,7 +59,7 @@ stop it, copy again, and serve the new store.`)
     .description('Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
     .option('--replace', 'Replace an existing store, and keep it under another name')
     .option('--dry-run', 'Only check the backup, and show what would be undone')
-    .option('--force', 'Also if tables are not those of a store, or rows contradict the audit log')
+    .option('--force', 'Also if tables are not those of a store, or audit verify fails')
     .act(restore)
     .details(`
 Refuses while another process has the store open. Lists what the restore undoes, such as revocations of keys, which then
@@ -135,9 +135,11 @@ async function restore(
       if (!dryRun) target.replaceBy(copy, kept)
       const replaced = isThere && !dryRun ? kept : null
       const data = { file, ...contents, replaced, ...found, dry_run: dryRun }
-      await output.result(data, formatContents(contents))
-      output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
-      noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, found)
+      // What a restore undoes has to be known, also when standard output cannot be written.
+      await output.result(data, formatContents(contents)).finally(() => {
+        output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
+        noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, found)
+      })
     })
   } finally {
     target.close()
@@ -153,8 +155,9 @@ const reconcileWith: Action<[{ readonly replaced: string }]> = async (invocation
   await withStore(invocation, {}, (restored) =>
     withStore(other, { readOnly: true }, async (replaced) => {
       const found = await reconcile(invocation, restored, replaced, timeOf(restored))
-      await output.result(found, '')
-      noteUndone(output, holdsPassword(url) ? 'URL' : url, found)
+      await output.result(found, '').finally(() =>
+        noteUndone(output, holdsPassword(url) ? 'URL' : url, found)
+      )
     }))
 }
 

@@ -1,5 +1,5 @@
 /** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
@@ -178,7 +178,9 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   writeFileSync(`${backup}.damaged`, bytes.fill(7, 20_000, 60_000))
   writeFileSync(`${backup}.foreign`, 'SQLite format 4')
   writeFileSync(`${backup}.empty`, '')
-  for (const end of ['damaged', 'foreign', 'empty']) {
+  // On Windows there is none.
+  spawnSync('mkfifo', [`${backup}.pipe`])
+  for (const end of ['damaged', 'foreign', 'empty', 'pipe']) {
     t.match(await run('store', 'restore', `${backup}.${end}`, '--replace'), { code: /^[13]$/ }, end)
   }
   t.match(await run('keys', 'list'), { code: 0, stdout: /acme/ })
@@ -189,11 +191,12 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   tampered.exec("UPDATE audit SET actor = 'other' WHERE sequence = 2")
   tampered.close()
   t.match((await json('store', 'restore', backup, '--replace')).error.detail, /broken at entry 2/)
-  t.match(
-    (await json('--store', `sqlite:${backup}`, 'store', 'backup', `${backup}.2`)).error.detail,
-    /entry 2/,
-  )
-  t.notOk(existsSync(`${backup}.2`))
+  t.match(await json('--store', `sqlite:${backup}`, 'store', 'backup', `${backup}.2`), {
+    code: 0,
+    data: { warnings: [/broken at entry 2/] },
+  })
+  const forced = await json('--store', `sqlite:${file}.2`, 'store', 'restore', `${backup}.2`, '--force')
+  t.match(forced, { code: 0, data: { warnings: [/entry 2/] } })
 
   await run('store', 'backup', backup, '--force')
   writeFileSync(file, 'damaged')

@@ -97,8 +97,19 @@ t.test(
         const ended = await redirected(command, args, '> /dev/full', file)
         t.match(ended, { code: 1, stdout: '', stderr: `${stderr}\n` }, `${name}: ${args}`)
       }
+      await on.run('store', 'backup', `${file}.backup`)
       const changed = await redirected(command, 'partners update acme --name Other', '> /dev/full', file)
       t.match(changed, { code: 1, stderr: `${stderr} The change was made.\n` })
+      const restored = await redirected(
+        command,
+        `store restore ${file}.backup --replace --json`,
+        '> /dev/full',
+        file,
+      )
+      t.match(restored, {
+        code: 1,
+        stderr: /^Restored [^]*\npartner-api partners update acme --name=Other\n/,
+      }, name)
       const issue = ['keys', 'issue', 'acme', '--name', name]
       const refused = await redirected(command, issue.join(' '), '>&-', file)
       t.match(refused, {

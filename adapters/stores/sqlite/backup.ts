@@ -49,21 +49,15 @@ export async function copyFile(
     // Before anything is read: a view, or the expression of a check or an index, may never end.
     check()
     const [damage] = database.statement<[string]>('PRAGMA integrity_check(1)').get()!
-    const records = recordsOf(database, copy)
-    const audit = damage === 'ok' ? await verifyAuditLog(records) : undefined
-    const fault = audit?.brokenAt === undefined
-      ? damage
-      : `its audit log is broken at entry ${audit.brokenAt}`
-    if (fault !== 'ok') {
-      throw new StoreError(
-        'refused',
-        `The store ${store} is damaged: ${fault}.`,
-        searchIndexRemedy(fault!, store),
-      )
+    if (damage !== 'ok') {
+      const remedy = searchIndexRemedy(damage!, store)
+      throw new StoreError('refused', `The store ${store} is damaged: ${damage}.`, remedy)
     }
-    warnings.push(...audit!.differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
+    const { brokenAt, differences, head } = await verifyAuditLog(recordsOf(database, copy))
+    if (brokenAt !== undefined) warnings.push(`the audit log is broken at entry ${brokenAt}`)
+    warnings.push(...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
     check()
-    const { sequence, hash } = audit!.head
+    const { sequence, hash } = head
     const { facts, content } = createRevisions(database, store).current()
     const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
       SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),

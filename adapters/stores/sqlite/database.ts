@@ -1,5 +1,5 @@
 /** The only file that uses the driver, `node:sqlite`, which Node, Bun and Deno provide. */
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Remedy } from '../../../core/admin/validate.ts'
 import { createClock } from '../../../core/lib/clock.ts'
@@ -67,8 +67,11 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
  * @throws {StoreError} `unreachable` when it cannot be opened, or when it is missing and `create` is false.
  */
 export function openDatabase(file: string, options: { create: boolean; readOnly?: boolean }): Database {
-  if (!options.create && file !== ':memory:' && !existsSync(file)) {
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: there is no such file.`)
+  const isThere = existsSync(file)
+  // Opening a pipe may never end.
+  if (!options.create && file !== ':memory:' && !(isThere && statSync(file).isFile())) {
+    const reason = isThere ? 'it is not a file' : 'there is no such file'
+    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${reason}.`)
   }
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
