@@ -212,6 +212,7 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     t.ok(answer.status === 502 || answer.status === 503)
     await fetch(`${url + list}&key=${key}`)
     await until(() => logged().split('/partners/service/public/plans').length > 20, 'the log')
+    t.match(logged(), /\/partners\/service\/public\/plans.* 50[23]|plans.*"status":50[23]/)
     t.notMatch(logged(), key.slice(-20))
   })
 }
