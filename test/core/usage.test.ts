@@ -364,6 +364,13 @@ await t.test('uses of keys that the store does not take are kept', async (t) => 
   isDown = false
   await uses.flush()
   t.strictSame(written, [new Map([['a', noon + 60_000], ['b', noon]])])
+  for (let n = 0; n < 2_500; n++) uses.record(`k${n}`, noon)
+  await uses.flush()
+  t.strictSame(
+    written.slice(1).map(({ size }) => size),
+    [1_000, 1_000, 500],
+    'a store is not blocked by many',
+  )
 })
 
 t.test('a failing write is retried a few times and keeps no process alive', (t) => {
