@@ -137,6 +137,7 @@ async function revokeKeys(
   }
   const keys = createKeyAdministration(store, invocation)
   for (const { id } of found) await keys.revoke(id)
+  invocation.output.done = { detail: `${pluralize(found.length, 'key')} revoked.` }
 }
 
 function placeOf({ path, line, column, commit, file, isName }: Leak): string {

@@ -98,6 +98,7 @@ async function backUp(invocation: Invocation, file: string, { force }: { force?:
   const { putInPlace } = await loadBackup()
   await withCopy(invocation.output, store, target, true, (copy, contents) => {
     putInPlace(copy, target)
+    invocation.output.done = { detail: 'The backup was made.' }
     return invocation.output.result({ file, ...contents }, formatContents(contents))
   })
 }
@@ -268,6 +269,7 @@ async function copy(output: Output, source: CopySource, target: CopyTarget): Pro
   const report = await withCopyProgress(output, (options) => copyStore(source, target, options))
   if (!report.isFinished) throw copyIncompleteError(source, target, report)
   const tables = report.tables.map(tableJson)
+  output.done = { detail: 'The copy is complete.' }
   await output.result({ tables, copied: true, dry_run: false }, formatTables(report.tables, output))
   output.note(
     `The copy is complete and equal to its source. Keys and cursors are now valid in ${target.location}; ` +

@@ -100,6 +100,15 @@ t.test(
       await on.run('store', 'backup', `${file}.backup`)
       const changed = await redirected(command, 'partners update acme --name Other', '> /dev/full', file)
       t.match(changed, { code: 1, stderr: `${stderr} The change was made.\n` })
+      const backup = await redirected(command, `store backup ${file}.2`, '> /dev/full', file)
+      t.match(backup, { code: 1, stderr: `${stderr} The backup was made.\n` })
+      const copy = await redirected(
+        command,
+        `store copy --from sqlite:${file} --to sqlite:${file}.3`,
+        '> /dev/full',
+        file,
+      )
+      t.match(copy, { code: 1, stderr: `${stderr} The copy is complete.\n` })
       const restored = await redirected(
         command,
         `store restore ${file}.backup --replace --json`,
