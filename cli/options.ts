@@ -83,7 +83,6 @@ export function limitParser<N extends LimitName>(
   }
 }
 
-/** The options of a command that changes the limits of a partner or a key. */
 export interface LimitOptions {
   readonly limit?: LimitOverrides
   readonly clearLimit?: readonly string[]

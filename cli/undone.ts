@@ -1,4 +1,5 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
+import { disableWebhooks } from '../core/admin/apply.ts'
 import { hasEnded } from '../core/keys/lifecycle.ts'
 import { readPages } from '../core/lib/read-pages.ts'
 import { rfc3339 } from '../core/lib/time.ts'
@@ -10,7 +11,6 @@ import type { Invocation } from './command.ts'
 import type { Output } from './output/print.ts'
 import { formatLimits, pluralize, printable, shellQuote } from './output/text.ts'
 
-/** The records of a store that commands change. */
 type Records = Pick<
   Store,
   'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks'
@@ -31,7 +31,8 @@ export async function reconcile(
   now: number,
 ) {
   const undone = replaced ? await readUndone(output, restored, replaced, now).catch(() => null) : null
-  return { undone, disabled_webhooks: await disableWebhooks(restored, actor, now) }
+  // Some may have been removed since the backup.
+  return { undone, disabled_webhooks: await disableWebhooks(restored, { actor, at: now }) }
 }
 
 /**
@@ -84,17 +85,6 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   ]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
-}
-
-/** Disables the webhooks of a restored store: some may have been removed since the backup. @returns Their ids. */
-async function disableWebhooks(store: Records, actor: string, at: number): Promise<string[]> {
-  const active = (await listWebhooks(store)).filter(({ state }) => state === 'active').map(({ id }) => id)
-  const disable = (webhook: Webhook | undefined) =>
-    webhook && { ...webhook, state: 'disabled' as const, failingSince: undefined }
-  for (const id of active) {
-    await store.webhooks!.changeWebhook(id, 'webhook.disabled', { actor, at }, disable)
-  }
-  return active
 }
 
 /** The last sequence, up to `end`, at which two logs are equal: the hash of an entry covers all before it. */

@@ -82,7 +82,6 @@ export interface LogEvent {
   readonly error?: string
 }
 
-/** What the log reads of a request. */
 interface LoggedRequest {
   readonly request: HttpRequest
   readonly requestId: string
@@ -90,7 +89,6 @@ interface LoggedRequest {
   readonly client: ClientAddress | undefined
 }
 
-/** What the log reads of a request that has its response. */
 interface CompletedRequest extends LoggedRequest {
   readonly startedAt: number
   readonly principal: Principal | undefined

@@ -7,7 +7,6 @@ import type { AuditContext, Change } from '../../core/ports/changes.ts'
 import type { ContentKind, ImportReport } from '../../core/ports/content.ts'
 import { sha256 } from '../digest.ts'
 
-/** An audit entry without its place in the log. */
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
 
 export function partnerAuditRecord(change: Change, before: Partner | undefined, after: Partner): AuditRecord {

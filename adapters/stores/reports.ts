@@ -40,10 +40,7 @@ export interface ActivityPositions {
   readonly expiries: KeysetPosition
 }
 
-/**
- * @param after The last row of the previous page.
- * @param now Later rows are not shown.
- */
+/** @param after The last row of the previous page. @param now Later rows are not shown. */
 export function activityPositionsAfter(after: Dated | undefined, now: number): ActivityPositions {
   // No id is empty: rows at `now` come after this position.
   const start = after === undefined || after.at > now ? { at: now, id: '' } : after

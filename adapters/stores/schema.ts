@@ -52,11 +52,6 @@ export function checkMigrations(
   )
 }
 
-export function missingStoreError(place: string): StoreError {
-  const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
-  return new StoreError('missing', `There is no store at ${place}.`, { remedy })
-}
-
 export function migrationRequiredError(place: string, { current, latest }: MigrationStatus): StoreError {
   return new StoreError(
     'refused',
@@ -64,7 +59,22 @@ export function migrationRequiredError(place: string, { current, latest }: Migra
   )
 }
 
-/** @param needed Version that a program must know to use the store. */
+/**
+ * The migrations that a store lacks.
+ *
+ * @param needed Version that a program must know to use the store.
+ * @throws {StoreError} `newer_schema`
+ */
+export function pendingMigrations<M>(
+  place: string,
+  version: number,
+  needed: number,
+  migrations: readonly M[],
+): readonly M[] {
+  if (needed <= migrations.length) return migrations.slice(version)
+  throw newerSchemaError(place, needed, migrations.length)
+}
+
 export function newerSchemaError(place: string, needed: number, known: number): StoreError {
   return new StoreError(
     'newer_schema',

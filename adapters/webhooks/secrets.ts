@@ -62,10 +62,7 @@ function algorithm(iv: Uint8Array<ArrayBuffer>, id: string): AesGcmParams {
   return { name: 'AES-GCM', iv, additionalData: new TextEncoder().encode(id) }
 }
 
-/**
- * Opens the secrets that have not expired.
- * @throws {RangeError} for secrets that were sealed with another key.
- */
+/** Opens the secrets that have not expired. @throws {RangeError} for secrets that were sealed with another key. */
 export function openSecrets(key: WebhookKey, { id, secrets }: Webhook, now: number): Promise<string[]> {
   const valid = secrets.filter(({ expiresAt = Infinity }) => expiresAt > now)
   return Promise.all(valid.map(({ sealed }) => key.open(sealed, id)))

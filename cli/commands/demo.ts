@@ -82,7 +82,6 @@ async function describeExisting({ io, output }: Invocation, slug: string, url: s
   await output.result({ url }, listeningLine(url))
 }
 
-/** Fills the store, and prints what to do with it. */
 async function fillStore({ actor, io, output }: Invocation, store: Store, url?: string): Promise<void> {
   const now = timeOf(store)
   const { slug } = await createPartnerAdministration(store, { actor }).create({

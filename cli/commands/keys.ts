@@ -66,7 +66,6 @@ const endForms = 'End: a duration (90d), a date (its end, UTC) or an RFC 3339 in
 /** For changes without --wait. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
-/** `keys issue`, `list`, `show`, `rotate`, `update`, `limit`, `disable`, `enable` and `revoke`. */
 export function define(keys: CliCommand): void {
   keys.command('issue')
     .description('Make a key for a partner and print it once')

@@ -28,7 +28,6 @@ interface RemoveOptions {
   readonly dryRun?: true
 }
 
-/** `partners create`, `list`, `show`, `update`, `suspend`, `resume` and `remove`. */
 export function define(partners: CliCommand): void {
   partners.command('create')
     .description('Create a partner')

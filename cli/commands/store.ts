@@ -1,5 +1,5 @@
-import { closeSync, existsSync, openSync, readdirSync, realpathSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { TableReport } from '../../adapters/stores/copy/compare.ts'
 import { type CopyOptions, type CopyReport, copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
@@ -192,24 +192,6 @@ function libpqQuote(value: string): string {
   return /^[\w.,:/@-]+$/.test(value) ? value : `'${value.replace(/['\\]/g, '\\$&')}'`
 }
 
-/** Removes what killed backups and restores have left beside their target: it contains personal data. */
-function removePartials(target: string): void {
-  for (const name of readdirSync(dirname(target))) {
-    if (!name.startsWith(`${basename(target)}.`)) continue
-    const pid = Number(/\.(\d+)\.partial(?:-journal)?$/.exec(name)?.[1])
-    if (pid > 0 && !isRunning(pid)) rmSync(join(dirname(target), name), { force: true })
-  }
-}
-
-/** Whether there is another process with this id. In a container, ids repeat. */
-function isRunning(pid: number): boolean {
-  try {
-    return pid !== process.pid && process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
-}
-
 type Contents = Awaited<ReturnType<Awaited<ReturnType<typeof loadBackup>>['copyFile']>>
 
 /** Copies a store to a file beside `target`, which is removed unless `work` renames it. */
@@ -220,7 +202,7 @@ async function withCopy(
   isTrusted: boolean,
   work: (copy: string, contents: Contents) => Promise<void>,
 ): Promise<void> {
-  const { copyFile } = await loadBackup()
+  const { copyFile, removePartials } = await loadBackup()
   const copy = `${resolve(target)}.${process.pid}.partial`
   const discard = () => ['', '-journal'].forEach((end) => rmSync(copy + end, { force: true }))
   const stop = (signal: NodeJS.Signals) => {

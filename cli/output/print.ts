@@ -1,4 +1,3 @@
-/** Prints on standard output and standard error. */
 import { fstatSync, readFileSync, statSync, writeSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
@@ -79,7 +78,6 @@ export class Output implements TableStyle {
     return this.json ? this.document({ data }) : this.write(text)
   }
 
-  /** Prints the one JSON document of a command. */
   document(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
     return this.write(this.#format(members))
   }

@@ -38,7 +38,6 @@ export function toSpans(daily: Daily, most: number) {
   return { unit, spans }
 }
 
-/** The sum of one member of all rows. */
 export function sumOf<Name extends string>(
   rows: readonly { readonly [_ in Name]: number }[],
   name: Name,
@@ -95,7 +94,6 @@ function countryLabel(code: string | null): string {
   return code === null ? 'none' : isCountryCode(code) ? `${countryName(code, 'en')} (${code})` : code
 }
 
-/** The headings of `cellsOf`. */
 export function headingsOf(series: Series): string[] {
   return series.flatMap((name) => name === 'errors' ? ['errors', 'error rate'] : [name])
 }

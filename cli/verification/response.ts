@@ -218,7 +218,6 @@ export interface Expectation {
   readonly policies: readonly string[]
 }
 
-/** Reported errors per body. */
 const maxErrors = 10
 
 export function checkResponse(response: DeploymentResponse, expected: Expectation): string[] {

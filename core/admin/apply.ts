@@ -4,8 +4,9 @@ import { createClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import type { KeyFacts, Partner } from '../model.ts'
-import type { Change } from '../ports/changes.ts'
+import type { AuditContext, Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
+import type { Webhook } from '../ports/webhooks.ts'
 import { AdminError, validateName } from './validate.ts'
 
 /** Who administers. */
@@ -61,4 +62,18 @@ export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promis
         'Treat that key as exposed: rotate or revoke it.'
       : `There is no key with the id ${formatValue(id)}.`,
   )
+}
+
+/** Disables those active webhooks of a store that are selected. @returns Their ids. */
+export async function disableWebhooks(
+  { webhooks }: Pick<Store, 'webhooks'>,
+  context: AuditContext,
+  isSelected: (webhook: Webhook) => boolean = () => true,
+): Promise<string[]> {
+  const active = (await webhooks?.listWebhooks() ?? []).filter(({ state }) => state === 'active')
+  const ids = active.filter(isSelected).map(({ id }) => id)
+  const disable = (webhook: Webhook | undefined) =>
+    webhook && { ...webhook, state: 'disabled' as const, failingSince: undefined }
+  for (const id of ids) await webhooks!.changeWebhook(id, 'webhook.disabled', context, disable)
+  return ids
 }

@@ -2,7 +2,7 @@ import { readPages } from '../lib/read-pages.ts'
 import type { LimitOverrides, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
-import { createAdministrator, findPartner, type Operator } from './apply.ts'
+import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -86,6 +86,20 @@ export function createPartnerAdministration(
     return show(slug)
   }
 
+  async function setModules(
+    slug: string,
+    names: readonly string[],
+    type: 'module.activated' | 'module.deactivated',
+  ): Promise<Partner> {
+    const modules = requireModules(names)
+    return await change(
+      slug,
+      ({ modules: active }) =>
+        modules.filter((module) => active.includes(module) === (type === 'module.deactivated'))
+          .map((module) => ({ type, slug, module })),
+    )
+  }
+
   return {
     async create({ slug, name, modules: names, limits = {} }) {
       requireSlug(slug)
@@ -119,14 +133,8 @@ export function createPartnerAdministration(
         (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }]
       )
       // Their pending deliveries may have personal data.
-      for (const { id, partner, state } of await store.webhooks?.listWebhooks() ?? []) {
-        if (partner !== slug || state !== 'active') continue
-        const context = { actor: operator.actor, at: now() }
-        await store.webhooks!.changeWebhook(
-          ...[id, 'webhook.disabled', context] as const,
-          (webhook) => webhook && { ...webhook, state: 'disabled' },
-        )
-      }
+      const context = { actor: operator.actor, at: now() }
+      await disableWebhooks(store, context, ({ partner }) => partner === slug)
       return show(slug)
     },
 
@@ -136,20 +144,8 @@ export function createPartnerAdministration(
     resume: (slug) =>
       change(slug, ({ state }) => state === 'active' ? [] : [{ type: 'partner.resumed', slug }]),
 
-    async activate(slug, names) {
-      const modules = requireModules(names)
-      return await change(slug, ({ modules: active }) =>
-        modules
-          .filter((module) => !active.includes(module))
-          .map((module) => ({ type: 'module.activated', slug, module })))
-    },
+    activate: (slug, names) => setModules(slug, names, 'module.activated'),
 
-    async deactivate(slug, names) {
-      const modules = requireModules(names)
-      return await change(slug, ({ modules: active }) =>
-        modules
-          .filter((module) => active.includes(module))
-          .map((module) => ({ type: 'module.deactivated', slug, module })))
-    },
+    deactivate: (slug, names) => setModules(slug, names, 'module.deactivated'),
   }
 }

@@ -130,7 +130,6 @@ export function integer(min = -Infinity, max = Infinity): v.GenericSchema<unknow
   )
 }
 
-/** A list of at most `max` items. */
 export function list<T>(item: v.GenericSchema<unknown, T>, max: number): v.GenericSchema<unknown, T[]> {
   return v.pipe(
     v.array(item, mustBe('a list')),

@@ -61,10 +61,7 @@ export interface HttpRequest {
   header(name: string): string | undefined
   /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
   isRepeated?(name: string): boolean
-  /**
-   * Reads the whole content. Called at most once.
-   * @throws {Problem} `body_too_large` beyond `maxBytes`.
-   */
+  /** Reads the whole content. Called at most once. @throws {Problem} `body_too_large` beyond `maxBytes`. */
   body(maxBytes: number): MaybePromise<Uint8Array>
   /** The address of the connection's peer, if the runtime reports it. */
   readonly address: string | undefined

@@ -97,10 +97,7 @@ export class Problem extends Error {
   /** What this occurrence adds. */
   readonly members: ProblemMembers
 
-  /**
-   * Defaults to the `detail` of the code.
-   * @param cause The internal error, for the log; never sent to the client.
-   */
+  /** Defaults to the `detail` of the code. @param cause The internal error, for the log; never sent to the client. */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
     super(members.detail ?? PROBLEMS[code].detail, { cause })
     this.code = code

@@ -49,7 +49,6 @@ export function createResponseWriter(names: ServiceNames, problemBase: string, s
     return cachedBody(text, entityTag(text, sha256), json, headers)
   }
 
-  /** Serialises a public document. */
   function toCachedDocument({ text, headers = [] }: StaticDocument, type: string): CachedBody {
     const caching = ['Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
     return cachedBody(encode(text), entityTag(text, sha256), type, [...caching, ...common, ...headers])

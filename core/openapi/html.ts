@@ -62,7 +62,6 @@ const TOKEN = new RegExp(
   'g',
 )
 
-/** Code with highlighted tokens. */
 export function highlight(code: string): readonly Inset[] {
   const pieces: Inset[] = []
   let end = 0

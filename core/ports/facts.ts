@@ -3,10 +3,7 @@ import type { KeyFacts } from '../model.ts'
 
 /** The source of key facts. */
 export interface FactSource {
-  /**
-   * Reads from the store itself, not from a cache.
-   * @throws when that fails.
-   */
+  /** Reads from the store itself, not from a cache. @throws when that fails. */
   check(): MaybePromise<void>
 
   /**

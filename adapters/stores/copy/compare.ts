@@ -6,7 +6,6 @@ import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
 import type { CopySource, Row } from './source-and-target.ts'
 
-/** How a table of the source compares with the same table of the target. */
 export interface TableReport {
   readonly table: TableName
   readonly rows: number

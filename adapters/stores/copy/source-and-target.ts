@@ -40,10 +40,7 @@ export interface StoreState {
 export interface CopySource {
   /** The place of the store for messages, without user and password. */
   readonly location: string
-  /**
-   * `undefined` when there is no store yet.
-   * @throws {StoreError} `refused` when it has to be migrated first.
-   */
+  /** `undefined` when there is no store yet. @throws {StoreError} `refused` when it has to be migrated first. */
   state(): MaybePromise<StoreState | undefined>
   /** Equal tokens mean that nothing was changed in between, not even a counter or the last use of a key. */
   changeToken(): MaybePromise<string>

@@ -36,7 +36,6 @@ export function createAuditLog() {
         if (type === 'key.revoked' && !revocations.has(keyId!)) revocations.set(keyId!, at)
       }
     },
-    /** When a key was first revoked. */
     revokedAt: (keyId: string) => revocations.get(keyId),
   }
 }

@@ -14,11 +14,7 @@ export interface ContentTable<R> {
   readonly batchSize: number
   /** The rows of the records with these slugs, by slug. */
   find(slugs: readonly string[]): Promise<Map<string, StoredRow>>
-  /**
-   * Creates or replaces records, each slug once.
-   *
-   * @param before What `find` returned for their slugs.
-   */
+  /** Creates or replaces records, each slug once. @param before What `find` returned for their slugs. */
   write(drafts: readonly Draft<R>[], before: ReadonlyMap<string, StoredRow>): Promise<void>
   remove(slugs: readonly string[]): Promise<void>
   /** Writes what the calls before have gathered. */

@@ -4,13 +4,12 @@ import {
   type Migration as SharedMigration,
   migrationRequiredError,
   type MigrationStatus,
-  missingStoreError,
-  newerSchemaError,
   newSettings,
+  pendingMigrations,
   randomHex,
   toMigrationStatus,
 } from '../schema.ts'
-import { missingSettingsError, StoreError } from '../store-error.ts'
+import { missingSettingsError, missingStoreError, StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
@@ -58,7 +57,7 @@ export async function migrate(
 ): Promise<void> {
   const { read, place } = database
   let schema = await readOwnSchema(database)
-  while (pendingAfter(schema, migrations, place).length > 0) {
+  while (pendingMigrations(place, schema.version, schema.servedFrom, migrations).length > 0) {
     try {
       return await database.transaction((query) => applyPending(query, place, keyPrefix, migrations))
     } catch (error) {
@@ -78,7 +77,7 @@ export async function checkMigrated(database: Database): Promise<void> {
   const { place } = database
   const schema = await readOwnSchema(database)
   if (schema.version === 0) throw missingStoreError(place)
-  if (pendingAfter(schema, MIGRATIONS, place).length === 0) return
+  if (pendingMigrations(place, schema.version, schema.servedFrom, MIGRATIONS).length === 0) return
   throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
 }
 
@@ -97,7 +96,7 @@ async function applyPending(
 ): Promise<void> {
   // Again, within the transaction: another program may have migrated meanwhile.
   const schema = await readSchema(query, place)
-  const pending = pendingAfter(schema, migrations, place)
+  const pending = pendingMigrations(place, schema.version, schema.servedFrom, migrations)
   const last = pending.at(-1)
   if (last === undefined) return
   if (schema.version === 0) {
@@ -134,15 +133,6 @@ async function applyPending(
     [randomHex(8), settings.keyPrefix, settings.cursorSecret, last.servedFrom],
   )
   await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
-}
-
-function pendingAfter(
-  { version, servedFrom }: Schema,
-  migrations: readonly Migration[],
-  place: string,
-): readonly Migration[] {
-  if (servedFrom <= migrations.length) return migrations.slice(version)
-  throw newerSchemaError(place, servedFrom, migrations.length)
 }
 
 export async function readSchema(read: Query, place: string): Promise<Schema> {

@@ -1,6 +1,6 @@
 /** Copies of a store's file, and its replacement by one. */
 import * as fs from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { sha256 } from '../../digest.ts'
@@ -10,6 +10,7 @@ import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } 
 import { checkSchema, migrate, MIGRATIONS, schemaVersion } from './migrate.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createRevisions } from './revisions.ts'
+import { hasEnded } from './servers.ts'
 import { createWebhooks } from './webhooks.ts'
 
 /**
@@ -105,6 +106,17 @@ export function openCopy(copy: string) {
   // Webhooks are disabled in it.
   migrate(database, copy, undefined)
   return { records: recordsOf(database, copy), close: database.close }
+}
+
+/** Removes what killed backups and restores have left beside their target: it contains personal data. */
+export function removePartials(target: string): void {
+  for (const name of fs.readdirSync(dirname(target))) {
+    if (!name.startsWith(`${basename(target)}.`)) continue
+    const pid = Number(/\.(\d+)\.partial(?:-journal)?$/.exec(name)?.[1])
+    // In a container, ids repeat.
+    const isLeft = pid > 0 && (pid === process.pid || hasEnded(pid))
+    if (isLeft) fs.rmSync(join(dirname(target), name), { force: true })
+  }
 }
 
 /** Gives a copy, which SQLite has synced, the name of another file, and replaces that. */

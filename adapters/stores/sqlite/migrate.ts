@@ -3,15 +3,14 @@ import {
   type Migration,
   migrationRequiredError,
   type MigrationStatus,
-  missingStoreError,
-  newerSchemaError,
   newSettings,
+  pendingMigrations,
   randomHex,
   toMigrationStatus,
 } from '../schema.ts'
 import { sha256 } from '../../digest.ts'
 import type { Value } from '../row-format.ts'
-import { missingSettingsError, StoreError } from '../store-error.ts'
+import { missingSettingsError, missingStoreError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
@@ -58,11 +57,12 @@ export function migrate(
   if (version > 0 && readIdentity(database, file)[1] === 0) {
     database.exec(`PRAGMA application_id = ${applicationId}`)
   }
-  if (pendingAfter(version, migrations, file).length === 0) return
+  if (pendingMigrations(file, version, version, migrations).length === 0) return
   database.transaction(() => {
     // Read again under the lock: another process may have migrated the file meanwhile.
     const current = schemaVersion(database, file)
-    for (const [index, { name, sql }] of pendingAfter(current, migrations, file).entries()) {
+    const pending = pendingMigrations(file, current, current, migrations)
+    for (const [index, { name, sql }] of pending.entries()) {
       recordMigration(database, current + index + 1, name, sql)
       database.exec(sql)
     }
@@ -77,19 +77,10 @@ export function migrate(
  */
 export function checkSchema(database: Database, file: string, mayMigrate: boolean): void {
   const current = schemaVersion(database, file)
-  const pending = pendingAfter(current, MIGRATIONS, file)
+  const pending = pendingMigrations(file, current, current, MIGRATIONS)
   if (mayMigrate || pending.length === 0) return
   if (current === 0) throw missingStoreError(file)
   throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
-}
-
-function pendingAfter(
-  current: number,
-  migrations: readonly Migration[],
-  file: string,
-): readonly Migration[] {
-  if (current <= migrations.length) return migrations.slice(current)
-  throw newerSchemaError(file, current, migrations.length)
 }
 
 /** The schema version of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */

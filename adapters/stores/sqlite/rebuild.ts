@@ -190,7 +190,6 @@ export function assertNoImport(database: Database): void {
   releaseImportClaim(database)
 }
 
-/** Drops the tables of a dead import, if there are any. */
 export function cleanUpAbandonedImport(database: Database): void {
   const [id, at] = readImportClaim(database)
   if (id === null || Math.abs(Date.now() - at!) < claimTimeoutMs) return

@@ -181,7 +181,7 @@ const pidNamespace = process.versions['deno'] !== undefined
   ? readlinkSync('/proc/self/ns/pid')
   : process.platform
 
-function hasEnded(pid: number): boolean {
+export function hasEnded(pid: number): boolean {
   try {
     return !process.kill(pid, 0)
   } catch (error) {
