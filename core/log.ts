@@ -17,20 +17,7 @@ export interface LogEvent {
    * requests that were allowed, clock skew, refused connections. `info`: everything else.
    */
   readonly level: 'info' | 'warn' | 'error'
-  /**
-   * - `request`: a response.
-   * - `browser_allowed`: `allowBrowsers` let a browser's request through.
-   * - `administration`: an administrative change took effect in this process.
-   * - `write_failed`: a background write to the store failed.
-   * - `store_unavailable`, `store_recovered`: the store stopped responding, or responds again.
-   * - `clock_skew`: this machine's clock differs from the store's, or has jumped, by more than `maxStalenessMs`.
-   * - `connections_refused`: the server reached its connection limit; logged once until the number drops.
-   * - `directory_invalid`: a custom directory returned an invalid row or value; logged once for each.
-   * - `webhook_failing`, `webhook_recovered`: three attempts in a row failed; one succeeded again.
-   * - `webhook_disabled`: a webhook failed for five days, or answered with 410.
-   * - `webhook_deliveries_removed`: pending deliveries of a webhook that was removed, or disabled for 30 days, were removed.
-   * - `webhooks_unavailable`: webhooks or their secrets can't be read, so nothing is delivered.
-   */
+  /** What happened: `docs/log-events.md` describes each. */
   readonly event:
     | 'request'
     | 'browser_allowed'

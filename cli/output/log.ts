@@ -3,22 +3,17 @@ import type { LogEvent } from '../../core/log.ts'
 
 /** An event of `serve` itself. */
 export interface ServeEvent {
-  /** RFC 3339, UTC. */
   readonly time: string
   readonly level: 'info' | 'warn'
   readonly event: 'store_opened' | 'worker_started' | 'worker_exited' | 'stopped'
   /** Location of the store, without any password. */
   readonly store?: string
-  /** Whether `serve` created the store. */
   readonly created?: boolean
   /** A security problem and the command that solves it. */
   readonly warning?: string
-  /** Number of a worker, from 1 on. */
   readonly worker?: number
-  /** Process id of the worker. */
   readonly pid?: number
   readonly exit_code?: number
-  /** The signal that ended it. */
   readonly signal?: string
 }
 

@@ -21,7 +21,6 @@ import type { SmokeResult } from './smoke.ts'
 export interface CheckRequest {
   readonly base: URL
   readonly key: string
-  /** `undefined` when the key is malformed. */
   readonly keyId: string | undefined
   readonly partner: string
   /** Modules that must be ready. */

@@ -4,7 +4,6 @@ import { pluralize, printable } from '../output/text.ts'
 import { displayName } from './deployment.ts'
 
 interface Subject {
-  /** `undefined` when the key is malformed. */
   readonly keyId: string | undefined
   readonly partner: string
   readonly scope?: string | null

@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 600_000, 'less than 600 KB')
+  t.ok(bytes < 650_000, 'less than 650 KB')
   t.end()
 })
 
@@ -320,10 +320,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [34_000, 71_000],
+  "export { createPartnerApi } from 'partner-api'": [37_000, 74_000],
   "export { createPartnerClient } from 'partner-api-client'": [3_500, 3_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [49_000, 82_000],
+  "export * from 'partner-api'": [51_000, 85_000],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
