@@ -76,7 +76,7 @@ export function quotaStatements({ table, parameter: p, least, greatest, now, ret
       )
       RETURNING ${now}, opened_at, taken, granted, term`,
 
-    giveBack: `
+    returnLeases: `
       UPDATE ${table} AS w SET
         taken = w.taken + CASE WHEN w.term = returned.term THEN -returned.unused ELSE returned.used END,
         held = w.held - CASE WHEN w.term = returned.term

@@ -69,9 +69,9 @@ export function createSharedLimiter(
     const portion = Math.floor(policy.quota * heldShare / replicas())
     try {
       const wanted = Math.max(portion, waiting)
-      const lent = await lease(policy, subject, { wanted, waiting, report: { term, used } })
-      window.used -= Math.min(lent.granted, waiting)
-      return lent
+      const leased = await lease(policy, subject, { wanted, waiting, report: { term, used } })
+      window.used -= Math.min(leased.granted, waiting)
+      return leased
     } catch (error) {
       window.used += used
       if (!localFallback) throw error

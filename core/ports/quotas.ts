@@ -27,7 +27,7 @@ export interface LeaseReport {
   readonly used: number
 }
 
-/** Requests that a replica leased and gives back. */
+/** Requests that a replica leased and returns. */
 export interface QuotaReturn extends Pick<LeaseRequest, 'policy' | 'subject'>, LeaseReport {
   /** 0 or more. */
   readonly unused: number

@@ -39,7 +39,7 @@ export function createQuotaStore(database: Database): QuotaStore {
     },
 
     async returnQuotas(returns) {
-      await database.asyncCommit(statements.giveBack, [JSON.stringify(returns)])
+      await database.asyncCommit(statements.returnLeases, [JSON.stringify(returns)])
     },
   }
 }

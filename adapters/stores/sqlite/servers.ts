@@ -44,7 +44,7 @@ const schema = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS quota_term_end ON quota_term (ends_at)`
 
-const { peek, take, giveBack } = quotaStatements({
+const { peek, take, returnLeases } = quotaStatements({
   table: 'quota_term',
   parameter: (number) => `?${number + 1}`,
   least: 'min',
@@ -64,7 +64,7 @@ const statements = {
   remove: 'DELETE FROM replica WHERE id = ?1 OR seen_at + lease_ms <= ?2',
   peek,
   take,
-  giveBack,
+  returnLeases,
   prune: `DELETE FROM quota_term WHERE (policy, subject) IN (
     SELECT policy, subject FROM quota_term WHERE ends_at <= ?1 ORDER BY ends_at LIMIT 128)`,
 }
@@ -202,6 +202,6 @@ function createQuotaStore(use: Use, leastWindowSeconds: number): QuotaStore {
         if (request.wanted > 0 && row[3] === row[2] && windows++ % 64 === 0) sql.prune.run(now)
         return lease
       }),
-    returnQuotas: (returns) => use((sql) => void sql.giveBack.run(JSON.stringify(returns))),
+    returnQuotas: (returns) => use((sql) => void sql.returnLeases.run(JSON.stringify(returns))),
   }
 }
