@@ -38,12 +38,12 @@ for (const [name, command] of Object.entries(programs)) {
   })
 }
 
-await t.test('next-route.js', async (t) => {
+await t.test('next-route.ts', async (t) => {
   const { folder, key } = await project.open('next')
   await t.test('importing the module, as a build does, opens no store', async (t) => {
     const aside = join(folder, 'build')
     mkdirSync(aside)
-    await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.js')"], aside)
+    await run(process.execPath, ['--input-type=module', '--eval', "await import('../next-route.ts')"], aside)
     t.same(readdirSync(aside), [])
   })
   // Like Next.js, calls the export named after the method.
@@ -51,7 +51,7 @@ await t.test('next-route.js', async (t) => {
     folder,
     'next.js',
     `import { serve } from '@hono/node-server'
-    import * as route from './next-route.js'
+    import * as route from './next-route.ts'
     const context = { params: Promise.resolve({ path: [] }) }
     const answer = (request) => route[request.method](request, context)
     serve({ fetch: answer, port: Number(process.env.PORT) }, () => console.log('ready'))`,
@@ -87,11 +87,11 @@ await t.test('client.js', async (t) => {
   }
 })
 
-await t.test('own-tables.js', async (t) => {
+await t.test('own-tables.ts', async (t) => {
   const { folder, key } = await project.open('own-tables')
   const shop = join(folder, 'shop.db')
   makeShop(shop)
-  const own = (await start(t, folder, [process.execPath, 'own-tables.js'])).url
+  const own = (await start(t, folder, [process.execPath, 'own-tables.ts'])).url
   const stored = await serve(t, folder, [])
   const read = async (base: string, path: string) => {
     const answer = await fetch(base + path, { headers: { 'x-service-partner-key': key } })
@@ -147,7 +147,7 @@ await t.test('own-tables.js', async (t) => {
   await until(renamed, 'a change in the tables to appear')
 })
 
-await t.test('own-signups.js', async (t) => {
+await t.test('own-signups.ts', async (t) => {
   const { folder, key } = await project.open('own-signups')
   const leads = () => {
     const crm = new DatabaseSync(join(folder, 'crm.db'))
@@ -173,14 +173,14 @@ await t.test('own-signups.js', async (t) => {
     return { status: response.status, id: data?.id, isReplayed: response.headers.has('idempotent-replayed') }
   }
   // The process dies right before, or right after, the table has the signup.
-  const example = readFileSync(join(folder, 'own-signups.js'), 'utf8')
+  const example = readFileSync(join(folder, 'own-signups.ts'), 'utf8')
   const kill = "process.kill(process.pid, 'SIGKILL')"
   const crashes = {
     before: `${kill}; return signups.createSignup(s)`,
     after: `signups.createSignup(s); ${kill}`,
   }
   for (const [moment, body] of Object.entries(crashes)) {
-    const name = `crash-${moment}.js`
+    const name = `crash-${moment}.ts`
     const crashing = example.replace(
       '{ store, signups }',
       `{ store, signups: { createSignup(s) { ${body} } } }`,
@@ -193,7 +193,7 @@ await t.test('own-signups.js', async (t) => {
   t.strictSame(leads().map(({ mail }) => mail), ['after@example.com'])
   t.equal((await listed(folder)).length, 0, 'nothing is counted yet')
 
-  const { url } = await start(t, folder, [process.execPath, 'own-signups.js'])
+  const { url } = await start(t, folder, [process.execPath, 'own-signups.ts'])
   for (const moment of Object.keys(crashes)) {
     const sent = await signUp(url, `${moment}@example.com`, moment)
     t.match(sent, { status: 201, isReplayed: true })

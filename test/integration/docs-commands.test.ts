@@ -237,6 +237,6 @@ t.test('the npm scripts and the tarball that the docs name exist', (t) => {
 
 t.test('the directory example is as short as the docs state', (t) => {
   t.match(readPage('docs/embed.md'), 'fewer than 100 lines')
-  t.ok(readPage('examples/companies.js').trimEnd().split('\n').length < 100)
+  t.ok(readPage('examples/companies.ts').trimEnd().split('\n').length < 100)
   t.end()
 })

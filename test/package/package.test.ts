@@ -85,7 +85,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/(?:deploy|monitoring)\/[\w.-]+$/,
-    /^examples\/(?:[\w-]+\.(?:js|conf)|pre-commit)$/,
+    /^examples\/(?:[\w-]+\.(?:js|ts|conf)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
   ]
   const paths = pathsOf('partner-api')
@@ -286,14 +286,20 @@ for (
 }
 
 t.test('the examples are strictly typed', async (t) => {
-  for (const [from, to] of [['client.js', 'client.ts'], ['companies.js', 'companies.js']] as const) {
+  const names = ['own-tables.ts', 'own-signups.ts', 'next-route.ts']
+  cpSync(join(ROOT, 'examples/companies.ts'), join(folder, 'companies.ts'))
+  for (
+    const [from, to = from] of [['client.js', 'client.ts'], ...names.map((name) => [name])] as [
+      string,
+      string?,
+    ][]
+  ) {
     cpSync(join(ROOT, 'examples', from), join(folder, to))
-    const typeRoots = [join(ROOT, 'node_modules/@types')]
     const lines = await compile(typescript7, to, {
-      checkJs: true,
       types: ['node'],
-      typeRoots,
+      typeRoots: [join(ROOT, 'node_modules/@types')],
       skipLibCheck: true,
+      allowImportingTsExtensions: true,
     })
     t.same(lines.filter(isError), [], to)
   }

@@ -1,7 +1,7 @@
 import { createPartnerApi } from 'partner-api'
 import { serve } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
-import { openCompanies } from './companies.js'
+import { openCompanies } from './companies.ts'
 
 // The store keeps partners, keys and signups. Profiles and industries come from your own tables.
 const store = await openSqliteStore('partner-api.db')

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { createPartnerApi } from 'partner-api'
+import { createPartnerApi, type SignupDestination } from 'partner-api'
 import { serve } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
@@ -9,8 +9,7 @@ crm.exec(`CREATE TABLE IF NOT EXISTS lead (
   is_test INTEGER NOT NULL, received_at INTEGER NOT NULL)`)
 const insert = crm.prepare('INSERT INTO lead VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (signup) DO NOTHING')
 
-/** @type {import('partner-api').SignupDestination} */
-const signups = {
+const signups: SignupDestination = {
   createSignup({ id, partner, email, name, plan, environment, createdAt }) {
     insert.run(id, partner, email, name, plan ?? null, environment === 'test' ? 1 : 0, createdAt)
   },

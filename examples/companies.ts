@@ -1,18 +1,16 @@
 // A directory over existing tables: the companies and sectors in the database of a shop.
 import { DatabaseSync } from 'node:sqlite'
-import { fold, foldWords } from 'partner-api'
+import { type Directory, fold, foldWords } from 'partner-api'
 
-/**
- * @param {string} file
- * @returns {import('partner-api').Directory}
- */
-export function openCompanies(file) {
+type Row = any
+
+export function openCompanies(file: string): Directory {
   const database = new DatabaseSync(file, { readOnly: true })
   database.function('folded', { deterministic: true }, (text) => fold(String(text)))
   database.function('words', { deterministic: true }, (text) => ` ${foldWords(String(text)).join(' ')}`)
 
-  /** @type {(sql: string, values: Record<string, string | number | null>) => any[]} */
-  const ask = (sql, values) => database.prepare(sql).all(values)
+  const ask = (sql: string, values: Record<string, string | number | null>): Row[] =>
+    database.prepare(sql).all(values)
   const live = 'FROM company JOIN sector ON sector.id = company.sector_id WHERE company.live_since <= :now'
   const orders = {
     name: { key: 'folded(company.title)', direction: 'ASC', beyond: '>' },
@@ -76,8 +74,7 @@ export function openCompanies(file) {
   }
 }
 
-/** @param {any} row */
-function profileOf(row) {
+function profileOf(row: Row) {
   return {
     slug: row.handle,
     name: row.title,
