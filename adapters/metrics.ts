@@ -146,6 +146,14 @@ export async function renderMetrics(
   return { type: Registry.PROMETHEUS_CONTENT_TYPE, text: await registry.metrics() }
 }
 
+/** The sums of counters and histograms, for `renderMetrics`. */
+export async function sumCounters(samples: readonly MetricsSample[]): Promise<MetricsSample> {
+  const counters = samples.map((sample) =>
+    sample.filter(({ type }) => type === 'counter' || type === 'histogram')
+  )
+  return await AggregatorRegistry.aggregate(counters as never).getMetricsAsJSON() as unknown as MetricsSample
+}
+
 /** Makes a metric: a counter if its name ends in `_total`, else a gauge of which the largest of all processes counts. */
 export function metric(name: string, help: string, given: number | MetricValue[]): Metric {
   const [type, aggregator] = name.endsWith('_total') ? ['counter', 'sum'] as const : ['gauge', 'max'] as const

@@ -111,8 +111,12 @@ export async function serveUntilStopped(
         metrics.add(() => measureWebhooks(store, webhooks))
       }
       const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
-      const metricsApi = createMetricsApi(metrics, async () => await isReady(api) && !isStopping)
-      listener = await listen(metricsApi, '--metrics', { ...metricsAddress!, drainTimeoutMs: 500 })
+      const sources = {
+        sample: async () => [await metrics.collect()],
+        isReady: async () => await isReady(api) && !isStopping,
+      }
+      worker?.answerSamples(sources)
+      if (worker === undefined) listener = await listenForMetrics(createMetricsApi(sources), metricsAddress!)
     }
     await onListening(server.url, listener?.url)
     await (settings.endsWhenLost ? Promise.race([stopped, untilLost(store)]) : stopped)
@@ -217,6 +221,10 @@ async function listen(api: ServableApi, option: string, address: ListenOptions):
   return await serve(api, address).catch((error) => {
     throw listenFailure(error.cause ?? error, option, address)
   })
+}
+
+export function listenForMetrics(api: ServableApi, address: ListenOptions): Promise<RunningServer> {
+  return listen(api, '--metrics', { ...address, drainTimeoutMs: 500 })
 }
 
 function importAdapter() {

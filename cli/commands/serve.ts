@@ -54,8 +54,7 @@ Creates or migrates the store first. Prints one line on standard output when it 
 and SIGHUP let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the
 store and whether it is new, and ends with the event "stopped".
 
-With --workers, that many processes of this server share its port, limits and log. One that ends is replaced. Each has
-its own metrics: the first at the port of --metrics, the others at the ports after it.
+With --workers, that many processes of this server share its port, limits and log. One that ends is replaced.
 
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
 --wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
@@ -101,10 +100,6 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
     throw usageError(
       'Each worker would have a memory: store of its own. Choose another store, or --workers 1.',
     )
-  }
-  const metricsPort = settings.metrics?.port ?? 1
-  if (workers > 1 && (metricsPort === 0 || metricsPort + workers > 65_536)) {
-    throw usageError(`With --workers ${workers}, --metrics takes the first of ${workers} ports in a row.`)
   }
   const created = address.kind === 'memory' || await isMissingStore(invocation)
   const onListening = (url: string, metricsUrl?: string) =>
@@ -154,13 +149,7 @@ async function serveAsWorker(
   const { runWorker } = await import('../workers/worker.ts')
   const { serveUntilStopped } = await import('../server.ts')
   const replicaName = `${api.replicaName ?? `${hostname()}:${process.ppid}`}/${number}`
-  const { metrics } = settings
-  const own = {
-    ...settings,
-    port,
-    api: { ...api, replicaName },
-    ...(metrics && { metrics: { ...metrics, port: metrics.port + number - 1 } }),
-  }
+  const own = { ...settings, port, api: { ...api, replicaName } }
   await runWorker((worker) =>
     withStore(
       invocation,

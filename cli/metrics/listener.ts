@@ -1,15 +1,20 @@
-import { type Metrics, renderMetrics } from '../../adapters/metrics.ts'
+import { type MetricsSample, renderMetrics } from '../../adapters/metrics.ts'
 import type { ServableApi } from '../../adapters/runtimes/server.ts'
 import type { PartnerApi } from '../../core/api.ts'
 import { byteLength, type HttpRequest, type HttpResponse } from '../../core/http/message.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
 
-/**
- * Answers `/metrics`, `/ready` and `/live`, for a listener of its own.
- *
- * @param isReady Whether requests are accepted and can be answered.
- */
-export function createMetricsApi(metrics: Metrics, isReady: () => Promise<boolean>): ServableApi {
+/** What the listener of metrics reads: of one server, or of the workers of a supervisor. */
+export interface MetricsListenerSources {
+  /** The metrics of each process. */
+  sample(): Promise<readonly MetricsSample[]>
+  /** Whether requests are accepted and can be answered. */
+  isReady(): MaybePromise<boolean>
+}
+
+/** Answers `/metrics`, `/ready` and `/live`, for a listener of its own. */
+export function createMetricsApi({ sample, isReady }: MetricsListenerSources): ServableApi {
   async function answer(request: HttpRequest): Promise<HttpResponse> {
     const { method, target } = request
     if (method !== 'GET' && method !== 'HEAD') return respond(405, 'The methods are GET and HEAD.\n')
@@ -17,7 +22,7 @@ export function createMetricsApi(metrics: Metrics, isReady: () => Promise<boolea
     if (path === '/live') return respond(200, 'live\n')
     if (path === '/ready') return await isReady() ? respond(200, 'ready\n') : respond(503, 'not ready\n')
     if (path !== '/metrics') return respond(404, 'The paths are /metrics, /ready and /live.\n')
-    const { text, type } = await renderMetrics([await metrics.collect()])
+    const { text, type } = await renderMetrics(await sample())
     return respond(200, text, type)
   }
 

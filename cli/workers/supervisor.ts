@@ -5,16 +5,20 @@ import { readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { constants } from 'node:os'
 import process from 'node:process'
+import type { MetricsSample } from '../../adapters/metrics.ts'
+import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { delay } from '../../core/lib/promise.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import { createLog, createServeLogger, type ServeEvent } from '../output/log.ts'
-import { listenFailure, signals } from '../server.ts'
+import { listenFailure, listenForMetrics, signals } from '../server.ts'
 import { type Place, PLACE_VARIABLE, type WorkerMessage } from './worker.ts'
 
 /** Milliseconds after which a worker is killed when it was asked to stop: it ends by itself before. */
 const stopTimeoutMs = 10_000
 /** Milliseconds before a worker is replaced: doubled for each one in a row that ended before `stableMs`. */
 const backOff = { firstMs: 100, longestMs: 10_000, stableMs: 10_000 }
+/** Milliseconds in which a worker tells its metrics. */
+const sampleTimeoutMs = 2_000
 /** Workers that may end in a row, while no other accepts connections. */
 const maxFailures = 5
 /** Characters of a line of a worker that are kept until its end arrives. */
@@ -22,12 +26,13 @@ const maxLineLength = 65_536
 
 /** Keeps `count` workers running until SIGTERM, SIGINT or SIGHUP, then lets all of them finish their requests. */
 export async function superviseWorkers(
-  { count, port, host, log: level, opened, drainDelay }: {
+  { count, port, host, log: level, opened, metrics, drainDelay }: {
     readonly count: number
     readonly port: number
     readonly host: string
     readonly log: 'off' | 'errors' | 'all'
     readonly opened: Partial<ServeEvent>
+    readonly metrics?: { readonly host: string; readonly port: number }
     readonly drainDelay: number
   },
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
@@ -36,12 +41,14 @@ export async function superviseWorkers(
   const logEvent = createServeLogger(log, level)
   const running = new Set<ChildProcess>()
   const listening = new Set<ChildProcess>()
+  /** The last metrics of each worker, and the counters of those that have ended: a sum that falls looks like a restart. */
+  const lastSamples = new Map<ChildProcess, readonly MetricsSample[]>()
+  let endedCounters = Promise.resolve<MetricsSample>([])
   const started = Promise.withResolvers<string>()
   const stop = new AbortController()
   const stopped = once(stop.signal, 'abort')
   let isServing = false
-  /** That of the first worker. */
-  let metricsUrl: string | undefined
+  let sampling: ReturnType<typeof readSamples> | undefined
   const killAll = () => running.forEach((child) => child.kill('SIGKILL'))
   for (const signal of signals) {
     process.on(signal, () => {
@@ -64,9 +71,9 @@ export async function superviseWorkers(
     child.on('error', (error) => failure ??= toCliError(error))
     child.on('message', (message: WorkerMessage) => {
       if ('code' in message) failure = new CliError(message.exitCode, message.code, message.message)
+      if ('samples' in message) lastSamples.set(child, message.samples)
       if ('url' in message) {
         listening.add(child)
-        if (number === 1) metricsUrl = message.metricsUrl
         logEvent('worker_started', { worker: number, pid })
         if (listening.size === count) started.resolve(message.url)
       }
@@ -76,6 +83,13 @@ export async function superviseWorkers(
     })
     running.delete(child)
     listening.delete(child)
+    const samples = lastSamples.get(child)
+    if (samples !== undefined) {
+      lastSamples.delete(child)
+      endedCounters = endedCounters.then(async (ended) =>
+        (await import('../../adapters/metrics.ts')).sumCounters([ended, ...samples])
+      )
+    }
     const ending = signal === null ? { exit_code: code! } : { signal }
     if (!stop.signal.aborted) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
     const reason = signal === null ? `exit code ${code}` : signal
@@ -95,18 +109,52 @@ export async function superviseWorkers(
     }
   }
 
+  /** Asks all workers for their metrics. @returns Those that answer in time. */
+  async function readSamples() {
+    const answers = [...listening].map(async (child) => {
+      const answer = once(child, 'message', { signal: AbortSignal.timeout(sampleTimeoutMs) })
+      child.send('sample')
+      const [message] = await answer as [WorkerMessage]
+      return 'samples' in message ? [message] : []
+    })
+    return (await Promise.allSettled(answers)).flatMap((each) =>
+      each.status === 'fulfilled' ? each.value : []
+    )
+  }
+
+  /** Requests that arrive together share the answers. */
+  const sample = () => sampling ??= readSamples().finally(() => sampling = undefined)
+
+  async function listenOnMetrics() {
+    const { createMetricsApi } = await import('../metrics/listener.ts')
+    const api = createMetricsApi({
+      async sample() {
+        await sample()
+        const running = [...lastSamples.values()].flat()
+        return [await endedCounters, ...running]
+      },
+      isReady: async () => (await sample()).some(({ isReady }) => isReady) && !stop.signal.aborted,
+    })
+    return await listenForMetrics(api, metrics!)
+  }
+
+  let listener: RunningServer | undefined
   const runs = Array.from({ length: count }, (_, index) => keepRunning(index + 1))
   const ended = Promise.race([stopped, Promise.all(runs)])
   try {
     const url = await Promise.race([started.promise, ended])
     isServing = true
-    if (typeof url === 'string') await onListening(url, metricsUrl)
+    if (typeof url === 'string') {
+      listener = metrics && await listenOnMetrics()
+      await onListening(url, listener?.url)
+    }
     await ended
   } finally {
     stop.abort()
     running.forEach((child) => child.connected && child.send('drain'))
     setTimeout(killAll, stopTimeoutMs + drainDelay * 1000).unref()
     await Promise.allSettled(runs)
+    await listener?.drain()
     logEvent('stopped')
     log.flush()
   }

@@ -1,5 +1,7 @@
 import process from 'node:process'
+import type { MetricsSample } from '../../adapters/metrics.ts'
 import { type CliError, toCliError } from '../errors.ts'
+import type { MetricsListenerSources } from '../metrics/listener.ts'
 
 /** What a worker needs beside the arguments of its supervisor, from which it gets it in the environment. */
 export interface Place {
@@ -10,9 +12,10 @@ export interface Place {
 
 export const PLACE_VARIABLE = 'PARTNER_API_WORKER'
 
-/** What a worker tells its supervisor: that it accepts connections, or why it cannot serve. */
+/** What a worker tells its supervisor: that it accepts connections, its metrics, or why it cannot serve. */
 export type WorkerMessage =
-  | { readonly url: string; readonly metricsUrl: string | undefined }
+  | { readonly url: string }
+  | { readonly samples: readonly MetricsSample[]; readonly isReady: boolean }
   | Pick<CliError, 'exitCode' | 'code' | 'message'>
 
 /** The place of this process, if a supervisor started it. */
@@ -26,7 +29,9 @@ export interface WorkerChannel {
   readonly stop: Promise<void>
   /** Resolves when the supervisor has ended. */
   readonly orphaned: Promise<void>
-  onListening(url: string, metricsUrl?: string): Promise<void>
+  onListening(url: string): Promise<void>
+  /** Answers the questions of the supervisor for metrics. */
+  answerSamples(sources: MetricsListenerSources): void
 }
 
 export async function runWorker(serve: (channel: WorkerChannel) => Promise<void>): Promise<void> {
@@ -40,7 +45,12 @@ export async function runWorker(serve: (channel: WorkerChannel) => Promise<void>
     await serve({
       stop: Promise.race([drain, orphaned]),
       orphaned,
-      onListening: (url, metricsUrl) => send({ url, metricsUrl }),
+      onListening: (url) => send({ url }),
+      answerSamples({ sample, isReady }) {
+        process.on('message', async (message) => {
+          if (message === 'sample') await send({ samples: await sample(), isReady: await isReady() })
+        })
+      },
     })
     // The channel would keep the process running.
     process.disconnect?.()

@@ -91,8 +91,7 @@ test('four workers serve as one server', { skip }, async (t) => {
     await issue({ key: { quota: 1_000_000, windowSeconds: 60 } }),
     await issue({ key: { quota: 1_000_000, windowSeconds: 60 } }),
   ]
-  const metricsPort = await freePort(4)
-  const metricsPorts = [0, 1, 2, 3].map((index) => metricsPort + index)
+  const metricsPort = await freePort()
   const args = ['serve', '--workers', '4', '--port', '0', '--log', 'all', '--replica-name', 'web']
   const served = await startServing(
     [...args, '--limit', 'authfail=0', '--metrics', `${metricsPort}`],
@@ -102,15 +101,12 @@ test('four workers serve as one server', { skip }, async (t) => {
   const log = logOf(served)
   await until(() => pidsOf(log()).length === 4, 'the log to name four workers')
   const firstPids = pidsOf(log())
-  const ask = (path: string) =>
-    Promise.all(metricsPorts.map(async (port) => {
-      const response = await fetch(`http://127.0.0.1:${port}${path}`)
-      return response.ok ? await response.text() : `${response.status}`
-    }))
   /** The sum of `partner_api_requests_total`. */
-  const countedRequests = async () =>
-    [...(await ask('/metrics')).join('').matchAll(/^partner_api_requests_total\{.*\} (\d+)/gm)]
+  const countedRequests = async () => {
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    return [...metrics.matchAll(/^partner_api_requests_total\{.*\} (\d+)/gm)]
       .reduce((sum, [, value]) => sum + Number(value), 0)
+  }
 
   await t.test('a quota passes once', async (t) => {
     const { 200: accepted = 0, 429: refused = 0 } = await sendMany(served.url, limited.text, quota + 100)
@@ -125,7 +121,7 @@ test('four workers serve as one server', { skip }, async (t) => {
     )
     t.same([...servedBy].sort(), [1, 2, 3, 4], 'every worker has answered requests')
     t.equal(await countedRequests(), quota + 100, 'the metrics are of all workers')
-    t.same(await ask('/ready'), Array(4).fill('ready\n'))
+    t.equal((await fetch(`http://127.0.0.1:${metricsPort}/ready`)).status, 200)
   })
 
   await t.test('a change that --wait has reported is in force in every worker', async (t) => {
@@ -139,14 +135,21 @@ test('four workers serve as one server', { skip }, async (t) => {
   })
 
   await t.test('a worker that is killed is replaced, and only its connections are lost', async (t) => {
+    const counted = await countedRequests()
     const load = sendMany(served.url, unlimited.text, 400)
     const [victim] = firstPids
     await until(() => eventsOf(log()).some(({ status }) => status === 200), 'requests')
+    // Some find a worker that has ended and is still listed.
+    const scrapes = Array.from(
+      { length: 50 },
+      async () => (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).status,
+    )
     process.kill(victim!, 'SIGKILL')
+    t.same(new Set(await Promise.all(scrapes)), new Set([200]))
     await until(() => pidsOf(log()).length === 5, 'a new worker')
     t.notMatch(log(), 'Warning')
     const { 0: lost = 0, 200: answered, ...others } = await load
-    t.same(await ask('/live'), Array(4).fill('live\n'), 'the new worker has the port of the old one')
+    t.ok(await countedRequests() >= counted + 300, 'the counts of the killed worker remain')
     t.same(others, {}, 'no request is refused')
     t.ok(lost <= 16, `${lost} of 400 requests were lost`)
     t.equal(answered, 400 - lost)
@@ -246,10 +249,6 @@ test('workers that cannot start end the server with the reason', { skip }, async
   })
   t.match(await programOn('memory:').run('serve', '--workers', '2'), { code: 2, stderr: 'memory: store' })
   t.match(await programOn(url).run('serve', '--workers', '0'), { code: 2, stderr: '--workers' })
-  for (const port of ['0', '65535']) {
-    const refused = await programOn(url).run('serve', '--workers', '2', '--metrics', port)
-    t.match(refused, { code: 2, stderr: 'ports in a row' }, port)
-  }
 })
 
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))

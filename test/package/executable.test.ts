@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { createInterface } from 'node:readline'
 import { test } from 'tap'
-import { freePort } from '../postgres/free-port.ts'
 import { temporaryFolder } from '../support/cli-program.ts'
 import { buildExecutable } from './executable.ts'
 import { binary } from './installed.ts'
@@ -74,7 +73,7 @@ for (const runtime of ['node', 'bun'] as const) {
       '--port',
       '0',
       '--metrics',
-      `${await freePort(2)}`,
+      '0',
       ...process.platform === 'linux' ? ['--workers', '2'] : [],
     ]
     const server = spawn(file, words, { cwd, env: {} })

@@ -3,14 +3,11 @@ import { createServer } from 'node:net'
 /**
  * An unused port of the loopback, below the ephemeral ports, so that a restarted server finds its port free. Another
  * program may take it first: callers retry.
- *
- * @param count Ports in a row, of which the first is returned.
  */
-export async function freePort(count = 1): Promise<number> {
+export async function freePort(): Promise<number> {
   for (let tries = 0; tries < 100; tries++) {
     const port = 15_000 + Math.floor(Math.random() * 17_000)
-    const row = Array.from({ length: count }, (_, index) => isFree(port + index))
-    if (!(await Promise.all(row)).includes(false)) return port
+    if (await isFree(port)) return port
   }
   throw new Error('No port of the loopback is free.')
 }
