@@ -166,10 +166,15 @@ export class CliCommand extends Command {
 
   #invocation(): Invocation {
     const { io, output } = this.run
-    const { store: storeUrl, json = false, actor = currentUser(io.env), wait = false } = this
+    const { store: storeUrl, actor = currentUser(io.env), wait = false, csv, ...more } = this
       .optsWithGlobals()
+    const [jsonSource, csvSource, source] = ['json', 'csv', 'store'].map((name) =>
+      this.getOptionValueSourceWithGlobals(name)
+    )
+    // Options of two commands, of which one gives way if only the other is an argument.
+    const json = more['json'] === true && !(csv && jsonSource !== 'cli' && csvSource === 'cli')
+    if (csv && jsonSource === 'cli' && csvSource !== 'cli') this.setOptionValue('csv', undefined)
     output.json = json
-    const source = this.getOptionValueSourceWithGlobals('store')
     const { file } = this.run.settings
     if (source === 'config' && holdsPassword(storeUrl) && !json && exposedFiles(file!.path).length > 0) {
       output.note(`warning: Other accounts can read a password in ${file!.path}: chmod 600 ${file!.path}`)

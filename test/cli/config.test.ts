@@ -171,6 +171,8 @@ test('a variable that is no option is an error, and one that conflicts with an a
     'PARTNER_API_SERVICE_PORT_HTTP=80': ['partners list', 0, ''],
     'PARTNER_API_PARTNERS_SUSPEND_WAIT=1': ['partners suspend acme-travel --dry-run', 0, ''],
     'PARTNER_API_KEYS_UPDATE_NEVER=1': [`keys update ${id} --expires 2d --dry-run`, 0, ''],
+    'PARTNER_API_JSON=1': ['reports --csv', 0, ''],
+    'PARTNER_API_REPORTS_CSV=1': ['reports --json', 0, ''],
     'PARTNER_API_KEYS_UPDATE_EXPIRES=2d': [`keys update ${id} --never --dry-run`, 0, ''],
   }
   for (const [variable, [args, code, message]] of Object.entries(cases)) {
