@@ -191,7 +191,7 @@ function without<T>(values: readonly T[], others: readonly T[]): T[] {
 }
 
 /** @param store The URL of the replaced store; `undefined` if there was none. */
-export function noteUndone(
+export function printUndone(
   output: Output,
   store: string | undefined,
   { undone, disabled_webhooks: disabled }: Awaited<ReturnType<typeof reconcile>>,

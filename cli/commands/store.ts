@@ -15,7 +15,7 @@ import type { Output } from '../output/print.ts'
 import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from '../store.ts'
 import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from '../store-url.ts'
-import { noteUndone, reconcile } from '../undone.ts'
+import { printUndone, reconcile } from '../undone.ts'
 
 interface CopyStoreOptions {
   readonly from: string
@@ -84,7 +84,7 @@ const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
 
 async function backUp(invocation: Invocation, file: string, { force }: { force?: boolean }): Promise<void> {
   const dump = `--schema=partner_api --format=custom --file=${shellQuote(file)}`
-  const store = await requireSqlite(invocation, 'backed up', (database) => [
+  const store = await requireSqlite(invocation, 'backed up with the tools of PostgreSQL', (database) => [
     `(umask 077; pg_dump --dbname=${database()} ${dump})`,
   ])
   requireFile(store)
@@ -111,7 +111,7 @@ async function restore(
   const { output } = invocation
   const path = await requireSqlite(
     invocation,
-    'restored, before you run store reconcile,',
+    'restored with the tools of PostgreSQL, and then with store reconcile',
     (database, owner) => [
       // The account of the store may not create databases.
       `createdb --maintenance-db=${database('postgres', 'postgres')} --owner=${owner} partner_api_restored`,
@@ -139,7 +139,7 @@ async function restore(
       // What a restore undoes has to be known, also when standard output cannot be written.
       await output.result(data, formatContents(contents)).finally(() => {
         output.note(dryRun ? 'Nothing was changed.' : `Restored ${store}.`)
-        noteUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, found)
+        printUndone(output, isThere ? `sqlite:${replaced ?? store}` : undefined, found)
       })
     })
   } finally {
@@ -157,7 +157,7 @@ const reconcileWith: Action<[{ readonly replaced: string }]> = async (invocation
     withStore(other, { readOnly: true }, async (replaced) => {
       const found = await reconcile(invocation, restored, replaced, timeOf(restored))
       await output.result(found, '').finally(() =>
-        noteUndone(output, holdsPassword(url) ? 'URL' : url, found)
+        printUndone(output, holdsPassword(url) ? 'URL' : url, found)
       )
     }))
 }
@@ -183,7 +183,7 @@ async function requireSqlite(
       shellQuote(`${server} user=${libpqQuote(account)} sslmode=${tls.mode} dbname=${libpqQuote(name)}`),
     shellQuote(user),
   )
-  const detail = `The store ${place} is ${done} with the tools of PostgreSQL:`
+  const detail = `The store ${place} is ${done}:`
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
 }
 
