@@ -98,8 +98,8 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
   }
 
   async function next(source: Socket, event: string): Promise<unknown> {
-    source.on('error', (error) => lose(fromDriver(error)))
-    source.on('close', () => lose(new ConnectionLostError('the connection was closed')))
+    source.on('error', (error) => destroy(fromDriver(error)))
+    source.on('close', () => destroy(new ConnectionLostError('the connection was closed')))
     const [value] = await once(source, event)
     heard()
     return value
@@ -109,7 +109,7 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     lastMessageAt = performance.now()
   }
 
-  function lose(error: Error): void {
+  function destroy(error: Error): void {
     if (loss) return
     loss = error
     clearTimeout(timer)
@@ -121,17 +121,17 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     inFlight.clear()
   }
 
-  function watch(since: number): void {
+  function monitor(since: number): void {
     const limitMs = isReady ? silenceMs : connectTimeoutMs
     // Immediate: when this process was suspended, what has arrived meanwhile is read first.
     const own = timer = setTimeout(() =>
       setImmediate(() => {
         if (timer !== own || loss) return
-        const heardAt = Math.max(since, lastMessageAt)
-        if (performance.now() - heardAt < limitMs) return watch(heardAt)
+        const lastActivityAt = Math.max(since, lastMessageAt)
+        if (performance.now() - lastActivityAt < limitMs) return monitor(lastActivityAt)
         if (isReady && options.onSilent) options.onSilent()
-        else lose(new ConnectionLostError(`no answer within ${limitMs} ms`))
-        watch(performance.now())
+        else destroy(new ConnectionLostError(`no answer within ${limitMs} ms`))
+        monitor(performance.now())
       }), Math.max(1, since + limitMs - performance.now()))
   }
 
@@ -166,14 +166,14 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     /** When the server was last heard, by `performance.now()`. */
     lastMessageAt: () => lastMessageAt,
     /** Destroys the socket and rejects what is in flight. */
-    destroy: (reason: string) => lose(new ConnectionLostError(reason)),
+    destroy: (reason: string) => destroy(new ConnectionLostError(reason)),
 
     /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
     query(text: string, parameters: readonly Value[] = []): Promise<Rows> {
       return new Promise((resolve, reject) => {
         if (loss) throw loss
         const rows = send(text, parameters)
-        if (inFlight.size === 0) watch(performance.now())
+        if (inFlight.size === 0) monitor(performance.now())
         inFlight.add(reject)
         rows.then((found) => {
           settle(reject)
@@ -182,7 +182,7 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
         }, (failure) => {
           settle(reject)
           const error = fromDriver(failure)
-          if (error instanceof ConnectionLostError) lose(error)
+          if (error instanceof ConnectionLostError) destroy(error)
           reject(error)
         })
       })

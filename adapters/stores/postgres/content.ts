@@ -55,7 +55,7 @@ export function createContentAdministration(
   }
 }
 
-/** Records whose import changes how the server had better look for them. */
+/** Number of imported records after which the query planner needs new statistics. */
 const statisticsThreshold = 1000
 
 /**

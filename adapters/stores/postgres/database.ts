@@ -83,8 +83,8 @@ interface RunOptions {
 
 const MAX_REPEATS = 10
 const MAX_LOSSES = 3
-/** Milliseconds to go on connecting for what has more time than a look-up. */
-const patienceMs = 2_000
+/** Connection timeout for calls other than look-ups, in milliseconds. */
+const retryTimeoutMs = 2_000
 /** Milliseconds between two statements on the connection that listens, and for which an answer may take. */
 const heartbeat = { everyMs: 5_000, timeoutMs: 2_000 }
 const closeMs = 1_000
@@ -158,7 +158,8 @@ export function connect(address: string, options: ConnectOptions = {}): Database
           throw toStoreError(place, new CommitUnknownError((error as Error).message))
         }
         const isWorthwhile = connection === undefined
-          ? slot && !isPermanent(error) && performance.now() < (shared ? deadline : startedAt + patienceMs)
+          ? slot && !isPermanent(error) &&
+            performance.now() < (shared ? deadline : startedAt + retryTimeoutMs)
           : isRetryable(error)
           ? ++repeats < MAX_REPEATS
           : isLost && ++losses < MAX_LOSSES
@@ -193,7 +194,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
         listener?.destroy('it cannot listen')
         // Not every server of this protocol has LISTEN.
         if (isStatementError(error)) return
-        await sleep(patienceMs, undefined, { ref: false })
+        await sleep(retryTimeoutMs, undefined, { ref: false })
       }
     }
   }

@@ -24,12 +24,12 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
 
   /** A long statement is silent, too: only a server that does not take a connection either is gone. */
   async function probe(host: Host, connection: Connection): Promise<void> {
-    const heardAt = connection.lastMessageAt()
+    const lastMessageAt = connection.lastMessageAt()
     const other = connectTo(host, { connectTimeoutMs: silenceMs, silenceMs })
     const error = await other.query('').then(() => undefined, (error: ConnectionLostError) => error)
     other.destroy('it is not needed any more')
     // An error with a code comes from the server.
-    if (error && error.code === undefined && connection.lastMessageAt() === heardAt) {
+    if (error && error.code === undefined && connection.lastMessageAt() === lastMessageAt) {
       connection.destroy('the server does not answer any more')
     }
   }

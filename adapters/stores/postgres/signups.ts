@@ -231,11 +231,11 @@ function attemptRow({ signup, claim, isStored }: Attempt): Value[] {
  */
 function insertSql(lockTimeoutMs: number): string {
   return `
-    WITH patience AS MATERIALIZED (
+    WITH settings AS MATERIALIZED (
       SELECT set_config('lock_timeout', '${lockTimeoutMs}ms', true), ${SET_DURABLE_COMMIT}
     ),
     admitted AS MATERIALIZED (
-      SELECT given.* FROM patience
+      SELECT given.* FROM settings
       CROSS JOIN ${unnestColumns(attemptColumns)} WITH ORDINALITY AS given (${attemptColumns}, position)
       JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
       WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
