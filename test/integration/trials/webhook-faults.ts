@@ -17,12 +17,10 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
-import { importWebhookKey } from '../../../adapters/webhooks/mod.ts'
-import { createWebhookSecret } from '../../../adapters/webhooks/secrets.ts'
-import type { Store } from '../../../core/ports/store.ts'
 import { startServer } from '../../postgres/server.ts'
 import { MAIN, programOn, startServing, stopServing, temporaryFolder } from '../../support/cli-program.ts'
 import { check, countAt, endWithin, ms } from './verdict.ts'
+import { addWebhook, keyText } from './webhook.ts'
 
 const inNamespace = 'PARTNER_API_TRIAL_IN_NAMESPACE'
 const binaries = fileURLToPath(new URL('../../node_modules/.bin/', import.meta.url))
@@ -32,7 +30,6 @@ const command = {
   bun: [`${binaries}bun`, MAIN],
   deno: [`${binaries}deno`, 'run', '-A', MAIN],
 }[runtime]
-const keyText = Buffer.alloc(32, 7).toString('base64')
 
 function enterNamespace(): void {
   const file = join(temporaryFolder(), 'resolv.conf')
@@ -100,15 +97,8 @@ async function startFaults(): Promise<string[]> {
   ]).flat()
 }
 
-async function addWebhook(store: Store, url: string, number: number): Promise<void> {
-  const id = `whk_${String(number).padStart(20, '0')}`
-  const key = await importWebhookKey(keyText)
-  const secrets = [{ sealed: await key.seal(createWebhookSecret(), id), expiresAt: undefined }]
-  const at = Date.now()
-  await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'trial', at }, () => ({
-    ...{ id, url, events: ['signup.created'], partner: undefined, state: 'active', createdAt: at, secrets },
-    failingSince: undefined,
-  }))
+function idOf(number: number): string {
+  return `whk_${String(number).padStart(20, '0')}`
 }
 
 interface Figures {
@@ -169,7 +159,7 @@ async function main(): Promise<void> {
     if (id !== undefined && !arrivals.has(id)) arrivals.set(id, performance.now())
     socket.write(ok)
   })
-  await addWebhook(store, `http://live.example:${live}/`, 0)
+  await addWebhook(store, `http://live.example:${live}/`, idOf(0))
   const options = [
     '--limit',
     'key=0',
@@ -194,7 +184,9 @@ async function main(): Promise<void> {
     cuts += rows.length
   }
   const before = await load(served.url, key, Math.ceil(seconds / 2), cut)
-  for (const [index, fault] of (await startFaults()).entries()) await addWebhook(store, fault, index + 1)
+  for (const [index, fault] of (await startFaults()).entries()) {
+    await addWebhook(store, fault, idOf(index + 1))
+  }
   const during = await load(served.url, key, seconds, cut)
   // Those of the last moment.
   await sleep(2_000)

@@ -16,7 +16,6 @@ import { fileURLToPath } from 'node:url'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import { importWebhookKey, startWebhooks } from '../../../adapters/webhooks/mod.ts'
-import { createWebhookSecret } from '../../../adapters/webhooks/secrets.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { createEvent } from '../../../core/webhooks/events.ts'
 import { freePort } from '../../postgres/free-port.ts'
@@ -25,6 +24,7 @@ import { until } from '../../postgres/until.ts'
 import { newFile, programOn, type Served, startServing, stopServing } from '../../support/cli-program.ts'
 import { startReceiver } from '../../support/webhook-receiver.ts'
 import { check, countAt } from './verdict.ts'
+import { addWebhook, keyText } from './webhook.ts'
 
 /** A receiver of its own process: prints the signup of each delivery before it answers. */
 async function receive(port: number): Promise<void> {
@@ -52,7 +52,6 @@ async function main(): Promise<void> {
 }
 
 const webhookId = `whk_${'0'.repeat(20)}`
-const keyText = Buffer.alloc(32, 7).toString('base64')
 const env = {
   PARTNER_API_WEBHOOK_KEY: keyText,
   ...process.env['PGPASSWORD'] && { PGPASSWORD: process.env['PGPASSWORD'] },
@@ -70,16 +69,6 @@ async function prepare(url: string): Promise<string> {
 
 async function openStore(url: string): Promise<Store> {
   return url.startsWith('sqlite:') ? await openSqliteStore(url.slice(7)) : await openPostgresStore(url)
-}
-
-async function addWebhook(store: Store, url: string, id: string): Promise<void> {
-  const key = await importWebhookKey(keyText)
-  const secrets = [{ sealed: await key.seal(createWebhookSecret(), id), expiresAt: undefined }]
-  const at = Date.now()
-  await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'trial', at }, () => ({
-    ...{ id, url, events: ['signup.created'], partner: undefined, state: 'active', createdAt: at, secrets },
-    failingSince: undefined,
-  }))
 }
 
 /** @returns The id of the signup; `undefined` unless it was acknowledged. */
