@@ -293,6 +293,8 @@ await t.test('of 10,000 unknown keys from one address, only the quota of failure
   seen.lookUps = 0
   t.strictSame(await sendAtOnce(api, garbage(10_000)), { 401: 20, 429: 9_980 })
   t.equal(seen.lookUps, 20)
+  const { limits } = await api.measurements()
+  t.same(limits.authfail, { allowed: 20, refused: 9_980 }, 'those of a blocked address are counted, too')
   t.equal(await statusOf(api, text), 200, 'a known key passes')
   t.equal(await statusOf(api, (await importKey()).text), 429, 'an unknown key is limited')
   t.equal(await statusOf(api, text.toUpperCase(), '192.0.2.2'), 401)

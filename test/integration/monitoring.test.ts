@@ -189,6 +189,7 @@ t.test('the metrics of several processes become one scrape', async (t) => {
   )
   t.match(text, /^partner_api_request_duration_seconds_count\{route="health"\} 6$/m)
   t.match(text, /^partner_api_replicas 1$/m, 'a gauge is not added up')
+  t.match(text, /^partner_api_problems_total\{code="key_revoked"\} 0$/m, 'problems count from 0')
   t.match(text, /^process_start_time_seconds \d{10}/m)
 })
 
