@@ -8,8 +8,8 @@ import { integerBetween } from './options.ts'
 import type { Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
 import { applySettings, type Settings } from './config.ts'
-import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store.ts'
-import { currentUser, holdsPassword, parseStoreUrl } from './store-url.ts'
+import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
+import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
 export interface Run {
   readonly io: Io
@@ -65,7 +65,7 @@ export class CliCommand extends Command {
     return new CliCommand(name, this.run)
   }
 
-  /** Loads the definition of a command in commands/, once. */
+  /** Loads the definition of a command, once. */
   async load(): Promise<this> {
     if (this.parent?.parent !== null || this.#isLoaded) return this
     this.#isLoaded = true

@@ -16,7 +16,7 @@ import type { Store } from '../core/ports/store.ts'
 import { ROUTES } from '../core/routes/router.ts'
 import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
 import { sumOf } from './reports/counts.ts'
-import { timeOf } from './store.ts'
+import { timeOf } from './store/open.ts'
 
 /** Requests with one key that a change would refuse. */
 interface Refusal {

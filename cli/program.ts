@@ -10,7 +10,7 @@ import { type Io, Output } from './output/print.ts'
 import { formatStack, joinList, redact } from './output/text.ts'
 import { suggest } from './suggest.ts'
 
-/** The commands by their heading in the help. The file of a command in commands/ is loaded when it runs. */
+/** The commands by their heading in the help. */
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
     serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
@@ -39,6 +39,31 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     verify: 'Check a key against any deployment, and test the endpoints it may use',
     openapi: 'Print the OpenAPI document of the service',
   },
+}
+
+/** The definition of each command, loaded when it runs. */
+export const commandModules: Readonly<Record<string, () => ReturnType<Run['load']>>> = {
+  serve: () => import('./serve/command.ts'),
+  demo: () => import('./serve/demo.ts'),
+  migrate: () => import('./store/migrate.ts'),
+  partners: () => import('./commands/partners.ts'),
+  modules: () => import('./commands/modules.ts'),
+  keys: () => import('./keys/command.ts'),
+  scopes: () => import('./commands/scopes.ts'),
+  content: () => import('./commands/content.ts'),
+  signups: () => import('./commands/signups.ts'),
+  webhooks: () => import('./webhooks/command.ts'),
+  reports: () => import('./reports/command.ts'),
+  explain: () => import('./commands/explain.ts'),
+  top: () => import('./reports/top.ts'),
+  audit: () => import('./commands/audit.ts'),
+  doctor: () => import('./doctor/command.ts'),
+  store: () => import('./store/command.ts'),
+  leaks: () => import('./leaks/command.ts'),
+  config: () => import('./commands/config.ts'),
+  completions: () => import('./commands/completions.ts'),
+  verify: () => import('./verify/command.ts'),
+  openapi: () => import('./commands/openapi.ts'),
 }
 
 /** Runs the command line of this process, and sets its exit code. */
@@ -127,8 +152,7 @@ export async function loadProgram(version: string, io: Io): Promise<CliCommand> 
 }
 
 function createRun(io: Io, output: Output): Run {
-  const load = (name: string) => import(`./commands/${name}.ts`)
-  return { io, output, exitCode: 0, settings: { values: new Map() }, load }
+  return { io, output, exitCode: 0, settings: { values: new Map() }, load: (name) => commandModules[name]!() }
 }
 
 /** @param writeHelp Gets help and version. */

@@ -5,7 +5,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { keyHelp, slugHelp } from '../options.ts'
 import { printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store.ts'
+import { timeOf, withStore } from '../store/open.ts'
 
 /** Partners or keys that a shell offers at most, and how long it waits for the store. */
 const maxNames = 1_000

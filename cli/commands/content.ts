@@ -13,7 +13,7 @@ import { CliError } from '../errors.ts'
 import { importing, invalidLinesError, readContentLines } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
-import { isMissingStore, timeOf, withStore } from '../store.ts'
+import { isMissingStore, timeOf, withStore } from '../store/open.ts'
 
 interface DryRunOptions {
   readonly dryRun?: boolean

@@ -13,7 +13,7 @@ import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store.ts'
+import { timeOf, withStore } from '../store/open.ts'
 
 interface ExplainOptions {
   readonly keyId: string

@@ -7,7 +7,7 @@ import { slugHelp } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
 import type { Output } from '../output/print.ts'
 import { formatTable, yesOrNo } from '../output/text.ts'
-import { withStore } from '../store.ts'
+import { withStore } from '../store/open.ts'
 
 export function define(modules: CliCommand): void {
   modules.command('list')

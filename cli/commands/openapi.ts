@@ -1,7 +1,7 @@
 import { resolveSettings } from '../../core/settings.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { printableJson } from '../output/text.ts'
-import { addServiceOptions, type ServiceOptions, toSettings } from '../service-options.ts'
+import { addServiceOptions, type ServiceOptions, toSettings } from '../serve/service-options.ts'
 
 export function define(openapi: CliCommand): void {
   addServiceOptions(openapi)

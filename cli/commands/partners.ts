@@ -11,7 +11,7 @@ import { partnerJson } from '../../core/admin/record-json.ts'
 import { formatDetails, formatLimits, formatTime, pluralize, printable } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { confirm } from '../prompt.ts'
-import { timeOf } from '../store.ts'
+import { timeOf } from '../store/open.ts'
 
 interface CreateOptions {
   readonly name: string

@@ -10,7 +10,7 @@ import type { Action, CliCommand, CommandResult, Invocation } from '../command.t
 import { keyHelp, serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatTable, printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store.ts'
+import { timeOf, withStore } from '../store/open.ts'
 
 interface PlanOptions {
   readonly module: readonly string[]

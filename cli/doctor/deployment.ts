@@ -2,7 +2,7 @@ import type { ServiceNames } from '../../core/http/headers.ts'
 import { isObject, parseJson } from '../../core/lib/json.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES } from '../../core/limits/policies.ts'
 import type { Io } from '../output/print.ts'
-import { isLoopback, parseKeyId } from '../verification/credential.ts'
+import { isLoopback, parseKeyId } from '../verify/credential.ts'
 import {
   createDeployment,
   type DeploymentResponse,
@@ -10,8 +10,8 @@ import {
   notThisServiceError,
   openConnection,
   urlBelow,
-} from '../verification/deployment.ts'
-import { readVerification, verifyKeyPath } from '../verification/response.ts'
+} from '../verify/deployment.ts'
+import { readVerification, verifyKeyPath } from '../verify/response.ts'
 import { type Check, findMany, findSkew, findStaleness } from './check.ts'
 
 /**

@@ -2,9 +2,9 @@
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { shellQuote } from '../output/text.ts'
-import type { ServiceOptions } from '../service-options.ts'
-import { exposedFiles } from '../store.ts'
-import { isLoopback } from '../verification/credential.ts'
+import type { ServiceOptions } from '../serve/service-options.ts'
+import { exposedFiles } from '../store/open.ts'
+import { isLoopback } from '../verify/credential.ts'
 import { type Check, type CheckName, findMany, findStaleness } from './check.ts'
 
 /** @param options Those of `serve` in the environment and the configuration file. */

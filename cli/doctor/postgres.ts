@@ -7,8 +7,8 @@ import { delay } from '../../core/lib/promise.ts'
 import type { ReplicaProgress } from '../../core/ports/replicas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Io } from '../output/print.ts'
-import { currentUser } from '../store-url.ts'
-import { isLoopback } from '../verification/credential.ts'
+import { currentUser } from '../store/url.ts'
+import { isLoopback } from '../verify/credential.ts'
 import { type Check, checkIndexes, findMany, findSkew, findStaleness } from './check.ts'
 
 export async function checkPostgres(

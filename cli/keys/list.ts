@@ -12,7 +12,7 @@ import { durationOption, slugHelp } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatRelative } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
-import { timeOf } from '../store.ts'
+import { timeOf } from '../store/open.ts'
 
 interface ListOptions extends PageOptions<string> {
   /** Milliseconds. */

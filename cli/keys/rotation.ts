@@ -10,12 +10,12 @@ import { daysIn } from '../../core/reports/period.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { durationOption, keyHelp } from '../options.ts'
-import { bars } from '../output/chart.ts'
+import { bars } from '../reports/chart.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
 import { sumOf } from '../reports/counts.ts'
-import { timeOf } from '../store.ts'
+import { timeOf } from '../store/open.ts'
 
 /** Uses are recorded once a minute and key, seconds late, and after a failed write a minute later. */
 const lastUseMarginMs = 120_000

@@ -1,5 +1,5 @@
 import type { ReportSummary } from '../../core/wire.ts'
-import { bars, columns, sparkline, widen } from '../output/chart.ts'
+import { bars, columns, sparkline, widen } from './chart.ts'
 import { cutToWidth, displayWidth, formatDetails, formatTable, type TableStyle } from '../output/text.ts'
 import {
   ALL,

@@ -11,6 +11,7 @@ import { serve } from '../../adapters/runtimes/node.ts'
 import { importWebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { CliCommand } from '../../cli/command.ts'
+import { commandModules } from '../../cli/program.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
@@ -57,7 +58,7 @@ async function parse(command: string): Promise<void> {
   const silent = { writeOut() {}, writeErr() {}, outputError() {} }
   const run = { settings: { values: new Map() }, io: { env: {} } } as never
   const group = new CliCommand(name, run).exitOverride().configureOutput(silent)
-  const { define }: { define(command: CliCommand): void } = await import(`../../cli/commands/${name}.ts`)
+  const { define } = await commandModules[name]!()
   define(group)
   for (const each of group.commands.length > 0 ? group.commands : [group]) each.action(() => {})
   await group.parseAsync(args, { from: 'user' })

@@ -6,7 +6,7 @@ import t from 'tap'
 import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { createRequestBuilder } from '../../adapters/client/transport.ts'
 import { readLines } from '../../cli/files.ts'
-import { holdsPassword, parseStoreUrl } from '../../cli/store-url.ts'
+import { holdsPassword, parseStoreUrl } from '../../cli/store/url.ts'
 import { endOption, limitParser } from '../../cli/options.ts'
 import {
   excerptAll,
@@ -17,9 +17,9 @@ import {
   redact,
   redactAll,
 } from '../../cli/output/text.ts'
-import { parseDeploymentUrl } from '../../cli/verification/credential.ts'
-import type { DeploymentResponse } from '../../cli/verification/deployment.ts'
-import { checkResponse, readVerification } from '../../cli/verification/response.ts'
+import { parseDeploymentUrl } from '../../cli/verify/credential.ts'
+import type { DeploymentResponse } from '../../cli/verify/deployment.ts'
+import { checkResponse, readVerification } from '../../cli/verify/response.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
 

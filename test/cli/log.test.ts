@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { createLog } from '../../cli/output/log.ts'
+import { createLog } from '../../cli/serve/log.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { startServing, stopServing } from '../support/cli-program.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { Readable } from 'node:stream'
 import { test } from 'tap'
-import { readCredential } from '../../cli/verification/credential.ts'
+import { readCredential } from '../../cli/verify/credential.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { documentOf, ending, runProgram, startProgram, temporaryFolder } from '../support/cli-program.ts'
 

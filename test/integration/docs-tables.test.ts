@@ -5,9 +5,9 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import { CliCommand } from '../../cli/command.ts'
-import { define as defineServe } from '../../cli/commands/serve.ts'
+import { define as defineServe } from '../../cli/serve/command.ts'
 import { CHECKS } from '../../cli/doctor/check.ts'
-import { createLog } from '../../cli/output/log.ts'
+import { createLog } from '../../cli/serve/log.ts'
 import { createLineReader, formatContentLine } from '../../core/content/lines.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
@@ -280,7 +280,7 @@ t.test('the log events match the code', (t) => {
   const rows = new Map(
     tableRows(page, 'events').map(cellsOf).map((cells) => [quotedIn(cells[0]!)[0]!, cells]),
   )
-  const [, declared = ''] = /readonly event: (.*)/.exec(readPage('cli/output/log.ts')) ?? []
+  const [, declared = ''] = /readonly event: (.*)/.exec(readPage('cli/serve/log.ts')) ?? []
   const ofServe = Array.from(declared.matchAll(/'(\w+)'/g), ([, name = '']) => name)
   sameNames(t, [...rows.keys()], [...seen.keys(), ...ofServe], 'events')
   for (const [event, { levels, always, all }] of seen) {
@@ -292,7 +292,7 @@ t.test('the log events match the code', (t) => {
   }
   const members = [
     ...membersOf('core/log.ts', 'LogEvent'),
-    ...membersOf('cli/output/log.ts', 'ServeEvent'),
+    ...membersOf('cli/serve/log.ts', 'ServeEvent'),
     'count',
   ]
   sameNames(t, column(page, 'fields', 0), [...new Set(members)], 'fields')

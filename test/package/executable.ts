@@ -24,28 +24,23 @@ const bun = join(root, 'test/node_modules/.bin/bun')
 
 /** What a bundler cannot follow, and what replaces it. */
 const replacements: Readonly<Record<string, readonly (readonly [from: string, to: string])[]>> = {
-  'cli/program.ts': [['import(`./commands/${name}.ts`)', 'commands[name]!()']],
-  'cli/commands/demo.ts': [
+  'cli/serve/demo.ts': [
     ['readLines(file, io.stdin)', "readLines('-', Readable.from([Buffer.from(content_[kind]!)]))"],
     ['fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))', '`${kind}.jsonl`'],
   ],
 }
 
-/** @returns The path of the entry in a copy of the sources, in which nothing is loaded by a computed name. */
+/** @returns The path of the entry in a copy of the sources that contains the demo content. */
 function prepareSources(folder: string): string {
   for (const name of ['core', 'adapters', 'cli']) {
     cpSync(join(root, name), join(folder, name), { recursive: true })
   }
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
-  const commands = readdirSync(join(root, 'cli/commands')).map((file) => file.replace(/\.ts$/, ''))
   const content = readdirSync(join(root, 'fixtures/content'))
     .map((file) => [file.replace(/\.jsonl$/, ''), readFileSync(join(root, 'fixtures/content', file), 'utf8')])
   const additions: Readonly<Record<string, string>> = {
-    'cli/program.ts': `const commands: Record<string, () => Promise<any>> = {
-      ${commands.map((name) => `'${name}': () => import('./commands/${name}.ts')`)}
-    }`,
-    'cli/commands/demo.ts': `import { Readable } from 'node:stream'
+    'cli/serve/demo.ts': `import { Readable } from 'node:stream'
       const content_: Record<string, string> = ${JSON.stringify(Object.fromEntries(content))}`,
   }
   for (const [file, edits] of Object.entries(replacements)) {

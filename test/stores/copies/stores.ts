@@ -6,7 +6,7 @@ import { type CopyReport, copyStore } from '../../../adapters/stores/copy/copy.t
 import type { CopySource, CopyTarget } from '../../../adapters/stores/copy/source-and-target.ts'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
-import { openSource, openTarget } from '../../../cli/commands/store.ts'
+import { openSource, openTarget } from '../../../cli/store/command.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { hasServer } from '../../postgres/binaries.ts'
 import { type PostgresServer, startServer } from '../../postgres/server.ts'

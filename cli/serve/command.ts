@@ -5,11 +5,11 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
-import { addServerOptions, type ServiceOptions, toSettings } from '../service-options.ts'
-import { describeStore, exposedFiles, isMissingStore, withStore } from '../store.ts'
-import { parseStoreUrl, type StoreAddress } from '../store-url.ts'
-import { readWebhookKey, webhookKeyOption } from '../webhooks/key.ts'
-import type { Place } from '../workers/worker.ts'
+import { addServerOptions, type ServiceOptions, toSettings } from './service-options.ts'
+import { describeStore, exposedFiles, isMissingStore, withStore } from '../store/open.ts'
+import { parseStoreUrl, type StoreAddress } from '../store/url.ts'
+import { readWebhookKey, webhookKeyOption } from '../webhooks/encryption-key.ts'
+import type { Place } from './worker.ts'
 
 interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
@@ -92,7 +92,7 @@ const metricsOption = optionParser(
 async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
   const { workers } = options
   const address = parseStoreUrl(invocation.storeUrl)
-  const { currentPlace } = await import('../workers/worker.ts')
+  const { currentPlace } = await import('./worker.ts')
   const settings = await readSettings(invocation, options, address)
   const place = currentPlace()
   if (place !== undefined) return await serveAsWorker(invocation, settings, place)
@@ -108,13 +108,13 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   const opened = await withStore(invocation, { create: true }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }
     if (workers === 1) {
-      const { serveUntilStopped } = await import('../server.ts')
+      const { serveUntilStopped } = await import('./server.ts')
       await serveUntilStopped(store, { ...settings, opened }, onListening)
     }
     return opened
   })
   if (workers === 1) return
-  const { superviseWorkers } = await import('../workers/supervisor.ts')
+  const { superviseWorkers } = await import('./supervisor.ts')
   await superviseWorkers({ ...settings, count: workers, opened }, onListening)
 }
 
@@ -127,7 +127,7 @@ async function readSettings(
 ) {
   const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
   if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
-  const { importTracing } = await import('../server.ts')
+  const { importTracing } = await import('./server.ts')
   return {
     port,
     host,
@@ -146,8 +146,8 @@ async function serveAsWorker(
   { api, ...settings }: Settings,
   { number, port }: Place,
 ) {
-  const { runWorker } = await import('../workers/worker.ts')
-  const { serveUntilStopped } = await import('../server.ts')
+  const { runWorker } = await import('./worker.ts')
+  const { serveUntilStopped } = await import('./server.ts')
   const replicaName = `${api.replicaName ?? `${hostname()}:${process.ppid}`}/${number}`
   const own = { ...settings, port, api: { ...api, replicaName } }
   await runWorker((worker) =>

@@ -15,9 +15,9 @@ import {
   redactAll,
   yesOrNo,
 } from '../output/text.ts'
-import type { CheckRequest } from '../verification/check.ts'
-import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
-import type { SmokeResult } from '../verification/smoke.ts'
+import type { CheckRequest } from './check.ts'
+import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from './credential.ts'
+import type { SmokeResult } from './smoke.ts'
 
 interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId' | 'timeout'> {
   readonly url: string
@@ -93,10 +93,10 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
         'Pass --force to send it anyway, for instance if it is an imported key of another system.',
     )
   }
-  const { check } = await import('../verification/check.ts')
+  const { check } = await import('./check.ts')
   const request = { ...options, base, key, keyId, timeout }
   if (options.watch) {
-    const { watch } = await import('../verification/watch.ts')
+    const { watch } = await import('./watch.ts')
     return await watch(output, interval, (signal) => check(invocation, request, signal))
   }
   const { error, verification, smoke, warnings, notReady, exitCode } = await check(invocation, request)

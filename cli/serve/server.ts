@@ -2,22 +2,22 @@ import { hostname } from 'node:os'
 import process from 'node:process'
 import { setInterval, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ListenOptions, RunningServer, ServableApi } from '../adapters/runtimes/server.ts'
-import { startWebhooks, type WebhookOptions } from '../adapters/webhooks/deliverer.ts'
-import { createPartnerApi } from '../core/api.ts'
-import { createServiceNames } from '../core/http/headers.ts'
-import { createRequestIds } from '../core/lib/ids.ts'
-import type { MaybePromise } from '../core/lib/promise.ts'
-import type { LogEvent } from '../core/log.ts'
-import type { Observer } from '../core/ports/observer.ts'
-import type { Replica } from '../core/ports/replicas.ts'
-import type { Store } from '../core/ports/store.ts'
-import type { PartnerApiOptions } from '../core/settings.ts'
-import { API_VERSION } from '../core/wire.ts'
-import { CliError } from './errors.ts'
-import { createLog, createServeLogger, type ServeEvent } from './output/log.ts'
-import type { StoreAddress } from './store-url.ts'
-import type { WorkerChannel } from './workers/worker.ts'
+import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import { startWebhooks, type WebhookOptions } from '../../adapters/webhooks/deliverer.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { createServiceNames } from '../../core/http/headers.ts'
+import { createRequestIds } from '../../core/lib/ids.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
+import type { LogEvent } from '../../core/log.ts'
+import type { Observer } from '../../core/ports/observer.ts'
+import type { Replica } from '../../core/ports/replicas.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { API_VERSION } from '../../core/wire.ts'
+import { CliError } from '../errors.ts'
+import { createLog, createServeLogger, type ServeEvent } from './log.ts'
+import type { StoreAddress } from '../store/url.ts'
+import type { WorkerChannel } from './worker.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
 const lostAfterSeconds = 5
@@ -73,7 +73,7 @@ export async function serveUntilStopped(
   const log = createLog()
   const logEvent = createServeLogger(log, opened === undefined ? 'off' : level)
   logEvent('store_opened', opened)
-  const metrics = metricsAddress && (await import('../adapters/metrics.ts')).createMetrics(metricsAddress)
+  const metrics = metricsAddress && (await import('../../adapters/metrics.ts')).createMetrics(metricsAddress)
   const { registeringStore, registered } = registerAtOnce(store)
   const api = createPartnerApi(
     { store: registeringStore },
@@ -107,10 +107,10 @@ export async function serveUntilStopped(
     if (metrics) {
       metrics.watch(api, store)
       if (webhooks) {
-        const { measureWebhooks } = await import('../adapters/webhooks/metrics.ts')
+        const { measureWebhooks } = await import('../../adapters/webhooks/metrics.ts')
         metrics.add(() => measureWebhooks(store, webhooks))
       }
-      const { createMetricsApi, isReady } = await import('./metrics/listener.ts')
+      const { createMetricsApi, isReady } = await import('./metrics-listener.ts')
       const sources = {
         sample: async () => [await metrics.collect()],
         isReady: async () => await isReady(api) && !isStopping,
@@ -155,7 +155,7 @@ function untilLost(store: Store): Promise<never> {
 export async function importTracing(store: StoreAddress['kind']): Promise<readonly Observer[]> {
   const registered = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))
   if (registered?.trace === undefined) return []
-  const { createTracing } = await import('../adapters/opentelemetry.ts')
+  const { createTracing } = await import('../../adapters/opentelemetry.ts')
   const databaseSystem = { memory: undefined, sqlite: 'sqlite', postgres: 'postgresql' }[store]
   return [createTracing({ databaseSystem, scheme: 'http' })]
 }
@@ -228,9 +228,9 @@ export function listenForMetrics(api: ServableApi, address: ListenOptions): Prom
 }
 
 function importAdapter() {
-  if (process.versions['bun'] !== undefined) return import('../adapters/runtimes/bun.ts')
-  if (process.versions['deno'] !== undefined) return import('../adapters/runtimes/deno.ts')
-  return import('../adapters/runtimes/node.ts')
+  if (process.versions['bun'] !== undefined) return import('../../adapters/runtimes/bun.ts')
+  if (process.versions['deno'] !== undefined) return import('../../adapters/runtimes/deno.ts')
+  return import('../../adapters/runtimes/node.ts')
 }
 
 export function listenFailure(

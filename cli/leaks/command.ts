@@ -6,10 +6,10 @@ import type { Key, KeyState } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
 import { type ExitCode, usageError } from '../errors.ts'
-import type { Leak } from '../leaks/scan.ts'
+import type { Leak } from './scan.ts'
 import { joinList, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
-import { isMissingStore, timeOf, withStore } from '../store.ts'
+import { isMissingStore, timeOf, withStore } from '../store/open.ts'
 
 interface ScanOptions {
   readonly exclude?: readonly string[]
@@ -71,7 +71,7 @@ async function scanWith(
   { format, exclude = [], ignoreRevoked, revoke, yes }: ScanOptions,
 ): Promise<ExitCode> {
   const { io, output } = invocation
-  const { scan } = await import('../leaks/scan.ts')
+  const { scan } = await import('./scan.ts')
   const result = await output.progress((report) =>
     scan(paths, store?.settings.keyPrefix, exclude, io.stdin, (files) => {
       // Formatting a number takes longer than reading a small file.
@@ -92,7 +92,7 @@ async function scanWith(
     known = await lookUp(store, leaks)
   }
   if (format === 'sarif') {
-    const { toSarif } = await import('../leaks/sarif.ts')
+    const { toSarif } = await import('./sarif.ts')
     const report = toSarif(
       { ...result, leaks },
       (leak) => describe(leak, known),

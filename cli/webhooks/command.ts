@@ -19,8 +19,8 @@ import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
 import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
 import { rowsToPrint } from '../pages.ts'
 import { confirm } from '../prompt.ts'
-import { timeOf } from '../store.ts'
-import { requireWebhookKey, webhookKeyOption } from '../webhooks/key.ts'
+import { timeOf } from '../store/open.ts'
+import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
 
 /** The options of all commands; each has a few. */
 interface Options {

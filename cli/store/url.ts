@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 import process from 'node:process'
-import { validateName } from '../core/admin/validate.ts'
-import { usageError } from './errors.ts'
-import type { Io } from './output/print.ts'
+import { validateName } from '../../core/admin/validate.ts'
+import { usageError } from '../errors.ts'
+import type { Io } from '../output/print.ts'
 
 export type StoreAddress =
   | { readonly kind: 'memory' }

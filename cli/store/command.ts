@@ -13,9 +13,9 @@ import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
-import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from '../store.ts'
-import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from '../store-url.ts'
-import { printUndone, reconcile } from '../undone.ts'
+import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from './open.ts'
+import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from './url.ts'
+import { printUndone, reconcile } from './undone.ts'
 
 interface CopyStoreOptions {
   readonly from: string

@@ -11,9 +11,9 @@ import { optionParser, slugHelp } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatCount, formatRelative, formatTable, pluralize } from '../output/text.ts'
 import { repeat } from '../repeat.ts'
-import { sumOf } from '../reports/counts.ts'
-import { timeOf, withStore } from '../store.ts'
-import { parseDurableUrl } from '../store-url.ts'
+import { sumOf } from './counts.ts'
+import { timeOf, withStore } from '../store/open.ts'
+import { parseDurableUrl } from '../store/url.ts'
 
 interface Options {
   readonly interval: number

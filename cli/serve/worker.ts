@@ -1,7 +1,7 @@
 import process from 'node:process'
 import type { MetricsSample } from '../../adapters/metrics.ts'
 import { type CliError, toCliError } from '../errors.ts'
-import type { MetricsListenerSources } from '../metrics/listener.ts'
+import type { MetricsListenerSources } from './metrics-listener.ts'
 
 /** What a worker needs beside the arguments of its supervisor, from which it gets it in the environment. */
 export interface Place {

@@ -12,7 +12,7 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
-import { sparkline } from '../output/chart.ts'
+import { sparkline } from './chart.ts'
 import type { Output } from '../output/print.ts'
 import { printable } from '../output/text.ts'
 import {
@@ -25,9 +25,9 @@ import {
   toReport,
   toSpans,
   withTotal,
-} from '../reports/counts.ts'
-import { formatReport } from '../reports/text.ts'
-import { timeOf } from '../store.ts'
+} from './counts.ts'
+import { formatReport } from './text.ts'
+import { timeOf } from '../store/open.ts'
 
 interface ReportOptions {
   readonly from?: string
@@ -162,7 +162,7 @@ function csvCell(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-type Pages = typeof import('../reports/html.ts')
+type Pages = typeof import('./html.ts')
 
 /** Replaces an earlier report atomically, so that a reader never gets half of a page. */
 async function savePage(
@@ -170,7 +170,7 @@ async function savePage(
   file: string,
   draw: (pages: Pages) => MaybePromise<string>,
 ): Promise<void> {
-  const pages = await import('../reports/html.ts')
+  const pages = await import('./html.ts')
   const draft = `${file}.${process.pid}.tmp`
   try {
     const stats = await lstat(file).catch(() => undefined)

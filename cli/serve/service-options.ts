@@ -2,12 +2,12 @@
 import { readFileSync, statSync } from 'node:fs'
 import { extname } from 'node:path'
 import { Option } from 'commander'
-import { validateName } from '../core/admin/validate.ts'
-import { MS_PER_DAY } from '../core/lib/time.ts'
-import { LIMIT_NAMES } from '../core/limits/policies.ts'
-import { INTEGERS, type PartnerApiOptions } from '../core/settings.ts'
-import type { CliCommand } from './command.ts'
-import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from './options.ts'
+import { validateName } from '../../core/admin/validate.ts'
+import { MS_PER_DAY } from '../../core/lib/time.ts'
+import { LIMIT_NAMES } from '../../core/limits/policies.ts'
+import { INTEGERS, type PartnerApiOptions } from '../../core/settings.ts'
+import type { CliCommand } from '../command.ts'
+import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from '../options.ts'
 
 /** The options of `openapi` and `serve`. Most have the names and values of settings. */
 export interface ServiceOptions extends PartnerApiOptions {

@@ -8,7 +8,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type SaveKey, withKeyFile } from '../files.ts'
-import { defineImport } from '../keys/import.ts'
+import { defineImport } from './import.ts'
 import {
   clearLimitOption,
   durationOption,
@@ -21,12 +21,12 @@ import {
   type ResolveEnd,
   slugHelp,
 } from '../options.ts'
-import { defineRotation } from '../keys/rotation.ts'
-import { defineList } from '../keys/list.ts'
+import { defineRotation } from './rotation.ts'
+import { defineList } from './list.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatDetails, formatLimits, formatTime, printable } from '../output/text.ts'
 import { confirm, isInteractive } from '../prompt.ts'
-import { timeOf } from '../store.ts'
+import { timeOf } from '../store/open.ts'
 
 interface KeyOutputOptions {
   readonly quiet?: true

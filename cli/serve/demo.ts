@@ -11,8 +11,8 @@ import { readLines, replaceKey } from '../files.ts'
 import { integerBetween } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { joinList, listeningLine } from '../output/text.ts'
-import { timeOf, withStore } from '../store.ts'
-import { parseStoreUrl } from '../store-url.ts'
+import { timeOf, withStore } from '../store/open.ts'
+import { parseStoreUrl } from '../store/url.ts'
 
 interface DemoOptions {
   readonly port: number
@@ -53,7 +53,7 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
     const [partner] = await store.listPartners(undefined, 1)
     if (partner !== undefined && !orServe) throw notEmpty()
     if (!serve) return partner === undefined ? await fillStore(invocation, store) : undefined
-    const { serveUntilStopped } = await import('../server.ts')
+    const { serveUntilStopped } = await import('./server.ts')
     // Not before: if the port is in use, the store stays empty, and the command can be repeated.
     await serveUntilStopped(
       store,

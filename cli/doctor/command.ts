@@ -1,17 +1,17 @@
 import { createServiceNames } from '../../core/http/headers.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { type Check, createDiagnosis, type Result, type Severity } from '../doctor/check.ts'
-import { checkAccess, checkDisk, checkServeOptions } from '../doctor/machine.ts'
+import { type Check, createDiagnosis, type Result, type Severity } from './check.ts'
+import { checkAccess, checkDisk, checkServeOptions } from './machine.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
-import type { ServiceOptions } from '../service-options.ts'
-import { describeStore, schemaStatus, timeOf, withStore } from '../store.ts'
-import { parseDurableUrl } from '../store-url.ts'
-import { parseDeploymentUrl, parseKeyId, readCredential } from '../verification/credential.ts'
-import { readWebhookKey } from '../webhooks/key.ts'
-import { verifyAudit } from './audit.ts'
+import type { ServiceOptions } from '../serve/service-options.ts'
+import { describeStore, schemaStatus, timeOf, withStore } from '../store/open.ts'
+import { parseDurableUrl } from '../store/url.ts'
+import { parseDeploymentUrl, parseKeyId, readCredential } from '../verify/credential.ts'
+import { readWebhookKey } from '../webhooks/encryption-key.ts'
+import { verifyAudit } from '../commands/audit.ts'
 
 interface DoctorOptions {
   readonly url?: readonly string[]
@@ -66,19 +66,19 @@ async function diagnose(
     if (address.kind === 'sqlite') {
       checkAccess(check, 'store-files', [address.file])
       checkDisk(check, address.file)
-      const { checkSqlite } = await import('../doctor/sqlite.ts')
+      const { checkSqlite } = await import('./sqlite.ts')
       if (current === latest) checkSqlite(check, address.file)
     }
     if (current < latest) return
     await withStore(invocation, { readOnly: true }, async (store) => {
       if (address.kind === 'postgres') {
-        const { checkPostgres } = await import('../doctor/postgres.ts')
+        const { checkPostgres } = await import('./postgres.ts')
         await checkPostgres(check, storeUrl, store, env)
       }
       partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
-      const { checkKeys } = await import('../doctor/keys.ts')
+      const { checkKeys } = await import('./keys.ts')
       await checkKeys(check, store, timeOf(store), report)
-      const { checkWebhooks } = await import('../doctor/webhooks.ts')
+      const { checkWebhooks } = await import('./webhooks.ts')
       await checkWebhooks(check, store, webhookKey)
       report('Verifying the audit log …')
       const broken = await verifyAudit(store).then(() => undefined, toCliError)
@@ -92,7 +92,7 @@ async function diagnose(
   await output.progress(async (report) => {
     await run('store', (check) => checkStore(check, report))
     for (const base of bases) {
-      const { checkDeployment } = await import('../doctor/deployment.ts')
+      const { checkDeployment } = await import('./deployment.ts')
       const names = createServiceNames(serviceName)
       const credential = partner === undefined ? undefined : { key, partner }
       await run(

@@ -3,8 +3,8 @@ import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { Action, CliCommand } from '../command.ts'
 import { optionParser } from '../options.ts'
 import { formatDetails } from '../output/text.ts'
-import { schemaStatus, withStore } from '../store.ts'
-import { parseDurableUrl } from '../store-url.ts'
+import { schemaStatus, withStore } from './open.ts'
+import { parseDurableUrl } from './url.ts'
 
 interface MigrateOptions {
   readonly status?: boolean

@@ -1,12 +1,12 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
-import type { MigrationStatus } from '../adapters/stores/schema.ts'
-import { createClock } from '../core/lib/clock.ts'
-import type { Store } from '../core/ports/store.ts'
-import { CliError, toCliError, usageError } from './errors.ts'
-import type { Io, Output } from './output/print.ts'
-import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './store-url.ts'
+import type { MigrationStatus } from '../../adapters/stores/schema.ts'
+import { createClock } from '../../core/lib/clock.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { CliError, toCliError, usageError } from '../errors.ts'
+import type { Io, Output } from '../output/print.ts'
+import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './url.ts'
 
 export interface StoreOptions {
   /** Create the store if there is none, and migrate its schema. */
@@ -41,7 +41,7 @@ export async function withStore<T>(
     return await command(store)
   } catch (error) {
     if (toCliError(error).code.endsWith('_not_found')) {
-      const { suggestStored } = await import('./suggest.ts')
+      const { suggestStored } = await import('../suggest.ts')
       await suggestStored(error, store)
     }
     throw error
@@ -57,17 +57,17 @@ async function openStore(
   { create = false, readOnly = false, keyPrefix, shareLimits = false }: StoreOptions,
 ): Promise<Store> {
   if (address.kind === 'memory') {
-    const { createMemoryStore } = await import('../adapters/stores/memory/store.ts')
+    const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
     return createMemoryStore()
   }
   const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
   if (address.kind === 'postgres') {
     await postgresPlace(address.url, env)
-    const { openPostgresStore } = await import('../adapters/stores/postgres/store.ts')
+    const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')
     return await openPostgresStore(address.url, settings)
   }
   if (!create) requireFile(address.file)
-  const { openSqliteStore } = await import('../adapters/stores/sqlite/store.ts')
+  const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
   const options = { create, readOnly, shareLimits, ...settings }
   return await openSqliteFile(address.file, () => openSqliteStore(address.file, options))
 }
@@ -100,11 +100,11 @@ export async function schemaStatus(address: DurableAddress, env: Io['env']): Pro
 
 async function readStatus(address: DurableAddress): Promise<MigrationStatus> {
   if (address.kind === 'postgres') {
-    const { migrationStatus } = await import('../adapters/stores/postgres/migrate.ts')
+    const { migrationStatus } = await import('../../adapters/stores/postgres/migrate.ts')
     return await migrationStatus(address.url)
   }
   requireFile(address.file)
-  const { migrationStatus } = await import('../adapters/stores/sqlite/migrate.ts')
+  const { migrationStatus } = await import('../../adapters/stores/sqlite/migrate.ts')
   return await openSqliteFile(address.file, () => migrationStatus(address.file))
 }
 
@@ -117,7 +117,7 @@ export async function describeStore({ storeUrl, io: { env } }: StoreAccess): Pro
 
 /** @throws {CliError} exit code 2 for an invalid URL. */
 async function postgresPlace(url: string, env: Io['env']): Promise<string> {
-  const { parseUrl } = await import('../adapters/stores/postgres/url.ts')
+  const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
   try {
     return parseUrl(url, { environment: env, user: currentUser(env) }).place
   } catch (error) {

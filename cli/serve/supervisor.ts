@@ -9,8 +9,8 @@ import type { MetricsSample } from '../../adapters/metrics.ts'
 import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { delay } from '../../core/lib/promise.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
-import { createLog, createServeLogger, type ServeEvent } from '../output/log.ts'
-import { listenFailure, listenForMetrics, signals } from '../server.ts'
+import { createLog, createServeLogger, type ServeEvent } from './log.ts'
+import { listenFailure, listenForMetrics, signals } from './server.ts'
 import { type Place, PLACE_VARIABLE, type WorkerMessage } from './worker.ts'
 
 /** Milliseconds after which a worker is killed when it was asked to stop: it ends by itself before. */
@@ -126,7 +126,7 @@ export async function superviseWorkers(
   const sample = () => sampling ??= readSamples().finally(() => sampling = undefined)
 
   async function listenOnMetrics() {
-    const { createMetricsApi } = await import('../metrics/listener.ts')
+    const { createMetricsApi } = await import('./metrics-listener.ts')
     const api = createMetricsApi({
       async sample() {
         await sample()
