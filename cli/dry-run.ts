@@ -1,6 +1,6 @@
 /** Dry runs: which requests of the last days a change would refuse, by the policy's decisions before and after it. */
-import { applyChanges, factsOf } from '../adapters/stores/change-set.ts'
 import { findKey, findPartner } from '../core/admin/apply.ts'
+import { applyChanges, factsOf } from '../core/admin/change-set.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
@@ -56,7 +56,7 @@ export async function dryRun(
   const subject = changes.find((each) => 'id' in each || 'slug' in each)
 
   for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
-    const effects = effectsOf(page, changes, now)
+    const effects = effectsOf(store, page, changes, now)
     hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
@@ -131,9 +131,15 @@ async function* pagesOfKeys(store: Store, change: Change | undefined, pageRows: 
 
 type Effect = ReturnType<typeof effectOf>
 
-function effectsOf(page: readonly KeyFacts[], changes: readonly Change[], now: number): Effect[] {
+function effectsOf(
+  { sha256 }: Pick<Store, 'sha256'>,
+  page: readonly KeyFacts[],
+  changes: readonly Change[],
+  now: number,
+): Effect[] {
   const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
-  const changed = applyChanges(factsOf(partners, new Map(page.map(({ key }) => [key.id, key]))), changes)
+  const facts = factsOf(partners, new Map(page.map(({ key }) => [key.id, key])))
+  const changed = applyChanges(facts, changes, sha256)
   return page.map((before) => {
     const key = changed.keys.get(before.key.id) ?? before.key
     const partner = changed.partners.get(before.partner.slug) ?? before.partner

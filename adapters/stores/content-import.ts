@@ -1,6 +1,6 @@
 /** Imports of content: which records they write, and their report. All stores share these rules. */
 import type { ContentKind, ContentRecords, ImportReport } from '../../core/ports/content.ts'
-import { type AuditRecord, importAuditRecord } from './audit-log.ts'
+import { type AuditRecord, importAuditRecord } from '../../core/audit/records.ts'
 import type { StoredRow } from './row-format.ts'
 import { CONTENT_TABLES } from './tables.ts'
 

@@ -1,23 +1,6 @@
-import { endOf, keyState } from '../../core/keys/lifecycle.ts'
-import type { Key, KeyState } from '../../core/model.ts'
+import type { KeyState } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { scopeSet, type Value } from './row-format.ts'
-
-export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
-  const { partner, environment, scope, states, endsBefore, unusedSince, now = Date.now() } = filter
-  return (key) => {
-    const state = keyState(key, now)
-    const inForce = state === 'active' || state === 'retiring'
-    return (partner === undefined || key.partner === partner) &&
-      (environment === undefined || key.environment === environment) &&
-      (scope === undefined || key.scopes.includes(scope)) &&
-      (states === undefined || states.includes(state)) &&
-      (endsBefore === undefined ||
-        inForce && (endOf(key) ?? Infinity) < endsBefore) &&
-      (unusedSince === undefined ||
-        inForce && key.createdAt < unusedSince && (key.lastUsedAt ?? -Infinity) < unusedSince)
-  }
-}
 
 const hasNotEnded = '(expires_at IS NULL OR expires_at > :now) AND (retires_at IS NULL OR retires_at > :now)'
 const inForce = `state = 'active' AND ${hasNotEnded}`

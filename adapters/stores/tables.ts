@@ -2,6 +2,7 @@
 import type { Industry, Key, KeyFacts, LimitOverrides, Partner, Plan, ProfileCard } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
+import type { DigestScheme } from '../../core/ports/changes.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
 import { pickBanner, pickCard, pickDetail, pickPlan, readCard, readDetail } from './content-text.ts'
 import {
@@ -14,7 +15,6 @@ import {
   type StoredRow,
   type Value,
 } from './row-format.ts'
-import { DIGEST_SCHEMES } from './digest-schemes.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
 import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
 
@@ -33,6 +33,8 @@ const rangesCodec: Codec<readonly string[]> = {
   encode: (ranges) => ranges.length === 0 ? null : JSON.stringify(ranges),
   decode: (text) => text === null ? anyAddress : JSON.parse(text),
 }
+
+export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm', 'prefix', 'secret'])
 
 export const PARTNERS = createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
   ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,

@@ -1,5 +1,5 @@
 /** Webhooks and their outbox: the rules of all stores, and one SQL text for both SQL stores. */
-import { webhookSnapshot } from '../../core/audit/chain.ts'
+import { type AuditRecord, webhookSnapshot } from '../../core/audit/records.ts'
 import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
@@ -14,7 +14,6 @@ import {
   type WebhookStore,
 } from '../../core/ports/webhooks.ts'
 import { webhookDisabledEvent } from '../../core/webhooks/events.ts'
-import type { AuditRecord } from './audit-log.ts'
 import { type Codec, createRowFormat, type StoredRow, type Value } from './row-format.ts'
 import { StoreError } from './store-error.ts'
 

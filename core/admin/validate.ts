@@ -34,6 +34,8 @@ export type AdminErrorCode =
   | 'key_not_rotated'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
+  /** A store's data contradicts the change, or does not keep it. */
+  | 'refused'
 
 /**
  * An administrative change was refused, and nothing was changed. The message says what could not be done, why, and

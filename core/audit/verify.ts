@@ -1,8 +1,9 @@
+import type { Sha256 } from '../lib/digest.ts'
 import { readPages } from '../lib/read-pages.ts'
 import type { Key, Partner } from '../model.ts'
-import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
+import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 import type { Store } from '../ports/store.ts'
-import { keySnapshot, partnerSnapshot, verifyChain, webhookSnapshot } from './chain.ts'
+import { hashEntry, keySnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 
 /** A partner, key or webhook whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {
@@ -22,10 +23,45 @@ type AuditedStore = Pick<
   'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks' | 'sha256'
 >
 
+const pageSize = 500
 const maxDifferences = 100
 
 /** How often rows are read again because they changed during the comparison. */
 const maxAttempts = 5
+
+/**
+ * Finds the first entry that was changed, removed, moved, repeated, added outside of the service, or cut off at the
+ * end. An attacker who can write the whole store can rewrite the whole log: only a seal stored elsewhere reveals that.
+ *
+ * @param verified Called with each intact entry, in order.
+ * @returns The sequence at which the log is broken; `undefined` for an intact log.
+ */
+export async function verifyChain(
+  log: Pick<AuditLog, 'auditHead' | 'listAudit'>,
+  sha256: Sha256,
+  verified: (entry: AuditEntry) => void = () => undefined,
+): Promise<number | undefined> {
+  let last: AuditHead = EMPTY_AUDIT_HEAD
+  // Also finds rows inserted before the first entry.
+  let after = -Infinity
+  for (;;) {
+    // Read before each page, so that entries written meanwhile never look cut off: `readPages` cannot do that.
+    const head = await log.auditHead()
+    const entries = await log.listAudit(after, pageSize)
+    for (const entry of entries) {
+      const expected = last.sequence + 1
+      if (entry.sequence !== expected || entry.hash !== hashEntry(last.hash, entry, sha256)) return expected
+      last = entry
+      after = entry.sequence
+      verified(entry)
+    }
+    if (entries.length > 0) continue
+    if (head.sequence === last.sequence) {
+      return head.hash === last.hash ? undefined : Math.max(1, head.sequence)
+    }
+    return Math.min(head.sequence, last.sequence) + 1
+  }
+}
 
 /**
  * Verifies the chain, replays it, and compares every partner, key and webhook with the result. Memory grows by about

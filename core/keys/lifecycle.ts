@@ -2,6 +2,7 @@ import { createLruCache } from '../lib/lru.ts'
 import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key, KeyState } from '../model.ts'
+import type { KeyFilter } from '../ports/changes.ts'
 import type { FactSource } from '../ports/facts.ts'
 
 /**
@@ -24,6 +25,23 @@ export function hasEnded(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, no
 /** When a key that is not revoked ends, by its expiry or by its rotation. */
 export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retiresAt'>): number | undefined {
   return retiresAt === undefined ? expiresAt : Math.min(expiresAt ?? Infinity, retiresAt)
+}
+
+/** Whether a filter selects a key. */
+export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
+  const { partner, environment, scope, states, endsBefore, unusedSince, now = Date.now() } = filter
+  return (key) => {
+    const state = keyState(key, now)
+    const inForce = state === 'active' || state === 'retiring'
+    return (partner === undefined || key.partner === partner) &&
+      (environment === undefined || key.environment === environment) &&
+      (scope === undefined || key.scopes.includes(scope)) &&
+      (states === undefined || states.includes(state)) &&
+      (endsBefore === undefined ||
+        inForce && (endOf(key) ?? Infinity) < endsBefore) &&
+      (unusedSince === undefined ||
+        inForce && key.createdAt < unusedSince && (key.lastUsedAt ?? -Infinity) < unusedSince)
+  }
 }
 
 export type LastUsedRecorder = ReturnType<typeof createLastUsedRecorder>

@@ -1,3 +1,4 @@
+import type { AppliedChanges } from '../admin/change-set.ts'
 import { keyJson, partnerJson, signupJson, webhookJson } from '../admin/record-json.ts'
 import { endOf } from '../keys/lifecycle.ts'
 import type { Sha256 } from '../lib/digest.ts'
@@ -7,7 +8,6 @@ import { pagesOf, readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { WebAbortSignal } from '../lib/web.ts'
 import type { Key, Partner } from '../model.ts'
-import type { AuditEntry } from '../ports/audit.ts'
 import type { AuditContext } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { Store } from '../ports/store.ts'
@@ -34,19 +34,9 @@ export function signupEvent(signup: Signup): WebhookEvent {
   return createEvent({ id, type: 'signup.created', partner, createdAt }, signupJson(signup))
 }
 
-/** What changes came to: their audit records, and the partners and keys as they are stored. */
-interface Changed {
-  readonly auditRecords: readonly Pick<
-    AuditEntry,
-    'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'
-  >[]
-  readonly partners: ReadonlyMap<string, Partner>
-  readonly keys: ReadonlyMap<string, Key>
-}
-
 /** The events of administrative changes. An imported key has none: it was issued by another system. */
 export function changeEvents(
-  { auditRecords, partners, keys }: Changed,
+  { auditRecords, partners, keys }: AppliedChanges,
   context: AuditContext,
 ): WebhookEvent[] {
   return auditRecords.flatMap(({ type: change, partner, keyId = '', subject, before, after }) => {

@@ -1,7 +1,7 @@
 /** The audit log in a database that is modified without the store. */
 import t from 'tap'
 import type { Test } from 'tap'
-import { verifyChain } from '../../core/audit/chain.ts'
+import { verifyChain } from '../../core/audit/verify.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from '../contract/store/samples.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
 import { createPlace, serverFor, type StorePlace } from '../postgres/fixtures.ts'

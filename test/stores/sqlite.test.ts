@@ -11,7 +11,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
-import { verifyChain } from '../../core/audit/chain.ts'
+import { verifyChain } from '../../core/audit/verify.ts'
 import {
   apply,
   claim,

@@ -5,7 +5,8 @@ import {
   EMPTY_AUDIT_HEAD,
 } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
-import { type AuditRecord, chainRecords } from '../audit-log.ts'
+import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
+import { sha256 } from '../../digest.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
 export function createAuditLog() {
@@ -30,7 +31,7 @@ export function createAuditLog() {
     auditLog,
     entries,
     append(auditRecords: readonly AuditRecord[], context: AuditContext): void {
-      for (const entry of chainRecords(auditHead(), auditRecords, context)) {
+      for (const entry of chainRecords(auditHead(), auditRecords, context, sha256)) {
         const { type, partner, keyId, at } = entry
         index.add(entry, partner)
         if (type === 'key.revoked' && !revocations.has(keyId!)) revocations.set(keyId!, at)

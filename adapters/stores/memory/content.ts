@@ -7,7 +7,7 @@ import type {
   ImportReport,
 } from '../../../core/ports/content.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
-import { type AuditRecord, removalAuditRecord } from '../audit-log.ts'
+import { type AuditRecord, removalAuditRecord } from '../../../core/audit/records.ts'
 import { createImportLog, type Draft, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
 import { CONTENT_TABLES } from '../tables.ts'

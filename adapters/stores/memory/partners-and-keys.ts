@@ -1,10 +1,10 @@
+import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../../../core/admin/change-set.ts'
+import { createKeySelector } from '../../../core/keys/lifecycle.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../change-set.ts'
-import { digestsOf, schemesOf } from '../digest-schemes.ts'
-import { createKeySelector } from '../key-filter.ts'
+import { digestsOf, sha256 } from '../../digest.ts'
 import { createOrderedIndex } from './ordered-index.ts'
 
 export function createPartnersAndKeys() {
@@ -56,12 +56,12 @@ export function createPartnersAndKeys() {
 
     /** Applies all changes or, when one throws, none. @returns What they came to. */
     apply(changes: readonly Change[]): AppliedChanges {
-      const changed = applyChanges(factsOf(partners, keys), changes)
+      const changed = applyChanges(factsOf(partners, keys), changes, sha256)
       for (const [slug, partner] of changed.partners) {
         if (!partners.has(slug)) slugs.add(slug)
         partners.set(slug, partner)
       }
-      for (const scheme of schemesOf(changes)) schemes.set(scheme.id, scheme)
+      for (const scheme of changed.schemes) schemes.set(scheme.id, scheme)
       for (const [id, key] of changed.keys) {
         idsByDigest.set(key.digest, id)
         if (!keys.has(id)) keyOrder.add({ createdAt: key.createdAt, id }, key.partner)

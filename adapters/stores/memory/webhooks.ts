@@ -6,7 +6,7 @@ import {
   type WebhookEvent,
   type WebhookStore,
 } from '../../../core/ports/webhooks.ts'
-import type { AuditRecord } from '../audit-log.ts'
+import type { AuditRecord } from '../../../core/audit/records.ts'
 import { changeWebhook, MAX_BATCH, MAX_COUNT, newestFirst, storableResult } from '../webhooks.ts'
 
 export function createWebhooks(

@@ -1,7 +1,8 @@
 import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
-import { type AuditRecord, chainRecords } from '../audit-log.ts'
+import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
+import { sha256 } from '../../digest.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
 import { enqueueSql, eventRowsSql } from '../webhooks.ts'
@@ -64,7 +65,7 @@ export async function appendAuditRecords(
   const [sequence, hash, hasWebhooks] = row!
   const added = hasWebhooks ? events() : []
   if (added.length > 0) await query(enqueue, [JSON.stringify(added)])
-  const entries = chainRecords({ sequence, hash }, records, context)
+  const entries = chainRecords({ sequence, hash }, records, context, sha256)
   for (let start = 0; start < entries.length; start += entriesPerStatement) {
     const rows = entries.slice(start, start + entriesPerStatement).map(AUDIT_ENTRIES.values)
     await query(insertEntries, columnParameters(rows))

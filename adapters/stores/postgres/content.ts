@@ -1,5 +1,5 @@
 import type { ContentAdministration, ContentKind, ContentRecords } from '../../../core/ports/content.ts'
-import { removalAuditRecord } from '../audit-log.ts'
+import { removalAuditRecord } from '../../../core/audit/records.ts'
 import { createImportLog, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
 import type { StoredRow } from '../row-format.ts'

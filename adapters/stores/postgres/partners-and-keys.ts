@@ -1,12 +1,12 @@
+import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../../../core/admin/change-set.ts'
 import type { KeyFacts } from '../../../core/model.ts'
 import type { Administration, Change } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
-import { applyChanges, checkWritten, factsOf, type StoredFacts } from '../change-set.ts'
-import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
+import { digestsOf, sha256 } from '../../digest.ts'
 import { keyConditions } from '../key-filter.ts'
 import type { StoredRow, Value } from '../row-format.ts'
-import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import { runAudited } from './audited-change.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
@@ -74,10 +74,10 @@ export function createAdministration(
     apply(changes, ifFacts, stamp) {
       return runAudited(database, revisions, 'facts', stamp, async (query, facts) => {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
-        const changed = applyChanges(await loadFacts(query, changes), changes)
-        const { partners, keys, auditRecords } = changed
+        const changed = applyChanges(await loadFacts(query, changes), changes, sha256)
+        const { partners, keys, schemes, auditRecords } = changed
         await writeRows(query, upsertPartners, Array.from(partners.values(), PARTNERS.values))
-        await writeRows(query, upsertSchemes, schemesOf(changes).map(DIGEST_SCHEMES.values))
+        await writeRows(query, upsertSchemes, schemes.map(DIGEST_SCHEMES.values))
         await writeRows(query, upsertKeys, Array.from(keys.values(), KEYS.values))
         const revoked = auditRecords.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
         if (revoked.length > 0) {
@@ -86,7 +86,7 @@ export function createAdministration(
             [listText(revoked), stamp.at],
           )
         }
-        checkWritten(changed, await readFacts(query, [...partners.keys()], [...keys.keys()], []))
+        checkWritten(changed, await readFacts(query, [...partners.keys()], [...keys.keys()], []), sha256)
         return { result: true, auditRecords, events: () => changeEvents(changed, stamp) }
       })
     },

@@ -1,6 +1,7 @@
 import type { AuditHead, AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
-import { type AuditRecord, chainRecords } from '../audit-log.ts'
+import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
+import { sha256 } from '../../digest.ts'
 import type { StoredRow } from '../row-format.ts'
 import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
 import { type Database, placeholders } from './database.ts'
@@ -50,7 +51,7 @@ export function createAuditLog(database: Database): SqliteAuditLog {
     auditIntruders: () => selectIntruders.all().map(([name]) => name),
 
     append(auditRecords, context) {
-      const entries = chainRecords(auditHead(), auditRecords, context)
+      const entries = chainRecords(auditHead(), auditRecords, context, sha256)
       for (const entry of entries) insertEntry.run(...AUDIT_ENTRIES.values(entry))
       const last = entries.at(-1)
       if (last !== undefined) updateHead.run(last.sequence, last.hash)

@@ -7,7 +7,7 @@ import type {
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { removalAuditRecord } from '../audit-log.ts'
+import { removalAuditRecord } from '../../../core/audit/records.ts'
 import { createImportLog, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
 import { StoreError } from '../store-error.ts'

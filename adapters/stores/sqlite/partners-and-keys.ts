@@ -1,11 +1,11 @@
+import { applyChanges, checkWritten, type StoredFacts } from '../../../core/admin/change-set.ts'
 import type { Administration } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
-import { applyChanges, checkWritten, type StoredFacts } from '../change-set.ts'
-import { DIGEST_SCHEMES, digestsOf, schemesOf } from '../digest-schemes.ts'
+import { digestsOf, sha256 } from '../../digest.ts'
 import { keyConditions } from '../key-filter.ts'
 import type { StoredRow, Value } from '../row-format.ts'
-import { KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import type { SqliteAuditLog } from './audit.ts'
 import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
 import type { Revisions } from './revisions.ts'
@@ -83,14 +83,14 @@ export function createAdministration(
     apply(changes, ifFacts, context) {
       return database.transaction(() => {
         if (revisions.current().facts !== ifFacts) return false
-        const changed = applyChanges(stored, changes)
+        const changed = applyChanges(stored, changes, sha256)
         for (const partner of changed.partners.values()) upsertPartner.run(...PARTNERS.values(partner))
-        for (const scheme of schemesOf(changes)) insertScheme.run(...DIGEST_SCHEMES.values(scheme))
+        for (const scheme of changed.schemes) insertScheme.run(...DIGEST_SCHEMES.values(scheme))
         for (const key of changed.keys.values()) upsertKey.run(...KEYS.values(key))
         for (const { type, keyId } of changed.auditRecords) {
           if (type === 'key.revoked') setRevokedAt.run(keyId!, context.at)
         }
-        checkWritten(changed, stored)
+        checkWritten(changed, stored, sha256)
         auditLog.append(changed.auditRecords, context)
         addEvents(() => changeEvents(changed, context))
         revisions.bump('facts')

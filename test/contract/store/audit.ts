@@ -1,5 +1,5 @@
 import { sha256 } from '../../../adapters/digest.ts'
-import { verifyChain } from '../../../core/audit/chain.ts'
+import { verifyChain } from '../../../core/audit/verify.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { readPages } from '../../../core/lib/read-pages.ts'
 import type { Key, Partner } from '../../../core/model.ts'

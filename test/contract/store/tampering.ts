@@ -1,5 +1,5 @@
 /** Detection of changes that were made to the database without the store. */
-import { verifyChain } from '../../../core/audit/chain.ts'
+import { verifyChain } from '../../../core/audit/verify.ts'
 import { type AuditDifference, verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, createKeys, createPartners, fails, industry, partner, stamp, T0 } from './samples.ts'

@@ -1,12 +1,17 @@
-/** Applies administrative changes to partners and keys. All stores share these rules. */
-import { keySnapshot, partnerSnapshot } from '../../core/audit/chain.ts'
-import { compareCodePoints } from '../../core/lib/text.ts'
-import type { Key, Partner } from '../../core/model.ts'
-import { MODULE_NAMES, SCOPES } from '../../core/policy/modules.ts'
-import type { Change } from '../../core/ports/changes.ts'
-import { sha256 } from '../digest.ts'
-import { type AuditRecord, keyAuditRecord, partnerAuditRecord } from './audit-log.ts'
-import { StoreError } from './store-error.ts'
+/** The rules of administrative changes: what each does to partners and keys, and what it adds to the audit log. */
+import {
+  type AuditRecord,
+  keyAuditRecord,
+  keySnapshot,
+  partnerAuditRecord,
+  partnerSnapshot,
+} from '../audit/records.ts'
+import type { Sha256 } from '../lib/digest.ts'
+import { compareCodePoints } from '../lib/text.ts'
+import type { Key, Partner } from '../model.ts'
+import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
+import type { Change, DigestScheme } from '../ports/changes.ts'
+import { AdminError } from './validate.ts'
 
 /** Partners and keys as they are before the changes. */
 export interface StoredFacts {
@@ -21,17 +26,23 @@ export interface AppliedChanges {
   readonly partners: ReadonlyMap<string, Partner>
   /** The changed keys by id. */
   readonly keys: ReadonlyMap<string, Key>
+  /** The digest schemes of imported keys, each once. */
+  readonly schemes: readonly DigestScheme[]
   readonly auditRecords: readonly AuditRecord[]
 }
 
 /**
  * Applies changes in order, and writes nothing.
  *
- * @throws {StoreError} `refused` when a change refers to a missing partner or key, or creates an existing one: then the
+ * @throws {AdminError} `refused` when a change refers to a missing partner or key, or creates an existing one: then the
  * rules were checked against other facts.
  */
-export function applyChanges(stored: StoredFacts, changes: readonly Change[]): AppliedChanges {
-  const changeSet = createChangeSet(stored)
+export function applyChanges(
+  stored: StoredFacts,
+  changes: readonly Change[],
+  sha256: Sha256,
+): AppliedChanges {
+  const changeSet = createChangeSet(stored, sha256)
   const auditRecords = changes.flatMap((change) => applyChange(changeSet, change))
   // Last, because a successor may be issued after the rotation that names it.
   for (const change of changes) {
@@ -39,7 +50,13 @@ export function applyChanges(stored: StoredFacts, changes: readonly Change[]): A
       requireExisting(changeSet.findKey(change.successorId), change, `key ${change.successorId}`)
     }
   }
-  return { partners: changeSet.partners, keys: changeSet.keys, auditRecords }
+  const schemes = changes.flatMap((change) => change.type === 'key.issued' ? change.scheme ?? [] : [])
+  return {
+    partners: changeSet.partners,
+    keys: changeSet.keys,
+    schemes: [...new Map(schemes.map((scheme) => [scheme.id, scheme])).values()],
+    auditRecords,
+  }
 }
 
 /** Facts in maps, which hold everything that the changes refer to. */
@@ -58,11 +75,12 @@ export function factsOf(
 /**
  * Compares what was written, read back, with what was to be written.
  *
- * @throws {StoreError} `refused` when they differ.
+ * @throws {AdminError} `refused` when they differ.
  */
 export function checkWritten(
   { partners, keys }: AppliedChanges,
   { findPartner, findKey }: Pick<StoredFacts, 'findPartner' | 'findKey'>,
+  sha256: Sha256,
 ): void {
   const snapshotOf = (partner: Partner | undefined) => partner && partnerSnapshot(partner)
   const keySnapshotOf = (key: Key | undefined) => key && keySnapshot(key, sha256)
@@ -70,21 +88,22 @@ export function checkWritten(
     [...partners].find(([slug, partner]) => snapshotOf(findPartner(slug)) !== snapshotOf(partner)) ??
       [...keys].find(([id, key]) => keySnapshotOf(findKey(id)) !== keySnapshotOf(key))
   if (lost === undefined) return
-  throw new StoreError(
+  throw new AdminError(
     'refused',
     `Nothing was changed: the database did not keep the change of ${lost[0]}. A trigger or rule that this ` +
       'program did not create has reverted it.',
-    { remedy: { purpose: 'To find it', command: 'audit verify', args: [] } },
+    { purpose: 'To find it', command: 'audit verify', args: [] },
   )
 }
 
 type ChangeSet = ReturnType<typeof createChangeSet>
 
 /** Facts as the changes so far have left them. */
-function createChangeSet(stored: StoredFacts) {
+function createChangeSet(stored: StoredFacts, sha256: Sha256) {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
   return {
+    sha256,
     partners,
     keys,
     findPartner: (slug: string) => partners.get(slug) ?? stored.findPartner(slug),
@@ -118,7 +137,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     requireAbsent(changeSet.findKey(id), change, `key ${id}`)
     const after = { ...change.key, scopes: inOrder(SCOPES, scopes) }
     changeSet.keys.set(after.id, after)
-    return [keyAuditRecord(change, undefined, after)]
+    return [keyAuditRecord(change, undefined, after, changeSet.sha256)]
   }
   if ('slug' in change) {
     const before = requireExisting(changeSet.findPartner(change.slug), change, `partner ${change.slug}`)
@@ -130,7 +149,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
   const before = requireExisting(changeSet.findKey(change.id), change, `key ${change.id}`)
   const after = changedKey(before, change)
   changeSet.keys.set(after.id, after)
-  return [keyAuditRecord(change, before, after)]
+  return [keyAuditRecord(change, before, after, changeSet.sha256)]
 }
 
 function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
@@ -189,10 +208,10 @@ function inOrder<Name>(all: readonly Name[], held: readonly Name[]): Name[] {
 
 function requireExisting<T>(found: T | undefined, change: Change, what: string): T {
   if (found !== undefined) return found
-  throw new StoreError('refused', `${change.type} cannot be applied: there is no ${what}.`)
+  throw new AdminError('refused', `${change.type} cannot be applied: there is no ${what}.`)
 }
 
 function requireAbsent(found: unknown, change: Change, what: string): void {
   if (found === undefined) return
-  throw new StoreError('refused', `${change.type} cannot be applied: there is a ${what} already.`)
+  throw new AdminError('refused', `${change.type} cannot be applied: there is a ${what} already.`)
 }

@@ -1,0 +1,119 @@
+/** What an administrative change leaves in the audit log. */
+import type { Sha256 } from '../lib/digest.ts'
+import { drawId } from '../lib/ids.ts'
+import type { Key, Partner } from '../model.ts'
+import type { AuditEntry, AuditHead } from '../ports/audit.ts'
+import type { AuditContext, Change } from '../ports/changes.ts'
+import type { ContentKind, ImportReport } from '../ports/content.ts'
+import type { Webhook } from '../ports/webhooks.ts'
+
+/** An audit entry before it is chained. */
+export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
+
+export function partnerAuditRecord(change: Change, before: Partner | undefined, after: Partner): AuditRecord {
+  return {
+    type: change.type,
+    partner: after.slug,
+    keyId: undefined,
+    subject: 'module' in change ? change.module : undefined,
+    before: before && partnerSnapshot(before),
+    after: partnerSnapshot(after),
+  }
+}
+
+export function keyAuditRecord(
+  change: Change,
+  before: Key | undefined,
+  after: Key,
+  sha256: Sha256,
+): AuditRecord {
+  return {
+    type: change.type,
+    partner: after.partner,
+    keyId: after.id,
+    subject: 'scope' in change ? change.scope : undefined,
+    before: before && keySnapshot(before, sha256),
+    after: keySnapshot(after, sha256),
+  }
+}
+
+/** @param slugs Of created or replaced records: not all of a large import. */
+export function importAuditRecord(
+  kind: ContentKind,
+  { created, replaced }: ImportReport,
+  slugs: Iterable<string>,
+): AuditRecord {
+  const after = JSON.stringify({ kind, created, replaced, slugs: [...slugs] })
+  return contentAuditRecord('content.imported', kind, undefined, after)
+}
+
+export function removalAuditRecord(kind: ContentKind, slugs: Iterable<string>): AuditRecord {
+  return contentAuditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
+}
+
+function contentAuditRecord(
+  type: AuditRecord['type'],
+  subject: ContentKind,
+  before: string | undefined,
+  after: string | undefined,
+): AuditRecord {
+  return { type, partner: undefined, keyId: undefined, subject, before, after }
+}
+
+/** The entries of records, each with a hash over its predecessor. */
+export function chainRecords(
+  head: AuditHead,
+  auditRecords: readonly AuditRecord[],
+  { actor, at }: AuditContext,
+  sha256: Sha256,
+): AuditEntry[] {
+  let previous = head
+  return auditRecords.map((record) => {
+    const unhashed = { ...record, sequence: previous.sequence + 1, id: drawId('act_'), actor, at }
+    const entry: AuditEntry = { ...unhashed, hash: hashEntry(previous.hash, unhashed, sha256) }
+    previous = entry
+    return entry
+  })
+}
+
+/** SHA-256 over the hash of the entry before, which is empty for the first entry, and every field of this one. */
+export function hashEntry(
+  previousHash: string,
+  entry: Omit<AuditEntry, 'hash'>,
+  sha256: Sha256,
+): string {
+  const { sequence, id, at, actor, type, partner, keyId, subject, before, after } = entry
+  // A JSON array of numbers, strings and nulls is unambiguous. `undefined` becomes null, which is not ''.
+  const optional = [partner, keyId, subject, before, after].map((value) => value ?? null)
+  return sha256(JSON.stringify([previousHash, sequence, id, at, actor, type, ...optional]))
+}
+
+/** The state of a partner in audit entries. Lists its members, so that a new member does not change old hashes. */
+export function partnerSnapshot({ slug, name, state, modules, limits, createdAt }: Partner): string {
+  return JSON.stringify({ slug, name, state, modules, limits, createdAt })
+}
+
+/** The state of a webhook in audit entries, without its secrets and whether it fails. */
+export function webhookSnapshot({ id, url, events, partner, state, createdAt }: Webhook): string {
+  return JSON.stringify({ id, url, events, partner, state, createdAt })
+}
+
+/** The state of a key in audit entries. Has a hash of the digest, because entries are shown to operators. */
+export function keySnapshot(key: Key, sha256: Sha256): string {
+  return JSON.stringify({
+    id: key.id,
+    partner: key.partner,
+    name: key.name,
+    environment: key.environment,
+    hint: key.hint,
+    state: key.state,
+    scopes: key.scopes,
+    allow: key.allow,
+    limits: key.limits,
+    createdAt: key.createdAt,
+    expiresAt: key.expiresAt,
+    retiresAt: key.retiresAt,
+    successorId: key.successorId,
+    digestHash: sha256(key.digest),
+  })
+}
