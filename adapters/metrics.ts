@@ -8,11 +8,10 @@ import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { delay, type MaybePromise } from '../core/lib/promise.ts'
-import { readPages } from '../core/lib/read-pages.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
 import type { Partner } from '../core/model.ts'
 import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
-import type { Store } from '../core/ports/store.ts'
+import { readPages, type Store } from '../core/ports/store.ts'
 
 /** A value of a metric and its labels; a histogram has several, each with the name of its part. */
 export type MetricValue = { labels: Record<string, string | number>; value: number; metricName?: string }

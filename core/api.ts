@@ -1,4 +1,3 @@
-import { createAuditWatcher } from './audit/watch.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
 import { combineRevisions } from './content/combined-revision.ts'
@@ -15,12 +14,12 @@ import { type Clock, createClock } from './lib/clock.ts'
 import { createLruCache } from './lib/lru.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
-import type { WebRequest, WebResponse } from './lib/web.ts'
+import type { WebRequest, WebResponse } from './lib/options.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
 import { type Policies, policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
-import { createRequestLogger, type RequestLogger } from './log.ts'
+import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
 import type { KeyFacts } from './model.ts'
 import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
@@ -37,6 +36,7 @@ import type { Endpoint } from './routes/context.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
+import { API_VERSION } from './wire.ts'
 
 /** Where the service gets its data. */
 export interface PartnerApiPorts {
@@ -134,7 +134,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       localFallback: settings.staleIfErrorSeconds > 0,
     })
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
-  const writer = createResponseWriter(names, settings.problemBase, store.sha256)
+  const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
   const usage = createUsageCounter({
     recordUsage: (counts, batch) =>

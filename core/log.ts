@@ -5,8 +5,10 @@ import { redactPath } from './http/redact.ts'
 import type { Principal } from './keys/principal.ts'
 import { ignoreFailure } from './lib/promise.ts'
 import { rfc3339 } from './lib/time.ts'
-import type { AuditEntry } from './ports/audit.ts'
+import { createWriteBehind } from './lib/write-behind.ts'
+import type { AuditEntry, AuditLog } from './ports/audit.ts'
 import type { Observer } from './ports/observer.ts'
+import { readPages } from './ports/store.ts'
 
 /** One line of the log. It contains no credential, no query and no body. */
 export interface LogEvent {
@@ -164,6 +166,28 @@ export function createRequestLogger(
       write('warn', 'connections_refused', { error: `${limit} connections are open` }),
     directoryInvalid: (error: string): void => write('warn', 'directory_invalid', { error }),
   }
+}
+
+/** Long enough for the request that noticed the change to be answered first. */
+const pollDelayMs = 50
+
+/** @returns Polls in the background, and reports each entry after the end of the log at the first poll. */
+export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) => void): () => void {
+  let lastSequence: number | undefined
+
+  return createWriteBehind(pollDelayMs, async () => {
+    try {
+      const from = lastSequence ??= (await log.auditHead()).sequence
+      const entries = readPages<AuditEntry>((after, limit) => log.listAudit(after?.sequence ?? from, limit))
+      for await (const entry of entries) {
+        onEntry(entry)
+        lastSequence = entry.sequence
+      }
+    } catch {
+      // The next poll continues where this one ended.
+    }
+    return true
+  }).wake
 }
 
 /** A client may send anything else as a method, a key included (RFC 9110 §9.1). */

@@ -10,8 +10,9 @@ export type { BodyContent, HttpRequest, HttpResponse } from './http/message.ts'
 export { Problem, PROBLEMS } from './http/problem.ts'
 export type { InputError, ProblemCode, ProblemMembers } from './http/problem.ts'
 export type { MaybePromise } from './lib/promise.ts'
-export type { WebRequest, WebResponse } from './lib/web.ts'
+export type { WebRequest, WebResponse } from './lib/options.ts'
 export type { LogEvent } from './log.ts'
+export { MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
 export type { Endpoint } from './routes/context.ts'
@@ -30,8 +31,6 @@ export type { AdminErrorCode, LimitChange, Remedy } from './admin/validate.ts'
 export { importContent } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-declarations.ts'
 export type { ImportOutcome } from './content/lines.ts'
-export { MODULE_NAMES, MODULES, SCOPES } from './policy/modules.ts'
-export type { Module, Scope } from './policy/modules.ts'
 export { awaitReceipt } from './replicas/receipt.ts'
 export type { Receipt, ReplicaReceipt } from './replicas/receipt.ts'
 
@@ -69,7 +68,7 @@ export type {
   UsageCount,
 } from './ports/reports.ts'
 export type * from './ports/signups.ts'
-export type * from './ports/store.ts'
+export type { Store, StoreSettings } from './ports/store.ts'
 export { WEBHOOK_EVENT_TYPES } from './ports/webhooks.ts'
 export type {
   Delivery,

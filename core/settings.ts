@@ -1,7 +1,7 @@
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
-import { assertInteger } from './lib/validate.ts'
+import { assertInteger } from './lib/options.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'

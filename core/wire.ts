@@ -3,8 +3,7 @@
  * service and its documents share stand here, so that neither loads the other.
  */
 import type { ProblemCode } from './http/problem.ts'
-import type { LimitName } from './model.ts'
-import type { Module, Scope } from './policy/modules.ts'
+import type { LimitName, Module, Scope } from './model.ts'
 import type { ActivityType } from './ports/reports.ts'
 
 /** The only version so far. Additions do not make a new one. */

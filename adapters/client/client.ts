@@ -1,6 +1,12 @@
 import type { Page } from '../../core/http/message.ts'
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
-import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web.ts'
+import {
+  assertInteger,
+  MAX_TIMER_MS,
+  type WebAbortSignal,
+  type WebRequest,
+  type WebResponse,
+  type WebUrl,
+} from '../../core/lib/options.ts'
 import type { ActivityType } from '../../core/ports/reports.ts'
 import type {
   Activity,

@@ -6,9 +6,8 @@
  */
 export type { Page } from '../../core/http/message.ts'
 export type { ProblemCode } from '../../core/http/problem.ts'
-export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web.ts'
-export type { LimitName } from '../../core/model.ts'
-export type { Module, Scope } from '../../core/policy/modules.ts'
+export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/options.ts'
+export type { LimitName, Module, Scope } from '../../core/model.ts'
 export type { ActivityType } from '../../core/ports/reports.ts'
 export type * from '../../core/wire.ts'
 export * from './client.ts'

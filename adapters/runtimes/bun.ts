@@ -6,7 +6,7 @@
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
-import { assertInteger } from '../../core/lib/validate.ts'
+import { assertInteger } from '../../core/lib/options.ts'
 import {
   createPendingRequests,
   createRunningServer,

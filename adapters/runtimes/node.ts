@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import process from 'node:process'
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
+import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { attachApi } from './node-connection.ts'
 import {
   loadHttp,

@@ -1,7 +1,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { completesWithin } from '../../core/lib/promise.ts'
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/validate.ts'
+import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
 
 /** What a server needs of the service. */
 export type ServableApi = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>

@@ -7,7 +7,7 @@ import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
-import type { WebRequest, WebResponse } from '../../core/lib/web.ts'
+import type { WebRequest, WebResponse } from '../../core/lib/options.ts'
 
 /** The context of a request in a Worker. The state of a Durable Object has the same method. */
 export interface WorkerContext {

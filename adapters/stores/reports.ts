@@ -1,7 +1,6 @@
 /** Reports as all stores make them: the rows of the activity report, and the sums of the summary. */
 import { compareCodePoints } from '../../core/lib/text.ts'
-import type { Key } from '../../core/model.ts'
-import type { Module, Scope } from '../../core/policy/modules.ts'
+import type { Key, Module, Scope } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import {
   type Activity,

@@ -1,4 +1,4 @@
-import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/policy/modules.ts'
+import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/model.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 

@@ -1,7 +1,6 @@
 import { Argument } from 'commander'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import type { Partner } from '../../core/model.ts'
-import { MODULE_NAMES, MODULES } from '../../core/policy/modules.ts'
+import { MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
 import type { CliCommand, CommandResult, Invocation } from '../command.ts'
 import { slugHelp } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'

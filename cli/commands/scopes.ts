@@ -2,8 +2,15 @@ import { Argument, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
-import type { Key, Partner } from '../../core/model.ts'
-import { MODULE_NAMES, moduleForScope, MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
+import {
+  type Key,
+  MODULE_NAMES,
+  moduleForScope,
+  MODULES,
+  type Partner,
+  type Scope,
+  SCOPES,
+} from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, CommandResult, Invocation } from '../command.ts'

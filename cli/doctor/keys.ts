@@ -1,10 +1,8 @@
 /** Checks of keys and partners, in one pass over each. */
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
-import { readPages } from '../../core/lib/read-pages.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import type { Key, Partner } from '../../core/model.ts'
-import { MODULES, type Scope, SCOPES } from '../../core/policy/modules.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { type Key, MODULES, type Partner, type Scope, SCOPES } from '../../core/model.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { type Check, findMany } from './check.ts'
 

@@ -1,12 +1,17 @@
 import { Option } from 'commander'
 import { findKey, findPartner } from '../../core/admin/apply.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
-import { readPages } from '../../core/lib/read-pages.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import { type Environment, type Key, KEY_STATES, type KeyState } from '../../core/model.ts'
-import { type Scope, SCOPES } from '../../core/policy/modules.ts'
+import {
+  type Environment,
+  type Key,
+  KEY_STATES,
+  type KeyState,
+  type Scope,
+  SCOPES,
+} from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { durationOption, slugHelp } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'

@@ -1,11 +1,9 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
 import { disableWebhooks } from '../../core/admin/apply.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
-import { readPages } from '../../core/lib/read-pages.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
-import type { Key, LimitOverrides, Partner } from '../../core/model.ts'
-import { type Module, moduleForScope } from '../../core/policy/modules.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { type Key, type LimitOverrides, type Module, moduleForScope, type Partner } from '../../core/model.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { Invocation } from '../command.ts'
 import type { Output } from '../output/print.ts'

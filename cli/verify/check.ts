@@ -1,6 +1,6 @@
 /** One check of a key against a deployment. */
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
-import { MAX_TIMER_MS } from '../../core/lib/validate.ts'
+import { MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError, type ExitCode, toCliError } from '../errors.ts'
 import type { Invocation } from '../command.ts'

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import { MODULE_NAMES } from '../../core/model.ts'
 import type { Verification } from '../../core/wire.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'

@@ -8,8 +8,7 @@ import {
 } from '../audit/records.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { compareCodePoints } from '../lib/text.ts'
-import type { Key, Partner } from '../model.ts'
-import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
+import { type Key, MODULE_NAMES, type Partner, SCOPES } from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { AdminError } from './validate.ts'
 

@@ -1,12 +1,10 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
-import { readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
-import type { Environment, Key, KeyFacts, LimitOverrides } from '../model.ts'
-import { MODULES } from '../policy/modules.ts'
+import { type Environment, type Key, type KeyFacts, type LimitOverrides, MODULES } from '../model.ts'
 import type { Change, KeyFilter } from '../ports/changes.ts'
-import type { Store } from '../ports/store.ts'
+import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,

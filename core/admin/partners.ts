@@ -1,7 +1,6 @@
-import { readPages } from '../lib/read-pages.ts'
 import type { LimitOverrides, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
-import type { Store } from '../ports/store.ts'
+import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,

@@ -4,8 +4,16 @@ import { parseCidr } from '../lib/ip-address.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, LimitOverrides, Partner } from '../model.ts'
-import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../policy/modules.ts'
+import {
+  type Key,
+  type LimitOverrides,
+  type Module,
+  MODULE_NAMES,
+  moduleForScope,
+  type Partner,
+  type Scope,
+  SCOPES,
+} from '../model.ts'
 
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =

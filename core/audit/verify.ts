@@ -1,8 +1,7 @@
 import type { Sha256 } from '../lib/digest.ts'
-import { readPages } from '../lib/read-pages.ts'
 import type { Key, Partner } from '../model.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
-import type { Store } from '../ports/store.ts'
+import { readPages, type Store } from '../ports/store.ts'
 import { hashEntry, keySnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 
 /** A partner, key or webhook whose row, or whose entries, were changed outside of the service. */

@@ -2,7 +2,7 @@
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
-import { pagesOf } from '../lib/read-pages.ts'
+import { pagesOf } from '../ports/store.ts'
 import type { Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'

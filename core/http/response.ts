@@ -1,6 +1,5 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { createRequestIds } from '../lib/ids.ts'
-import { API_VERSION } from '../wire.ts'
 import { entityTag, matchesNone, type ServiceNames } from './headers.ts'
 import {
   byteLength,
@@ -24,11 +23,17 @@ export type ResponseWriter = ReturnType<typeof createResponseWriter>
 /**
  * Serialises results and problems. Headers are names and values in turn.
  *
+ * @param version Of the API.
  * @param problemBase Base of the `type` of problems, without a trailing slash.
  */
-export function createResponseWriter(names: ServiceNames, problemBase: string, sha256: Sha256) {
+export function createResponseWriter(
+  names: ServiceNames,
+  version: string,
+  problemBase: string,
+  sha256: Sha256,
+) {
   const nextRequestId = createRequestIds()
-  const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, API_VERSION]
+  const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, version]
   const varyByKey = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
 
   function cachedBody(

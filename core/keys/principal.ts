@@ -2,8 +2,7 @@ import { type IpRange, parseCidr } from '../lib/ip-address.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Policies } from '../limits/policies.ts'
-import type { Key, KeyFacts, Partner } from '../model.ts'
-import { MODULES, type Scope } from '../policy/modules.ts'
+import { type Key, type KeyFacts, MODULES, type Partner, type Scope } from '../model.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 
 /** A key's facts, with what is computed once for all of its requests. */

@@ -1,7 +1,7 @@
 /** The reusable parts of the document: headers, parameters, problems and their examples. */
 import { type ProblemCode, problemDocument } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { moduleForScope, type Scope } from '../policy/modules.ts'
+import { moduleForScope, type Scope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'

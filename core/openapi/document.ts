@@ -1,5 +1,5 @@
 import type { StaticDocument } from '../http/message.ts'
-import { type Module, MODULES } from '../policy/modules.ts'
+import { type Module, MODULES } from '../model.ts'
 import { endpointPath, type Route } from '../routes/route.ts'
 import { problemSchema } from '../schemas/responses.ts'
 import { API_VERSION } from '../wire.ts'

@@ -1,6 +1,6 @@
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { ParameterDef } from '../http/query.ts'
-import { moduleForScope } from '../policy/modules.ts'
+import { moduleForScope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import { exampleProblem, headerRefs, problemsOf } from './components.ts'

@@ -1,7 +1,7 @@
 /** The sections of the reference page that apply to all endpoints: the texts of guides.json, with samples and tables. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { MAX_BODY_BYTES, type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { MODULE_NAMES, MODULES } from '../policy/modules.ts'
+import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
 import texts from './guides.json' with { type: 'json' }

@@ -6,8 +6,7 @@ import { Problem } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
-import type { Key, Partner } from '../model.ts'
-import { type Module, moduleForScope, type Scope } from './modules.ts'
+import { type Key, type Module, moduleForScope, type Partner, type Scope } from '../model.ts'
 
 /** What is known of a request once its key is identified. */
 export interface AccessFacts {

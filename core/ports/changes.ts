@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Environment, Key, KeyState, Partner } from '../model.ts'
-import type { Module, Scope } from '../policy/modules.ts'
+import type { Environment, Key, KeyState, Module, Partner, Scope } from '../model.ts'
 
 /** Who made a change, and when. */
 export interface AuditContext {

@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Environment } from '../model.ts'
-import type { Module, Scope } from '../policy/modules.ts'
+import type { Environment, Module, Scope } from '../model.ts'
 import type { Signup } from './signups.ts'
 
 /** The data of reports. */

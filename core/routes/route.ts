@@ -3,9 +3,8 @@ import type { HandlerResult, StaticDocument } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
 import type { ParameterDefs, ParameterValues } from '../http/query.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { EndpointName, LimitName } from '../model.ts'
+import type { EndpointName, LimitName, Scope } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { Scope } from '../policy/modules.ts'
 import type { HandlerContext, HandlerInput } from './context.ts'
 
 interface RouteDescription {

@@ -7,8 +7,7 @@ import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
-import type { EndpointName } from '../model.ts'
-import { MODULE_NAMES, SCOPES } from '../policy/modules.ts'
+import { type EndpointName, MODULE_NAMES, SCOPES } from '../model.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,

@@ -4,13 +4,12 @@ import { endOf } from '../keys/lifecycle.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { deriveId, drawId } from '../lib/ids.ts'
 import { delay } from '../lib/promise.ts'
-import { pagesOf, readPages } from '../lib/read-pages.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
-import type { WebAbortSignal } from '../lib/web.ts'
+import type { WebAbortSignal } from '../lib/options.ts'
 import type { Key, Partner } from '../model.ts'
 import type { AuditContext } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
-import type { Store } from '../ports/store.ts'
+import { pagesOf, readPages, type Store } from '../ports/store.ts'
 import {
   type Webhook,
   WEBHOOK_EVENT_TYPES,

@@ -7,7 +7,7 @@ import { importKeys, type KeyImportOptions, type KeyImportReport } from '../../c
 import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/lines.ts'
-import { MODULE_NAMES } from '../../core/policy/modules.ts'
+import { MODULE_NAMES } from '../../core/model.ts'
 import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Industry, Named, Plan, Profile } from '../../core/wire.ts'

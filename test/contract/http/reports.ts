@@ -1,5 +1,5 @@
 /** Section 4: reports show what was done, without naming persons. */
-import { MODULE_NAMES } from '../../../core/policy/modules.ts'
+import { MODULE_NAMES } from '../../../core/model.ts'
 import type { TestKey } from '../../support/world.ts'
 import { dataOf, expectInvalid, expectProblem } from './expect.ts'
 import { get, post, type Service, type Suite, type TestContext, type TestResponse, until } from './service.ts'

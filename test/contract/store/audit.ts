@@ -1,11 +1,10 @@
 import { sha256 } from '../../../adapters/digest.ts'
 import { verifyChain } from '../../../core/audit/verify.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
-import { readPages } from '../../../core/lib/read-pages.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { AuditEntry } from '../../../core/ports/audit.ts'
 import type { Change } from '../../../core/ports/changes.ts'
-import type { Store } from '../../../core/ports/store.ts'
+import { readPages, type Store } from '../../../core/ports/store.ts'
 import {
   apply,
   banner,

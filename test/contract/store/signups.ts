@@ -1,7 +1,6 @@
-import { readPages } from '../../../core/lib/read-pages.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
-import type { Store } from '../../../core/ports/store.ts'
+import { readPages, type Store } from '../../../core/ports/store.ts'
 import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 

@@ -1,6 +1,6 @@
 import { createKeyAdministration, type IssuedKey, type KeyAdministration } from '../../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../../core/admin/partners.ts'
-import { MODULE_NAMES } from '../../../core/policy/modules.ts'
+import { MODULE_NAMES } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
 /** The partner of a trial. */

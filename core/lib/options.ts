@@ -1,7 +1,19 @@
+/** What the options of public functions share: ranges of numbers, and types of web globals. */
+
+/** The longest delay that timers support, in milliseconds. */
+export const MAX_TIMER_MS: number = 2 ** 31 - 1
+
 /**
- * Globals of the web platform, for the types that the package exports: a plain `Request` does not compile under a type
- * library that lacks it (`lib` without `dom`, and no `@types/node`).
+ * @returns `value`.
+ * @throws {RangeError} unless it is an integer from `min` to `max`; the message starts with `name`.
  */
+export function assertInteger(name: string, value: number, min: number, max: number): number {
+  if (Number.isInteger(value) && value >= min && value <= max) return value
+  throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
+}
+
+// The package also exports types to type libraries without web globals (`lib` without `dom`, and no `@types/node`),
+// where a plain `Request` does not compile.
 
 /** `URL` of the URL standard, or the little of it that a type library without it can check. */
 export type WebUrl = typeof globalThis extends { readonly URL: { readonly prototype: infer T } } ? T
