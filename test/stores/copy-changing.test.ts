@@ -171,18 +171,13 @@ for (const kind of places.kinds) {
     const { key } = (await store.findKey('acme-live'))!
     const added = copy(changing, target, (source) => ({
       ...source,
-      tables: {
-        ...source.tables,
+      async read(table, after) {
         // After the keys, and before the signups.
-        profiles: {
-          async read(after, limit) {
-            if (after === undefined && await store.findKey('added') === undefined) {
-              await apply(store, { type: 'key.issued', key: { ...key, id: 'added' } })
-              await store.createSignup(signup('2', { keyId: 'added' }), undefined)
-            }
-            return await source.tables.profiles.read(after, limit)
-          },
-        },
+        if (table === 'profiles' && after === undefined && await store.findKey('added') === undefined) {
+          await apply(store, { type: 'key.issued', key: { ...key, id: 'added' } })
+          await store.createSignup(signup('2', { keyId: 'added' }), undefined)
+        }
+        return await source.read(table, after)
       },
     }))
     await t.rejects(added, {

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
-import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
-import { COPIED_TABLES, type CopiedTable, TABLE_NAMES, type TableName } from '../tables.ts'
-import type { CopySource, Row } from './source-and-target.ts'
+import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
+import { type CopySource, PAGE_ROWS, type Row } from './ends.ts'
 
 export interface TableReport {
   readonly table: TableName
@@ -62,10 +61,11 @@ export async function compareTable(
   const hash = createHash('sha256')
   let [rows, toWrite, toRemove] = [0, 0, 0]
   let differsAt: string | undefined
-  for await (const [sourceItems, targetItems] of readItems(table, source, target, now)) {
-    for (const { text } of sourceItems) hash.update(`${text}\n`, 'utf8')
-    const differences = compareItems(sourceItems, targetItems)
-    rows += sourceItems.length
+  for await (const [sourceRows, targetRows] of readPages(table, source, target, now)) {
+    const texts = sourceRows.map((row) => JSON.stringify(row))
+    for (const text of texts) hash.update(`${text}\n`, 'utf8')
+    const differences = comparePages(table, sourceRows, texts, targetRows)
+    rows += sourceRows.length
     toWrite += differences.missing.length + differences.changed.length
     toRemove += differences.surplus.length
     differsAt ??= firstLabel(table, differences)
@@ -76,54 +76,43 @@ export async function compareTable(
 }
 
 /** What a message calls the first row that differs. It contains neither a secret nor a value that a partner sent. */
-function firstLabel(
-  table: TableName,
-  { missing, changed, surplus }: Differences,
-): string | undefined {
+function firstLabel(table: TableName, { missing, changed, surplus }: Differences): string | undefined {
   const [row] = [...missing, ...changed, ...surplus].sort(compareKeys)
   if (row === undefined) return undefined
   if (table === 'settings') return 'its only row'
   if (table === 'idempotency_keys') return `${row[0]} ${row[4]}`
-  return keyOf(COPIED_TABLES[table], row).join(' ')
+  return keyOf(table, row).join(' ')
 }
 
 /** The key of a row: its first columns. */
-export function keyOf({ keyLength }: CopiedTable, row: Row): Row {
-  return row.slice(0, keyLength)
+export function keyOf(table: TableName, row: Row): Row {
+  return row.slice(0, COPIED_TABLES[table].keyLength)
 }
 
-/** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
-const pageRows = 500
-
-interface Item {
-  readonly row: Row
-  readonly key: Row
-  readonly text: string
-}
-
-/** The items of both stores between the same keys, in the order of their keys. */
-async function* readItems(
+/** The rows of both stores between the same keys, in the order of their keys. */
+async function* readPages(
   table: TableName,
   source: CopySource,
   target: CopySource | undefined,
   now: number,
-): AsyncGenerator<readonly [source: readonly Item[], target: readonly Item[]]> {
-  const form: CopiedTable = COPIED_TABLES[table]
-  const expiry = form.columns.indexOf('expires_at')
+): AsyncGenerator<readonly [source: readonly Row[], target: readonly Row[]]> {
+  const expiry = COPIED_TABLES.idempotency_keys.columns.indexOf('expires_at')
   const isLive = (row: Row) => table !== 'idempotency_keys' || Number(row[expiry]) > now
   const read = (after: Row | undefined) =>
     Promise.all([readPage(table, source, after), target === undefined ? [] : readPage(table, target, after)])
 
   for (let pages: ReturnType<typeof read> | undefined = read(undefined); pages !== undefined;) {
-    const found = await pages
-    const end = commonEnd(form, found)
-    pages = end === undefined ? undefined : read(end)
+    const found: readonly (readonly Row[])[] = await pages
+    // The key up to which all pages are complete, `undefined` when they all reach the end of their table.
+    const [end] = found.filter((rows) => rows.length === PAGE_ROWS).map((rows) => keyOf(table, rows.at(-1)!))
+      .sort(compareKeys)
+    pages = end && read(end)
     // A caller that stops early never awaits these pages: their failure must not be an unhandled rejection.
     pages?.catch(() => undefined)
-    const itemsOf = (rows: readonly Row[]): Item[] =>
-      rows.filter(isLive).map((row) => ({ row, key: keyOf(form, row), text: JSON.stringify(row) }))
-        .filter(({ key }) => end === undefined || compareKeys(key, end) <= 0)
-    yield [itemsOf(found[0]), itemsOf(found[1])]
+    const [ofSource, ofTarget] = found.map((rows) =>
+      rows.filter((row) => isLive(row) && (end === undefined || compareKeys(keyOf(table, row), end) <= 0))
+    )
+    yield [ofSource!, ofTarget!]
   }
 }
 
@@ -133,7 +122,8 @@ async function readPage(
   store: CopySource,
   after: Row | undefined,
 ): Promise<readonly Row[]> {
-  const rows = await store.tables[table].read(after, pageRows)
+  const rows = await store.read(table, after)
+  const isStorable = (value: Row[number]) => typeof value !== 'number' || Number.isSafeInteger(value)
   if (rows.every((row) => row.every(isStorable))) return rows
   const advice = table === 'audit' ? ' audit verify names the first such entry.' : ''
   throw new StoreError(
@@ -143,27 +133,24 @@ async function readPage(
   )
 }
 
-function isStorable(value: Value): boolean {
-  return typeof value !== 'number' || Number.isSafeInteger(value)
-}
-
-/** The key up to which all pages are complete, `undefined` when they all reach the end of their table. */
-function commonEnd(form: CopiedTable, pages: readonly (readonly Row[])[]): Row | undefined {
-  const ends = pages.filter((rows) => rows.length === pageRows).map((rows) => keyOf(form, rows.at(-1)!))
-  return ends.sort(compareKeys)[0]
-}
-
-function compareItems(sourceItems: readonly Item[], targetItems: readonly Item[]): Differences {
-  const targets = new Map(targetItems.map((item) => [JSON.stringify(item.key), item]))
+/** @param texts The rows of the source as JSON. */
+function comparePages(
+  table: TableName,
+  sourceRows: readonly Row[],
+  texts: readonly string[],
+  targetRows: readonly Row[],
+): Differences {
+  const keyText = (row: Row) => JSON.stringify(keyOf(table, row))
+  const surplus = new Map(targetRows.map((row) => [keyText(row), row]))
   const [missing, changed]: [Row[], Row[]] = [[], []]
-  for (const { row, key, text } of sourceItems) {
-    const keyText = JSON.stringify(key)
-    const found = targets.get(keyText)
-    targets.delete(keyText)
+  for (const [index, row] of sourceRows.entries()) {
+    const key = keyText(row)
+    const found = surplus.get(key)
+    surplus.delete(key)
     if (found === undefined) missing.push(row)
-    else if (found.text !== text) changed.push(row)
+    else if (JSON.stringify(found) !== texts[index]) changed.push(row)
   }
-  return { missing, changed, surplus: Array.from(targets.values(), ({ row }) => row) }
+  return { missing, changed, surplus: [...surplus.values()] }
 }
 
 /** Orders keys, and rows by their keys, as both kinds of store do: text by code points. */

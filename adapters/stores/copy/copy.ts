@@ -1,13 +1,14 @@
-import { StoreError } from '../store-error.ts'
+import { StoreError, unfinishedCopyError } from '../store-error.ts'
 import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
-import { type CompareOptions, compareTable, compareTables, keyOf, type TableReport } from './compare.ts'
 import {
-  checkTarget,
-  type CopySource,
-  type CopyTarget,
-  readSourceState,
-  type Row,
-} from './source-and-target.ts'
+  type CompareOptions,
+  compareTable,
+  compareTables,
+  type Differences,
+  keyOf,
+  type TableReport,
+} from './compare.ts'
+import type { CopySource, CopyTarget, Row, StoreState } from './ends.ts'
 
 export interface CopyOptions {
   /** Milliseconds since the epoch: idempotency keys that have expired by then are not copied. */
@@ -49,7 +50,7 @@ export async function copyStore(
   }
   await target.begin(id)
   await syncTables(source, target, compareOptions('copying', options))
-  await target.refreshStatistics?.()
+  await target.refreshStatistics()
   const report = await compare()
   if (report.isFinished) await target.finish(id)
   return report
@@ -93,11 +94,61 @@ function isEqual({ differsAt }: TableReport): boolean {
   return differsAt === undefined
 }
 
-function compareOptions(
-  doing: 'copying' | 'comparing',
-  { now, progress }: CopyOptions,
-): CompareOptions {
+function compareOptions(doing: 'copying' | 'comparing', { now, progress }: CopyOptions): CompareOptions {
   return { now, progress: (table, rows) => progress?.(doing, table, rows) }
+}
+
+/**
+ * The state of a store that can be copied.
+ *
+ * @throws {StoreError} `missing` when there is none, `refused` when it is an unfinished copy itself.
+ */
+export async function readSourceState(source: CopySource): Promise<StoreState> {
+  const state = await source.state()
+  if (state === undefined) throw new StoreError('missing', `There is no store at ${source.location}.`)
+  if (state.copyingFrom !== undefined) throw unfinishedCopyError(source.location)
+  return state
+}
+
+/** `finished`: a finished copy of this source; `modified`: perhaps one that was changed since. */
+type TargetState = 'missing' | 'empty' | 'begun' | 'finished' | 'modified'
+
+/**
+ * Determines what a target holds.
+ *
+ * @throws {StoreError} `refused` when it is the source itself or holds anything but a copy of it.
+ */
+async function checkTarget(source: CopySource, target: CopySource): Promise<TargetState> {
+  const [from, to] = [await readSourceState(source), await target.state()]
+  if (to === undefined) return 'missing'
+  if (to.id === from.id) {
+    throw new StoreError(
+      'refused',
+      `${source.location} and ${target.location} are one store, or one is a duplicate of the other's file: copy the ` +
+        'store to another place.',
+    )
+  }
+  if (to.copyingFrom === from.id) return 'begun'
+  if (to.copyingFrom !== undefined) {
+    throw new StoreError(
+      'refused',
+      `A copy of another store into ${target.location} has not been finished: finish that copy, or choose another target.`,
+    )
+  }
+  if (to.isEmpty) return 'empty'
+  if (to.finishedCopyOf === from.id) return 'finished'
+  if (await readCursorSecret(source) === await readCursorSecret(target)) return 'modified'
+  throw new StoreError(
+    'refused',
+    `The store ${target.location} is in use already: it holds partners, content or an audit log of its own. A store can ` +
+      'only be copied into an empty one.',
+  )
+}
+
+/** 256 random bits, equal only when one store was copied from the other or both from a third. */
+async function readCursorSecret(store: CopySource): Promise<Row[number] | undefined> {
+  const [row] = await store.read('settings', undefined)
+  return row?.[COPIED_TABLES.settings.columns.indexOf('cursor_secret')]
 }
 
 function divergedError(source: CopySource, target: CopySource): StoreError {
@@ -109,41 +160,24 @@ function divergedError(source: CopySource, target: CopySource): StoreError {
 
 /** Makes the tables of a target equal to those of a source, one after the other. */
 async function syncTables(source: CopySource, target: CopyTarget, options: CompareOptions): Promise<void> {
-  const sync = (table: TableName) =>
-    compareTable(
-      table,
-      source,
-      target,
-      options,
-      ({ missing, changed, surplus }) => writeRows(target, table, [...missing, ...changed], surplus),
-    )
+  const sync = (
+    table: TableName,
+    rowsOf = ({ missing, changed }: Differences) => [...missing, ...changed],
+    surplusOf = ({ surplus }: Differences) => surplus,
+  ) =>
+    compareTable(table, source, target, options, async (differences) => {
+      const [rows, surplus] = [rowsOf(differences), surplusOf(differences)]
+      if (rows.length + surplus.length === 0) return
+      await target.write(table, rows, surplus.map((row) => keyOf(table, row)))
+    })
 
   for (const table of TABLE_NAMES) {
     // Industries refer to each other in any order, and profiles to industries: all industries exist first, then they
     // get their parents, and surplus ones go after the profiles.
-    if (table === 'industries') {
-      await compareTable(
-        table,
-        source,
-        target,
-        options,
-        ({ missing }) => writeRows(target, table, missing.map(withoutParent), []),
-      )
-      continue
-    }
-    await sync(table)
+    if (table === 'industries') await sync(table, ({ missing }) => missing.map(withoutParent), () => [])
+    else await sync(table)
     if (table === 'profiles') await sync('industries')
   }
-}
-
-async function writeRows(
-  target: CopyTarget,
-  table: TableName,
-  rows: readonly Row[],
-  surplus: readonly Row[],
-): Promise<void> {
-  if (rows.length + surplus.length === 0) return
-  await target.tables[table].write(rows, surplus.map((row) => keyOf(COPIED_TABLES[table], row)))
 }
 
 function withoutParent(row: Row): Row {
