@@ -1,7 +1,6 @@
 import { createResponseCache } from './cache/response-cache.ts'
 import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
-import { combineRevisions } from './content/combined-revision.ts'
-import { checkedDirectory, type DirectoryChecks } from './content/custom-directory.ts'
+import { checkedDirectory, combineRevisions, type DirectoryChecks } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'

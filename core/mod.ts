@@ -29,7 +29,7 @@ export type { NewPartner, PartnerAdministration, PartnerUpdate } from './admin/p
 export { AdminError } from './admin/validate.ts'
 export type { AdminErrorCode, LimitChange, Remedy } from './admin/validate.ts'
 export { importContent } from './content/lines.ts'
-export type { LineError, LineErrors } from './content/line-declarations.ts'
+export type { LineError, LineErrors } from './content/line-reader.ts'
 export type { ImportOutcome } from './content/lines.ts'
 export { awaitReceipt } from './replicas/receipt.ts'
 export type { Receipt, ReplicaReceipt } from './replicas/receipt.ts'

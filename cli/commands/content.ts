@@ -146,13 +146,12 @@ async function compareLines<K extends ContentKind>(
   }
   const reader = createLineReader(kind)
   return lines.flatMap((text, index) => {
-    reader.read(text)
-    return reader.take().flatMap((record) => {
-      const slug = recordSlug(record)
-      const before = stored.get(slug)
-      if (before === formatContentLine(kind, record)) return []
-      return { line: index + 1, slug, change: before === undefined ? 'created' : 'replaced' }
-    })
+    const record = reader.read(text)
+    if (record === undefined) return []
+    const slug = recordSlug(record)
+    const before = stored.get(slug)
+    if (before === formatContentLine(kind, record)) return []
+    return { line: index + 1, slug, change: before === undefined ? 'created' : 'replaced' }
   })
 }
 

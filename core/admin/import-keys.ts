@@ -1,8 +1,6 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
-import * as v from 'valibot'
-import { customCheck, instant, integer, list, mustBe, slug, strictFields } from '../content/fields.ts'
-import type { LineErrors } from '../content/line-declarations.ts'
-import { createObjectReader } from '../content/line-reader.ts'
+import { code, type ObjectFormat, SLUG } from '../content/fields.ts'
+import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
@@ -64,7 +62,7 @@ export async function importKeys(
   { secret = new Uint8Array(), update = false, dryRun = false, ...defaults }: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
   const { now, apply } = createAdministrator(store, operator)
-  const reader = createObjectReader(keySchema)
+  const reader = createObjectReader(lineFormat)
   const { addError } = reader
   const rows: (KeyLine & { line: number; scheme: DigestScheme; stored: string })[] = []
   let report: KeyImportReport = { lines: [], unchanged: 0 }
@@ -74,7 +72,10 @@ export async function importKeys(
     line++
     const row = reader.read(text)
     const scheme = row && schemeOf(row)
-    if (scheme !== undefined) rows.push({ ...row!, line, scheme, stored: `${scheme.id}:${row!.digest}` })
+    if (scheme !== undefined) {
+      const digest = decodeDigest(row!.digest)!
+      rows.push({ ...row!, digest, line, scheme, stored: `${scheme.id}:${digest}` })
+    }
     if (rows.length <= MAX_IMPORTED_KEYS) continue
     addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
     break
@@ -136,9 +137,9 @@ export async function importKeys(
         if (fields?.length === 0) continue
         lines.push({ line, key: existing ?? key, fields })
         if (existing !== undefined && !update) continue
-        if ((row.expires_at ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
-        if ((row.created_at ?? 0) > at) addError(line, 'created_at', 'must not be in the future')
-        if ((row.last_used_at ?? 0) > at) addError(line, 'last_used_at', 'must not be in the future')
+        if ((row.expiresAt ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
+        if ((row.createdAt ?? 0) > at) addError(line, 'created_at', 'must not be in the future')
+        if ((row.lastUsedAt ?? 0) > at) addError(line, 'last_used_at', 'must not be in the future')
         const missing = key.scopes.filter((scope) => !existing?.scopes.includes(scope))
         const inactive = missing.find((scope) => !modules.includes(moduleForScope(scope)))
         if (inactive !== undefined) {
@@ -162,48 +163,79 @@ export async function importKeys(
 /** SHA-256 of the empty text. */
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
+/** A line, whose members are in snake case there. */
+interface KeyLine extends Pick<Key, 'partner' | 'name' | 'digest'> {
+  readonly algorithm: DigestScheme['algorithm'] | undefined
+  readonly prefix: string | undefined
+  readonly scopes: Key['scopes'] | undefined
+  readonly environment: Key['environment'] | undefined
+  readonly createdAt: number | undefined
+  readonly expiresAt: number | undefined
+  readonly lastUsedAt: number | undefined
+  readonly allow: Key['allow'] | undefined
+  readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined
+  readonly hint: string | undefined
+}
+
+const absent = undefined
+
+const oneOf = (names: readonly string[], name = names.join(' or ')) => code(name, (text) => names.includes(text))
+
 // Messages do not show values that may contain a key by mistake.
-const digestError = 'must be SHA-256 in hexadecimal or base64'
-const hintError = 'must be the last four characters of the key'
+const lineFormat: ObjectFormat<KeyLine> = {
+  type: 'object',
+  fields: {
+    partner: SLUG,
+    name: { type: 'text', check: validateName },
+    digest: {
+      ...code('SHA-256 in hexadecimal or base64', (text) => decodeDigest(text) !== undefined),
+      check: (text) => isPlaceholder(decodeDigest(text)!) ? 'must not be a placeholder' : undefined,
+      isSecret: true,
+    },
+    algorithm: { ...oneOf(['sha256', 'hmac-sha256']), absent },
+    prefix: { type: 'text', isSecret: true, absent },
+    scopes: {
+      type: 'list',
+      max: SCOPES.length,
+      item: oneOf(SCOPES, 'a scope'),
+      check: (scopes) => findRepeated(scopes, 'repeats a scope'),
+      absent,
+    },
+    environment: { ...oneOf(['live', 'test']), absent },
+    createdAt: { type: 'instant', absent },
+    expiresAt: { type: 'instant', absent },
+    lastUsedAt: { type: 'instant', absent },
+    allow: { type: 'list', max: 100, item: { type: 'text', check: validateRange }, absent },
+    limits: {
+      type: 'list',
+      max: OVERRIDABLE_LIMITS.length,
+      item: {
+        type: 'object',
+        fields: {
+          policy: oneOf(OVERRIDABLE_LIMITS, OVERRIDABLE_LIMITS.join(', ')),
+          quota: { type: 'integer', min: 0, max: MAX_QUOTA },
+          windowSeconds: { type: 'integer', min: 1, max: MAX_WINDOW_SECONDS },
+        },
+      },
+      check: (limits) => findRepeated(limits.map(({ policy }) => policy), 'repeats a policy'),
+      absent,
+    },
+    hint: {
+      ...code('the last four characters of the key', (text) => /^[!-~]{4}$/.test(text)),
+      isSecret: true,
+      absent,
+    },
+  },
+}
 
-const keySchema = strictFields({
-  partner: slug(),
-  name: v.pipe(v.string(mustBe('text')), customCheck(validateName)),
-  digest: v.pipe(
-    v.string(digestError),
-    v.transform(decodeDigest),
-    v.string(digestError),
-    v.check((digest) => digest !== emptyDigest && !/^(..)\1*$/.test(digest), 'must not be a placeholder'),
-  ),
-  algorithm: v.nullish(v.picklist(['sha256', 'hmac-sha256'], mustBe('sha256 or hmac-sha256'))),
-  prefix: v.nullish(v.string('must be text')),
-  scopes: v.nullish(v.pipe(
-    list(v.picklist(SCOPES, mustBe('a scope')), SCOPES.length),
-    v.checkItems((scope, index, scopes) => scopes.indexOf(scope) === index, 'repeats a scope'),
-  )),
-  environment: v.nullish(v.picklist(['live', 'test'], mustBe('live or test'))),
-  created_at: v.nullish(instant()),
-  expires_at: v.nullish(instant()),
-  last_used_at: v.nullish(instant()),
-  allow: v.nullish(list(v.pipe(v.string(mustBe('text')), customCheck(validateRange)), 100)),
-  limits: v.nullish(v.pipe(
-    list(
-      strictFields({
-        policy: v.picklist(OVERRIDABLE_LIMITS, mustBe(OVERRIDABLE_LIMITS.join(', '))),
-        quota: integer(0, MAX_QUOTA),
-        window_seconds: integer(1, MAX_WINDOW_SECONDS),
-      }),
-      OVERRIDABLE_LIMITS.length,
-    ),
-    v.checkItems(
-      ({ policy }, index, limits) => limits.findIndex((limit) => limit.policy === policy) === index,
-      'repeats a policy',
-    ),
-  )),
-  hint: v.nullish(v.pipe(v.string(hintError), v.regex(/^[!-~]{4}$/, hintError))),
-})
+function findRepeated(values: readonly string[], error: string): readonly [string, number] | undefined {
+  const index = values.findIndex((value, index) => values.indexOf(value) < index)
+  return index < 0 ? undefined : [error, index]
+}
 
-type KeyLine = Readonly<v.InferOutput<typeof keySchema>>
+function isPlaceholder(digest: string): boolean {
+  return digest === emptyDigest || /^(..)\1*$/.test(digest)
+}
 
 /** @returns 64 hexadecimal digits; `undefined` unless the text has 32 bytes in hexadecimal, base64 or base64url. */
 function decodeDigest(text: string): string | undefined {
@@ -244,9 +276,7 @@ function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly s
 /** @param scopes For a line without scopes. */
 function toKey(row: KeyLine, scopes: readonly Scope[], digest: string, now: number): Key {
   const limits =
-    row.limits?.map(({ policy, quota, window_seconds: windowSeconds }) =>
-      [policy, { quota, windowSeconds }] as const
-    ) ?? []
+    row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
   return {
     id: drawKeyId(),
     partner: row.partner,
@@ -258,10 +288,10 @@ function toKey(row: KeyLine, scopes: readonly Scope[], digest: string, now: numb
     scopes: row.scopes ?? scopes,
     allow: row.allow ?? [],
     limits: Object.fromEntries(limits),
-    createdAt: row.created_at ?? now,
-    expiresAt: row.expires_at ?? undefined,
+    createdAt: row.createdAt ?? now,
+    expiresAt: row.expiresAt,
     retiresAt: undefined,
     successorId: undefined,
-    lastUsedAt: row.last_used_at ?? undefined,
+    lastUsedAt: row.lastUsedAt,
   }
 }

@@ -1,23 +1,58 @@
 /** Directories of embedders. What they return is converted and checked here, because drivers do not know these types. */
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
-import { andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
-import { pagesOf } from '../ports/store.ts'
-import type { Profile, ProfileCard } from '../model.ts'
+import { all, andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
+import type { Industry, Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
+import type { FactSource, Revision } from '../ports/facts.ts'
+import { pagesOf } from '../ports/store.ts'
+import { type Fields, type ObjectFormat, readRecord, type ScalarFormat, SLUG } from './fields.ts'
+import { CARD_FIELDS, CONTENT_FORMATS, DETAIL_FIELDS } from './kinds.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
-import {
-  instant,
-  integer,
-  object,
-  optional,
-  readCard,
-  type Reader,
-  readIndustry,
-  readProfile,
-  revision,
-  text,
-} from './row-readers.ts'
+
+const cardFields: Fields<ProfileCard> = {
+  slug: SLUG,
+  name: CARD_FIELDS.name,
+  headline: CARD_FIELDS.headline,
+  country: CONTENT_FORMATS.profiles.fields.country,
+  industry: { type: 'object', fields: { slug: SLUG, name: CARD_FIELDS.name } },
+  logoUrl: CARD_FIELDS.logoUrl,
+  publishedAt: { type: 'instant' },
+  updatedAt: { type: 'instant' },
+}
+
+/** Integers as drivers return them: those of 64 bits, such as a count, as a bigint or as text. */
+function readInteger(value: unknown, name: string, expected: string, min = -Infinity, max = Infinity): number {
+  const isConverted = typeof value === 'bigint' || typeof value === 'string' && /^-?\d{1,16}$/.test(value)
+  const number = Number(isConverted ? value : Number.isSafeInteger(value) ? value : NaN)
+  if (Number.isSafeInteger(number) && number >= min && number <= max) return number
+  throw new Error(`${name} must be ${expected}, not ${formatValue(value)}`)
+}
+
+/** In the years 0–9999, as RFC 3339 writes them. */
+function readInstant(value: unknown, name: string): number {
+  const expected = 'whole milliseconds since the epoch'
+  return readInteger(value, name, expected, -62_167_219_200_000, 253_402_300_799_999)
+}
+
+function readText(value: unknown, name: string, expected = 'text', isValid = isNotEmpty): string {
+  if (typeof value === 'string' && isValid(value)) return value
+  throw new Error(`${name} must be ${expected}, not ${formatValue(value)}`)
+}
+
+const isNotEmpty = (text: string) => text !== ''
+
+const rowReader = {
+  isLine: false,
+  fail(path: string, reason: string): never {
+    throw new Error(`${path || 'the row'} ${reason}`)
+  },
+  readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
+    if (format.type === 'text') return readText(value, path)
+    if (format.type === 'code') return readText(value, path, format.noun ?? format.form[0], format.form[1])
+    return format.type === 'instant' ? readInstant(value, path) : readInteger(value, path, 'an integer')
+  },
+}
 
 /** Receives the reason for which a row is left out; may throw instead. */
 type LeaveOut = (reason: string) => void
@@ -27,12 +62,12 @@ const failing: LeaveOut = (reason) => {
   throw new Error(reason)
 }
 
-const rowsOf = <T>(kind: string, read: Reader<T>): ResultReader<T[]> => (found, name, leaveOut) => {
+const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> => (found, name, leaveOut) => {
   if (!Array.isArray(found)) throw new Error(`${name} must be a list, not ${formatValue(found)}`)
   const rows: T[] = []
   for (const row of found) {
     try {
-      rows.push(read(row, 'the row'))
+      rows.push(read(row))
     } catch (error) {
       leaveOut(`${kind} ${formatValue(isObject(row) ? row['slug'] : row)}: ${(error as Error).message}`)
     }
@@ -40,9 +75,20 @@ const rowsOf = <T>(kind: string, read: Reader<T>): ResultReader<T[]> => (found, 
   return rows
 }
 
-const readCards = rowsOf('profile', readCard)
-const readProfiles = rowsOf('profile', readProfile)
-const readCount = object({ slug: text, count: integer('an integer, 0 or more', 0) })
+const recordsOf = <T>(kind: string, fields: Fields<T>): ResultReader<T[]> => {
+  const format: ObjectFormat<T> = { type: 'object', fields }
+  return rowsOf(kind, (row) => readRecord(format, row, rowReader))
+}
+
+const readCards = recordsOf<ProfileCard>('profile', cardFields)
+const readProfiles = recordsOf<Profile>('profile', { ...cardFields, ...DETAIL_FIELDS })
+const readIndustries = recordsOf<Industry>('industry', CONTENT_FORMATS.industries.fields)
+
+/** The number of a version is a revision, too. */
+function readRevision(value: unknown, name: string): string {
+  if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return String(value)
+  throw new Error(`${name} must be text or a number, not ${formatValue(value)}`)
+}
 
 /** What to do about invalid results of a directory. */
 export interface DirectoryChecks {
@@ -119,18 +165,78 @@ export function checkedDirectory(
         args,
         (found, name, leaveOut) => readProfiles(found == null ? [] : [found], name, leaveOut)[0],
       ),
-    listIndustries: () => call('listIndustries', [], rowsOf('industry', readIndustry)),
+    listIndustries: () => call('listIndustries', [], readIndustries),
     countProfiles: (...args) =>
       call('countProfiles', args, (found, name, leaveOut) => {
         if (!(found instanceof Map)) throw new Error(`${name} must be a Map, not ${formatValue(found)}`)
-        const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
-        return new Map(
-          rowsOf(args[1], readCount)(rows, name, leaveOut).map(({ slug, count }) => [slug, count]),
-        )
+        const counts = Array.from(found, ([slug, count]) => ({ slug, count }))
+        const readCount = rowsOf(args[1], (row) => {
+          const { slug, count } = row as typeof counts[number]
+          return [readText(slug, 'slug'), readInteger(count, 'count', 'an integer, 0 or more', 0)] as const
+        })
+        return new Map(readCount(counts, name, leaveOut))
       }),
-    nextProfileChangeAt: (...args) => call('nextProfileChangeAt', args, optional(instant)),
+    nextProfileChangeAt: (...args) =>
+      call(
+        'nextProfileChangeAt',
+        args,
+        (found, name) => found == null ? undefined : readInstant(found, name),
+      ),
     directoryRevision: () =>
-      directory.directoryRevision == null ? '' : call('directoryRevision', [], revision),
+      directory.directoryRevision == null ? '' : call('directoryRevision', [], readRevision),
+  }
+}
+
+/**
+ * The revisions of the store and of a custom directory as one. While the directory has none, the service goes on as if
+ * its content changed with every read, and nothing waits for it.
+ */
+export function combineRevisions(
+  store: Pick<FactSource, 'revision'>,
+  directory: Required<Pick<Directory, 'directoryRevision'>>,
+  { onUnavailable, onRecovered }: { onUnavailable(error: unknown): void; onRecovered(): void },
+) {
+  let isAvailable = true
+  let pending = 0
+  let reads = 0
+
+  function succeed(revision: string): string {
+    if (!isAvailable) onRecovered()
+    isAvailable = true
+    return revision
+  }
+
+  function fail(error: unknown): string {
+    if (isAvailable) onUnavailable(error)
+    isAvailable = false
+    return unknown()
+  }
+
+  function unknown(): string {
+    return `unknown ${++reads}`
+  }
+
+  function read(): MaybePromise<string> {
+    if (!isAvailable && pending > 0) return unknown()
+    try {
+      const revision = directory.directoryRevision()
+      if (!(revision instanceof Promise)) return succeed(revision)
+      pending++
+      const settled = revision.then(succeed, fail).finally(() => pending--)
+      return isAvailable ? settled : unknown()
+    } catch (error) {
+      return fail(error)
+    }
+  }
+
+  return {
+    revision: (): MaybePromise<Revision> =>
+      all<[Revision, string], Revision>(
+        [store.revision(), read()],
+        ([{ facts, content }, own]) => ({ facts, content: `${content} ${own}` }),
+      ),
+    /** Reads the directory's revision, and whether it has one. */
+    isAvailable: (): MaybePromise<boolean> => all([read()], () => isAvailable),
   }
 }
 

@@ -1,24 +1,40 @@
 /** Reads JSON Lines, and collects the errors of all lines. */
-import * as v from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
-import type { LineError, LineErrors } from './line-declarations.ts'
+import { parseInstant } from '../lib/time.ts'
+import { type ObjectFormat, readRecord, type References, type ScalarFormat } from './fields.ts'
+
+/** An error in one field of one line. */
+export interface LineError {
+  /** From 1, blank lines included. */
+  readonly line: number
+  /** The field, as in `links[0].url`; `null` for the line as a whole. */
+  readonly field: string | null
+  /** One clause about the field or line, such as `must be a whole number from 0, not "ten"`. */
+  readonly reason: string
+}
+
+/** The errors in a file of lines. */
+export interface LineErrors {
+  /** At most 1,000, by line. */
+  readonly errors: readonly LineError[]
+  /** The number of all errors, 1 or more. */
+  readonly errorCount: number
+}
 
 const maxErrors = 1_000
 
-/**
- * @param schema Makes a record of the object in a line.
- * @param inspect Called with each object before that, and its line.
- */
+/** @param inspect Called with each object before its record is read, and its line. */
 export function createObjectReader<R>(
-  schema: v.GenericSchema<unknown, R>,
+  format: ObjectFormat<R>,
+  references: References = {},
   inspect: (value: Readonly<Record<string, unknown>>, line: number) => void = () => {},
 ) {
   const errors: LineError[] = []
   let errorCount = 0
   let line = 0
 
-  function addError(at: number, field: string | null, reason: string): void {
+  function addError(at: number, field: string | null, reason: string): undefined {
     errorCount++
     if (errors.length < maxErrors) errors.push({ line: at, field, reason })
   }
@@ -33,6 +49,16 @@ export function createObjectReader<R>(
     return undefined
   }
 
+  const reader = {
+    isLine: true,
+    fail: (path: string, reason: string) => addError(line, path, reason),
+    readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
+      const error = scalarError(format, value, references)
+      if (error !== undefined) return addError(line, path, error)
+      return format.type === 'instant' ? parseInstant(String(value)) : value
+    },
+  }
+
   return {
     addError,
 
@@ -45,9 +71,9 @@ export function createObjectReader<R>(
       const value = parse(json)
       if (value === undefined) return undefined
       inspect(value, line)
-      const result = v.safeParse(schema, value)
-      for (const { path, message } of result.issues ?? []) addError(line, fieldPath(path), message)
-      return result.success ? result.output : undefined
+      const before = errorCount
+      const record = readRecord(format, value, reader)
+      return errorCount === before ? record : undefined
     },
 
     isValid: () => errorCount === 0,
@@ -58,14 +84,41 @@ export function createObjectReader<R>(
   }
 }
 
-function fieldPath(path: readonly { readonly key: unknown }[] | undefined): string | null {
-  if (path === undefined) return null
-  const steps = path.map(({ key }) => typeof key === 'number' ? `[${key}]` : `.${fieldName(String(key))}`)
-  return steps.join('').replace(/^\./, '')
+function scalarError(format: ScalarFormat, value: unknown, references: References): string | undefined {
+  const shown = 'isSecret' in format ? '' : `, not ${formatValue(value)}`
+  const mustBe = (expected: string) => `must be ${expected}${shown}`
+  switch (format.type) {
+    case 'text':
+      if (typeof value !== 'string') return mustBe('text')
+      return (format.max && textError(value, format.max)) ||
+        (format.form?.[1](value) === false ? mustBe(format.form[0]) : format.check?.(value))
+    case 'code': {
+      const { noun = 'text', form: [name, isValid], refersTo, check } = format
+      if (typeof value !== 'string') return mustBe(noun)
+      if (!isValid(value)) return mustBe(name)
+      const isKnown = refersTo === undefined || (references[refersTo]?.has(value) ?? true)
+      return isKnown ? check?.(value) : mustBe(`${refersTo === 'partners' ? 'a partner' : 'an industry'} that exists`)
+    }
+    case 'integer': {
+      const { min = -Infinity, max = Infinity } = format
+      if (Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max) return undefined
+      const lower = min === -Infinity ? '' : ` from ${min}`
+      return mustBe(`a whole number${lower}${max === Infinity ? '' : ` to ${max}`}`)
+    }
+    case 'instant':
+      if (typeof value === 'string' && parseInstant(value) !== undefined) return undefined
+      return mustBe('a date and time in RFC 3339 with an offset, such as 2026-01-31T09:30:00Z')
+    case 'flag':
+      return typeof value === 'boolean' ? undefined : mustBe('true or false')
+  }
 }
 
-/** The name of an unknown field is untrusted like any value. */
-function fieldName(name: string): string {
-  if (containsKey(name)) return '(a name in the shape of a key)'
-  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
+function textError(value: string, max: number): string | undefined {
+  const points = value.length <= max ? value.length : Array.from(value).length
+  if (value === '' || points > max) return `must have 1–${max} characters, not ${points}`
+  // PostgreSQL cannot store NUL, and UTF-8 cannot encode lone surrogates.
+  if (value.includes('\0')) return 'must not contain the character NUL'
+  if (!value.isWellFormed()) return 'must be well-formed Unicode: half of a surrogate pair is missing'
+  if (containsKey(value)) return 'must not contain a key: content is public'
+  return undefined
 }

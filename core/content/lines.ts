@@ -2,9 +2,9 @@ import { formatValue } from '../http/redact.ts'
 import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import { readPages, type Store } from '../ports/store.ts'
-import { LINE_FORMATS, type LineFormat } from './kinds.ts'
-import type { LineErrors, References } from './line-declarations.ts'
-import { createObjectReader } from './line-reader.ts'
+import { type References, toLine } from './fields.ts'
+import { CONTENT_FORMATS } from './kinds.ts'
+import { createObjectReader, type LineErrors } from './line-reader.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
 export type ImportOutcome = ImportReport | LineErrors
@@ -28,21 +28,17 @@ export async function importContent(
   // Passed on while they are read, so that memory holds no more of them than the store needs.
   async function* records(): AsyncGenerator<ContentRecords[ContentKind]> {
     for await (const line of lines) {
-      reader.read(line)
-      yield* reader.take()
+      const record = reader.read(line)
+      if (record !== undefined) yield record
     }
-    const read = reader.finish()
-    if ('errors' in read) {
-      invalid = read
-      throw refusal
-    }
-    yield* read.records
+    invalid = reader.finish()
+    if (invalid !== undefined) throw refusal
   }
 
   try {
     return await store.importContent(kind, records(), options)
   } catch (error) {
-    if (error === refusal && invalid !== undefined) return invalid
+    if (error === refusal) return invalid!
     throw error
   }
 }
@@ -72,60 +68,43 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
   const parents: ParentReference[] = []
-  let records: ContentRecords[K][] = []
-  const reader = createObjectReader(LINE_FORMATS[kind](references).schema, (value, line) => {
-    checkUnique(value[idField], line)
-    recordParent(value, line)
-  })
-
-  function checkUnique(id: unknown, line: number): void {
+  const reader = createObjectReader<ContentRecords[K]>(CONTENT_FORMATS[kind], references, (value, line) => {
+    const { [idField]: id, parent_slug: parent } = value
     if (typeof id !== 'string') return
     const first = firstLines.get(id)
-    if (first === undefined) firstLines.set(id, line)
-    else reader.addError(line, idField, `repeats ${formatValue(id)} of line ${first}`)
-  }
-
-  function recordParent(
-    { slug, parent_slug: parent }: Readonly<Record<string, unknown>>,
-    line: number,
-  ): void {
-    if (kind !== 'industries' || typeof slug !== 'string' || firstLines.get(slug) !== line) return
-    parents.push({ line, slug, parent: typeof parent === 'string' ? parent : undefined })
-  }
-
-  /** Returns the records since the last call; none once a line is invalid. */
-  function take(): readonly ContentRecords[K][] {
-    const taken = reader.isValid() ? records : []
-    if (records.length > 0) records = []
-    return taken
-  }
+    if (first !== undefined) {
+      reader.addError(line, idField, `repeats ${formatValue(id)} of line ${first}`)
+    } else {
+      firstLines.set(id, line)
+      if (kind === 'industries') {
+        parents.push({ line, slug: id, parent: typeof parent === 'string' ? parent : undefined })
+      }
+    }
+  })
 
   return {
-    /** Reads the next line, with or without its line end. */
-    read(text: string): void {
+    /**
+     * Reads the next line, with or without its line end.
+     * @returns Its record; `undefined` for a blank line, an invalid one, and all after that.
+     */
+    read(text: string): ContentRecords[K] | undefined {
       const record = reader.read(text)
-      if (record !== undefined) records.push(record)
+      return reader.isValid() ? record : undefined
     },
 
-    take,
-
-    /** Returns the remaining records, or all errors. */
-    finish(): { readonly records: readonly ContentRecords[K][] } | LineErrors {
+    /** To be called after the last line. @returns All errors, if there are any. */
+    finish(): LineErrors | undefined {
       for (const { line, reason } of findTreeErrors(parents, references.industries)) {
         reader.addError(line, 'parent_slug', reason)
       }
-      return reader.errors() ?? { records: take() }
+      return reader.errors()
     },
   }
 }
 
-const exportFormats = new Map<ContentKind, LineFormat<never>>()
-
 /** A record as one line of JSON without a line end: section 8's fields in a fixed order, absent ones `null`. */
 export function formatContentLine<K extends ContentKind>(kind: K, record: ContentRecords[K]): string {
-  let format = exportFormats.get(kind)
-  if (format === undefined) exportFormats.set(kind, format = LINE_FORMATS[kind]({}) as LineFormat<never>)
-  return JSON.stringify(format.toLine(record as never))
+  return JSON.stringify(toLine<ContentRecords[K]>(CONTENT_FORMATS[kind], record))
 }
 
 interface ParentReference {

@@ -10,7 +10,7 @@ import {
   isCurrencyCode,
   isLocale,
 } from '../../core/content/iso-codes.ts'
-import type { LineError, LineErrors } from '../../core/content/line-declarations.ts'
+import type { LineError, LineErrors } from '../../core/content/line-reader.ts'
 import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
@@ -67,8 +67,8 @@ function readLines<K extends ContentKind>(
   lines: Iterable<string>,
 ): { readonly records: readonly ContentRecords[K][] } | LineErrors {
   const reader = createLineReader(kind)
-  for (const line of lines) reader.read(line)
-  return reader.finish()
+  const records = Array.from(lines, (line) => reader.read(line)).filter((record) => record !== undefined)
+  return reader.finish() ?? { records }
 }
 
 const textOf = (line: Line | string): string => typeof line === 'string' ? line : JSON.stringify(line)

@@ -149,9 +149,8 @@ const cases: Readonly<Record<ContentKind, Case>> = {
 /** The record of a line; `undefined` for an invalid line. */
 function parse(kind: ContentKind, line: string) {
   const reader = createLineReader(kind)
-  reader.read(line)
-  const read = reader.finish()
-  return 'errors' in read ? undefined : read.records[0]
+  const record = reader.read(line)
+  return reader.finish() === undefined ? record : undefined
 }
 
 const options = { now: Date.now(), actor }

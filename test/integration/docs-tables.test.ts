@@ -380,8 +380,8 @@ const full: { readonly [K in ContentKind]: Readonly<Record<string, unknown>> } =
 function errorOf(kind: ContentKind, line: unknown): string | undefined {
   const reader = createLineReader(kind)
   reader.read(JSON.stringify(line))
-  const read = reader.finish()
-  return 'errors' in read ? `${read.errors[0]?.field} ${read.errors[0]?.reason}` : undefined
+  const [error] = reader.finish()?.errors ?? []
+  return error && `${error.field} ${error.reason}`
 }
 
 /** A copy of a line with another value at a path such as `employees.min`, or `links.url` in a list. */
@@ -409,8 +409,7 @@ for (const kind of CONTENT_KINDS) {
     const line = full[kind]
     t.equal(errorOf(kind, line), undefined)
     const reader = createLineReader(kind)
-    reader.read(JSON.stringify(line))
-    const exported = JSON.parse(formatContentLine(kind, reader.take()[0]!))
+    const exported = JSON.parse(formatContentLine(kind, reader.read(JSON.stringify(line))!))
     const rows = tableRows('docs/content-format.md', kind).map(cellsOf)
     t.same(
       rows.map(([name]) => quotedIn(name!)[0]),
