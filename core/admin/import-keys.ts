@@ -5,7 +5,16 @@ import { formatValue } from '../http/redact.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import { type Key, moduleForScope, MODULES, type Partner, type Scope, SCOPES } from '../model.ts'
+import {
+  type Key,
+  type Limit,
+  moduleForScope,
+  MODULES,
+  type OverridableLimit,
+  type Partner,
+  type Scope,
+  SCOPES,
+} from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
@@ -179,7 +188,8 @@ interface KeyLine extends Pick<Key, 'partner' | 'name' | 'digest'> {
 
 const absent = undefined
 
-const oneOf = (names: readonly string[], name = names.join(' or ')) => code(name, (text) => names.includes(text))
+const oneOf = (names: readonly string[], name = names.join(' or ')) =>
+  code(name, (text) => names.includes(text))
 
 // Messages do not show values that may contain a key by mistake.
 const lineFormat: ObjectFormat<KeyLine> = {
@@ -275,8 +285,7 @@ function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly s
 
 /** @param scopes For a line without scopes. */
 function toKey(row: KeyLine, scopes: readonly Scope[], digest: string, now: number): Key {
-  const limits =
-    row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
+  const limits = row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
   return {
     id: drawKeyId(),
     partner: row.partner,

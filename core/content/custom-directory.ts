@@ -22,7 +22,13 @@ const cardFields: Fields<ProfileCard> = {
 }
 
 /** Integers as drivers return them: those of 64 bits, such as a count, as a bigint or as text. */
-function readInteger(value: unknown, name: string, expected: string, min = -Infinity, max = Infinity): number {
+function readInteger(
+  value: unknown,
+  name: string,
+  expected: string,
+  min = -Infinity,
+  max = Infinity,
+): number {
   const isConverted = typeof value === 'bigint' || typeof value === 'string' && /^-?\d{1,16}$/.test(value)
   const number = Number(isConverted ? value : Number.isSafeInteger(value) ? value : NaN)
   if (Number.isSafeInteger(number) && number >= min && number <= max) return number

@@ -87,8 +87,9 @@ export type Field<T> =
 export type Fields<R> = { readonly [Member in keyof R]-?: Field<R[Member]> }
 
 export type ScalarFormat = TextFormat | CodeFormat | IntegerFormat | InstantFormat | FlagFormat
-type AnyFormat = (ScalarFormat | ListFormat<unknown> | ObjectFormat<Readonly<Record<string, unknown>>>) &
-  Partial<Presence<unknown>>
+type AnyFormat =
+  & (ScalarFormat | ListFormat<unknown> | ObjectFormat<Readonly<Record<string, unknown>>>)
+  & Partial<Presence<unknown>>
 
 /** What lines may refer to; an absent member is not checked. */
 export interface References {
@@ -218,7 +219,9 @@ const membersByFields = new WeakMap<object, Members>()
 function membersOf(fields: object): Members {
   let members = membersByFields.get(fields)
   if (members === undefined) {
-    members = new Map(Object.entries(fields).map(([member, format]) => [toSnakeCase(member), [member, format]]))
+    members = new Map(
+      Object.entries(fields).map(([member, format]) => [toSnakeCase(member), [member, format]]),
+    )
     membersByFields.set(fields, members)
   }
   return members

@@ -7,7 +7,10 @@ import { code, type Fields, type ObjectFormat, SLUG } from './fields.ts'
 import { isCountryCode, isCurrencyCode } from './iso-codes.ts'
 
 const text = (max: number) => ({ type: 'text', max }) as const
-const email = { ...text(254), form: ['an e-mail address', (text: string) => EMAIL_PATTERN.test(text)] } as const
+const email = {
+  ...text(254),
+  form: ['an e-mail address', (text: string) => EMAIL_PATTERN.test(text)],
+} as const
 /** Kept as written. The URL parser drops white space and control characters, and accepts missing slashes. */
 const url = {
   ...text(2_048),

@@ -53,9 +53,10 @@ export function createObjectReader<R>(
     isLine: true,
     fail: (path: string, reason: string) => addError(line, path, reason),
     readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
+      const instant = format.type === 'instant' && typeof value === 'string' ? parseInstant(value) : undefined
+      if (instant !== undefined) return instant
       const error = scalarError(format, value, references)
-      if (error !== undefined) return addError(line, path, error)
-      return format.type === 'instant' ? parseInstant(String(value)) : value
+      return error === undefined ? value : addError(line, path, error)
     },
   }
 
@@ -84,9 +85,10 @@ export function createObjectReader<R>(
   }
 }
 
+/** @returns The error in a value, which is no valid instant. */
 function scalarError(format: ScalarFormat, value: unknown, references: References): string | undefined {
-  const shown = 'isSecret' in format ? '' : `, not ${formatValue(value)}`
-  const mustBe = (expected: string) => `must be ${expected}${shown}`
+  const mustBe = (expected: string) =>
+    `must be ${expected}${'isSecret' in format ? '' : `, not ${formatValue(value)}`}`
   switch (format.type) {
     case 'text':
       if (typeof value !== 'string') return mustBe('text')
@@ -97,7 +99,9 @@ function scalarError(format: ScalarFormat, value: unknown, references: Reference
       if (typeof value !== 'string') return mustBe(noun)
       if (!isValid(value)) return mustBe(name)
       const isKnown = refersTo === undefined || (references[refersTo]?.has(value) ?? true)
-      return isKnown ? check?.(value) : mustBe(`${refersTo === 'partners' ? 'a partner' : 'an industry'} that exists`)
+      return isKnown
+        ? check?.(value)
+        : mustBe(`${refersTo === 'partners' ? 'a partner' : 'an industry'} that exists`)
     }
     case 'integer': {
       const { min = -Infinity, max = Infinity } = format
@@ -106,7 +110,6 @@ function scalarError(format: ScalarFormat, value: unknown, references: Reference
       return mustBe(`a whole number${lower}${max === Infinity ? '' : ` to ${max}`}`)
     }
     case 'instant':
-      if (typeof value === 'string' && parseInstant(value) !== undefined) return undefined
       return mustBe('a date and time in RFC 3339 with an offset, such as 2026-01-31T09:30:00Z')
     case 'flag':
       return typeof value === 'boolean' ? undefined : mustBe('true or false')
