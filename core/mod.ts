@@ -15,7 +15,7 @@ export type { LogEvent } from './log.ts'
 export { MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
-export type { Endpoint } from './routes/context.ts'
+export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 
 // Administration, for embedders without the command line.

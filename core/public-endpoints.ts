@@ -1,9 +1,10 @@
 /** The endpoints that need no key: health, and documents, which are made once. */
 import { prefersGzip } from './http/headers.ts'
 import type { CachedBody, HttpResponse } from './http/message.ts'
-import { readParameters } from './http/query.ts'
+import { type InputError, Problem } from './http/problem.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
+import { readParameters } from './routes/input.ts'
 import type { DocumentRoute, OpenRoute } from './routes/route.ts'
 
 export function createPublicHandler({ handlers, writer }: Service) {
@@ -16,8 +17,9 @@ export function createPublicHandler({ handlers, writer }: Service) {
   const compressed = memoize((route) => andThen(plain(route), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
-    // Refuses every parameter.
-    readParameters(parseQuery(context), {}, undefined)
+    const errors: InputError[] = []
+    readParameters(parseQuery(context), {}, false, errors)
+    if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
     if ('contentType' in route) {
       const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
       return andThen(document(route), (body) => writer.respond(body, context, []))

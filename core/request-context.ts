@@ -16,7 +16,7 @@ import type { Scope } from './model.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
-import type { HandlerContext } from './routes/context.ts'
+import type { HandlerContext } from './routes/route.ts'
 import type { KeyedRoute, Route } from './routes/route.ts'
 import type { RouteTable } from './routes/router.ts'
 

@@ -1,8 +1,7 @@
-import { hasDuplicateMembers } from '../lib/json.ts'
+import { hasDuplicateMembers, isObject } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { HttpRequest } from './message.ts'
-import { type InputError, MAX_BODY_BYTES, Problem } from './problem.ts'
-import { redactKeys } from './redact.ts'
+import { MAX_BODY_BYTES, Problem } from './problem.ts'
 
 export const BODY_ALREADY_READ =
   'The body has already been read: mount the service before middleware that reads bodies.'
@@ -26,10 +25,10 @@ export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
   if (declared !== undefined && Number(declared) > MAX_BODY_BYTES) throw new Problem('body_too_large')
   return andThen(request.body(MAX_BODY_BYTES), (bytes) => {
     const value = readJson(bytes)
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    if (!isObject(value)) {
       throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
     }
-    return value as JsonObject
+    return value
   })
 }
 
@@ -41,36 +40,6 @@ function isJson(contentType: string): boolean {
     const [name, value] = parameter.split('=')
     return name?.trim().toLowerCase() !== 'charset' || /^\s*"?utf-8"?\s*$/i.test(value ?? '')
   })
-}
-
-/** The members of a body. */
-export interface BodyDef<T> {
-  readonly members: Readonly<Record<string, MemberCheck>>
-  /** @param body A body whose members are valid. */
-  toValue(body: JsonObject): T
-}
-
-/** @returns What is wrong with a member, or with members of it; `undefined` if nothing is. */
-export type MemberCheck = (value: unknown) => string | readonly MemberError[] | undefined
-
-/** An error of a member, or of the one within it that `path` names. */
-export type MemberError = readonly [detail: string, ...path: string[]]
-
-/** @returns All errors, those of undeclared members first. */
-export function validateBody(body: JsonObject, { members }: BodyDef<unknown>): readonly InputError[] {
-  const errors: InputError[] = []
-  const add = (detail: string, ...path: readonly string[]): void => {
-    errors.push({ pointer: pointer(path.map(redactKeys)), detail })
-  }
-  for (const name of Object.keys(body)) {
-    if (!Object.hasOwn(members, name)) add('is not a member of this body', name)
-  }
-  for (const [name, check] of Object.entries(members)) {
-    const found = check(body[name])
-    if (typeof found === 'string') add(found, name)
-    else for (const [detail, ...path] of found ?? []) add(detail, name, ...path)
-  }
-  return errors
 }
 
 /**

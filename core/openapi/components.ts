@@ -3,16 +3,10 @@ import { type ProblemCode, problemDocument } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { moduleForScope, type Scope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
+import type { JsonSchema } from '../schemas/inputs.ts'
 import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
-import type {
-  DocumentSettings,
-  ExampleObject,
-  HeaderObject,
-  JsonSchema,
-  ParameterObject,
-  Reference,
-} from './model.ts'
+import type { DocumentSettings, ExampleObject, HeaderObject, ParameterObject, Reference } from './model.ts'
 
 const rateLimitDraft = 'draft-ietf-httpapi-ratelimit-headers-11'
 const requestIdKeywords = { pattern: REQUEST_ID_PATTERN, maxLength: 80 }

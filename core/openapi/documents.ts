@@ -1,5 +1,5 @@
 import type { Sha256 } from '../lib/digest.ts'
-import type { Documents } from '../routes/context.ts'
+import type { Documents } from '../routes/route.ts'
 import type { Route } from '../routes/route.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { DocumentSettings } from './model.ts'

@@ -1,7 +1,7 @@
 /** valibot schemas as JSON Schema, and examples of their values. */
 import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
-import type { JsonSchema } from './model.ts'
+import type { JsonSchema } from '../schemas/inputs.ts'
 
 export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 

@@ -2,6 +2,7 @@
 import type { ServiceNames } from '../http/headers.ts'
 import type { ProblemCode } from '../http/problem.ts'
 import type { Limit, LimitName } from '../model.ts'
+import type { JsonSchema } from '../schemas/inputs.ts'
 
 /** Deployment details for the OpenAPI document and the reference page. All have defaults. */
 export interface DeploymentInfo {
@@ -27,23 +28,6 @@ export interface DocumentSettings extends DeploymentInfo {
 }
 
 type Named<T> = Readonly<Record<string, T>>
-
-export interface JsonSchema {
-  readonly $ref?: string
-  readonly title?: string
-  readonly description?: string
-  readonly type?: string | readonly string[]
-  readonly format?: string
-  readonly enum?: readonly unknown[]
-  readonly default?: unknown
-  readonly examples?: readonly unknown[]
-  readonly properties?: Named<JsonSchema>
-  readonly required?: readonly string[]
-  readonly items?: JsonSchema
-  readonly anyOf?: readonly JsonSchema[]
-  readonly oneOf?: readonly JsonSchema[]
-  readonly [keyword: string]: unknown
-}
 
 /** Points into `components`. */
 export interface Reference {

@@ -1,18 +1,11 @@
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import type { ParameterDef } from '../http/query.ts'
-import { moduleForScope } from '../model.ts'
+import { type EndpointName, moduleForScope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import { exampleProblem, headerRefs, problemsOf } from './components.ts'
+import { isCached, parametersOf, requestBodyOf } from './inputs.ts'
 import type { SchemaCollection } from './json-schema.ts'
-import type {
-  DocumentSettings,
-  OperationObject,
-  ParameterObject,
-  Reference,
-  ResponseObject,
-} from './model.ts'
-import { ROUTE_INPUTS } from './route-inputs.ts'
+import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
 
 const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   200: 'Success.',
@@ -35,6 +28,30 @@ const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
   503: 'The store is unavailable. Retry later.',
 }
 
+/** A sentence or two about each endpoint. */
+const DESCRIPTIONS: Readonly<Record<EndpointName, string>> = {
+  'verify-key':
+    'Shows what a key permits. Failures are the same problems that any other endpoint would return.',
+  widget:
+    'Everything that a widget shows, in one call. Each part equals its own endpoint; countries and industries are those in use.',
+  'recent-profiles': 'The newest profiles first.',
+  profiles:
+    'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
+  profile: 'A complete profile.',
+  banner: 'The current banner of the partner.',
+  countries: 'All officially assigned ISO 3166-1 codes and `XK`, by name, for filters and forms.',
+  industries: 'The industries of profiles, by name, for filters.',
+  plans: 'The plans in the order of a pricing table.',
+  'report-summary': 'Numbers of signups and requests with live keys in a period.',
+  'report-activity': 'The latest activities, with masked personal data.',
+  'sign-up':
+    'Submits a signup form. A 201 confirms durable storage. With an `Idempotency-Key`, the request is safe to retry.',
+  health: 'For load balancers and monitoring.',
+  openapi: 'OpenAPI 3.1, generated from the route table of the service.',
+  docs: 'The API reference as one self-contained page.',
+  'api-catalog': 'Links to the documents of this service (RFC 9727, RFC 9264).',
+}
+
 /** @param path The complete path. @param shared Responses that several operations have, by name. */
 export function describeOperation(
   route: Route,
@@ -49,10 +66,10 @@ export function describeOperation(
   return {
     operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: route.summary,
-    description: `${ROUTE_INPUTS[route.name].description} ${accessOf(route)}`,
+    description: `${DESCRIPTIONS[route.name]} ${accessOf(route)}`,
     tags: [tagOf(route)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
-    parameters: parametersOf(route, schemas),
+    parameters: parametersOf(route),
     ...requestBodyOf(route, schemas),
     responses: {
       ...successOf(route, schemas, settings),
@@ -72,62 +89,6 @@ function accessOf(route: Route): string {
   if (route.access === 'open') return 'Needs no key.'
   if (route.scope === undefined) return 'Works with any valid key.'
   return `Needs the scope \`${route.scope}\` and the active module \`${moduleForScope(route.scope)}\`.`
-}
-
-/** Whether responses to GET have an entity tag. */
-function isCached(route: Route): boolean {
-  return route.method === 'GET' && (route.access === 'key' || 'contentType' in route)
-}
-
-function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
-  const shared = (name: string, applies: boolean): Reference[] =>
-    applies ? [{ $ref: `#/components/parameters/${name}` }] : []
-  const keyed = route.access === 'key' ? route : undefined
-  return [
-    ...shared('slug', route.path.includes(':slug')),
-    ...shared('partner', keyed?.method === 'GET'),
-    ...Object.entries(keyed?.parameters ?? {}).map(([name, one]) =>
-      queryParameter(route, name, one, schemas)
-    ),
-    ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
-    ...shared('ifNoneMatch', isCached(route)),
-    ...shared('version', true),
-  ]
-}
-
-function queryParameter(
-  route: Route,
-  name: string,
-  { maxValues, absent }: ParameterDef<unknown>,
-  schemas: SchemaCollection,
-): ParameterObject {
-  const [description, one] = ROUTE_INPUTS[route.name].parameters![name]!
-  const repeatable = maxValues > 1
-  // A made-up cursor would not work.
-  const example = name === 'cursor' ? undefined : schemas.example(one)
-  return {
-    name,
-    in: 'query',
-    description,
-    required: false,
-    ...(repeatable && { style: 'form', explode: true }),
-    schema: repeatable
-      ? { type: 'array', items: one, maxItems: maxValues }
-      : { ...one, ...(absent !== undefined && { default: absent }) },
-    ...(example !== undefined && { example: repeatable ? [example] : example }),
-  }
-}
-
-function requestBodyOf(route: Route, schemas: SchemaCollection): Pick<OperationObject, 'requestBody'> {
-  const { body: schema } = ROUTE_INPUTS[route.name]
-  if (schema === undefined) return {}
-  return {
-    requestBody: {
-      description: 'A JSON object of at most 32 KiB. Undeclared members are rejected.',
-      required: true,
-      content: { 'application/json': { schema, example: schemas.example(schema) } },
-    },
-  }
 }
 
 function commonHeaders({ names }: DocumentSettings): readonly string[] {

@@ -2,9 +2,15 @@ import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'
 import { codeBlock, type Inset, type Markup, markup, prose } from './html.ts'
-import type { JsonSchema, OperationObject, ParameterObject, Reference, ResponseObject } from './model.ts'
+import type { JsonSchema } from '../schemas/inputs.ts'
+import type {
+  DocumentSettings,
+  OperationObject,
+  ParameterObject,
+  Reference,
+  ResponseObject,
+} from './model.ts'
 import { sampleOf } from './reference-samples.ts'
-import type { DocumentSettings } from './model.ts'
 
 interface EndpointEntry {
   readonly path: string

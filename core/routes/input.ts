@@ -1,20 +1,14 @@
-import { type BodyDef, type JsonObject, validateBody } from '../http/body.ts'
+import { type JsonObject, pointer } from '../http/body.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
-import {
-  KEY_IN_URL,
-  type ParameterDefs,
-  type ParameterValues,
-  type Query,
-  readParameters,
-} from '../http/query.ts'
-import { containsKey } from '../http/redact.ts'
+import { KEY_IN_URL, type Query, valueError } from '../http/query.ts'
+import { containsKey, redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
+import type { InputDefs, InputValues } from '../schemas/inputs.ts'
 import { readIdempotencyKey } from '../signups/idempotency.ts'
 import { IDEMPOTENCY_HEADER } from '../wire.ts'
-import type { HandlerContext, HandlerInput } from './context.ts'
-import type { KeyedRoute } from './route.ts'
+import type { HandlerContext, HandlerInput, KeyedRoute } from './route.ts'
 
 interface RawInput {
   readonly route: KeyedRoute
@@ -35,12 +29,10 @@ export function readInput(
   grant: Grant,
   ports: HandlerContext,
   client: () => string | undefined,
-): MaybePromise<HandlerInput<ParameterDefs, unknown>> {
+): MaybePromise<HandlerInput<InputDefs, InputDefs>> {
   const errors: InputError[] = []
   const slug = decodeURIComponent(encodedSlug)
-  if (containsKey(slug)) {
-    errors.push({ parameter: 'slug', detail: KEY_IN_URL })
-  }
+  if (containsKey(slug)) errors.push({ parameter: 'slug', detail: KEY_IN_URL })
   const field = route.takesIdempotencyKey ? request.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
   let idempotencyKey: string | undefined
   if (field !== undefined) {
@@ -48,26 +40,71 @@ export function readInput(
     if ('key' in read) idempotencyKey = read.key
     else errors.push({ parameter: IDEMPOTENCY_HEADER, detail: read.detail })
   }
-  const partnerIn = route.method === 'GET' ? 'query' : 'body'
-  const check = (values: ParameterValues<ParameterDefs>) => route.checkParameters?.(values, grant.now) ?? []
-  const query = readParameters(rawQuery, route.parameters, partnerIn, errors, check)
-  const input = { query, idempotencyKey, slug, client }
-  if (route.body === undefined) return { ...input, body: undefined, rawBody, danglingReferences: [] }
-  return andThen(
-    validateRawBody(route.body, route.checkReferences?.(rawBody, grant, ports) ?? [], rawBody),
-    (body) => ({ ...input, ...body, rawBody }),
-  )
-}
-
-/** References are reported with the errors of a body, and left to the handler of a valid one. */
-function validateRawBody(
-  body: BodyDef<unknown>,
-  references: MaybePromise<readonly InputError[]>,
-  rawBody: JsonObject,
-): MaybePromise<Pick<HandlerInput<ParameterDefs, unknown>, 'body' | 'danglingReferences'>> {
-  const errors = validateBody(rawBody, body)
-  return andThen(references, (danglingReferences) => {
-    if (errors.length === 0) return { body: body.toValue(rawBody), danglingReferences }
+  const query = readParameters(rawQuery, route.parameters, route.method === 'GET', errors)
+  errors.push(...route.checkParameters?.(query, grant.now) ?? [])
+  if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
+  const input = { query, idempotencyKey, slug, client, rawBody }
+  if (route.body === undefined) return { ...input, body: {}, danglingReferences: [] }
+  const body = readMembers(rawBody, route.body, errors)
+  // References are reported with the errors of a body, and left to the handler of a valid one.
+  return andThen(route.checkReferences?.(rawBody, grant, ports) ?? [], (danglingReferences) => {
+    if (errors.length === 0) return { ...input, body, danglingReferences }
     throw new Problem('invalid_body', { errors: [...errors, ...danglingReferences] })
   })
+}
+
+/**
+ * Reads the parameters that a route declares, and only those.
+ *
+ * @param errors Receives every failure: unknown, repeated, malformed or out of range.
+ */
+export function readParameters<P extends InputDefs>(
+  query: Query,
+  declared: P,
+  allowsPartner: boolean,
+  errors: InputError[],
+): InputValues<P> {
+  const input: Record<string, unknown> = {}
+  for (const name of query.values.keys()) {
+    if (!Object.hasOwn(declared, name) && !(name === 'partner' && allowsPartner)) {
+      errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
+    }
+  }
+  for (const [name, { maxValues, parse, absent }] of Object.entries(declared)) {
+    const texts = query.values.get(name)
+    if (texts === undefined) {
+      input[name] = absent
+      continue
+    }
+    const fail = (detail: string) => void errors.push({ parameter: name, detail })
+    const error = valueError(query, name, texts, maxValues)
+    if (error !== undefined) fail(error)
+    else {
+      const values = texts.map((text) => parse(text, fail))
+      input[name] = maxValues > 1 ? values : values[0]
+    }
+  }
+  return input as InputValues<P>
+}
+
+/** @param errors Receives every failure, those of undeclared members first. */
+export function readMembers<M extends InputDefs>(
+  body: JsonObject,
+  declared: M,
+  errors: InputError[],
+): InputValues<M> {
+  const input: Record<string, unknown> = {}
+  const failAt = (detail: string, ...path: readonly string[]) =>
+    void errors.push({ pointer: pointer(path.map(redactKeys)), detail })
+  for (const name of Object.keys(body)) {
+    if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', name)
+  }
+  for (const [name, { isRequired, parse, absent }] of Object.entries(declared)) {
+    const value = body[name]
+    if (value === undefined || value === null && !isRequired) {
+      input[name] = absent
+      if (isRequired) failAt('is required', name)
+    } else input[name] = parse(value, (detail, ...path) => failAt(detail, name, ...path))
+  }
+  return input as InputValues<M>
 }

@@ -1,18 +1,8 @@
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
-import { type ParameterDef, single } from '../http/query.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import { API_VERSION } from '../wire.ts'
-
-export function limitParameter(max: number, fallback: number): ParameterDef<number> {
-  const parse = (text: string): number | undefined =>
-    /^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= max ? Number(text) : undefined
-  return single(parse, `must be an integer from 1 to ${max}`, fallback)
-}
-
-/** Checked when the page is read. */
-export const cursorParameter: ParameterDef<string | undefined> = single(String, '', undefined)
 
 /** The position of a row in its list: its sort key and, for equal keys, its id. */
 export type PagePosition = readonly [key: string | number, id: string]

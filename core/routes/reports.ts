@@ -1,22 +1,29 @@
-import { oneOf, repeatable, single } from '../http/query.ts'
 import { andThen } from '../lib/promise.ts'
 import { compareCodePoints } from '../lib/text.ts'
 import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
 import { maskActivity } from '../reports/masking.ts'
 import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../reports/period.ts'
+import * as input from '../schemas/inputs.ts'
 import type { ReportSummary } from '../wire.ts'
-import type { Endpoint } from './context.ts'
-import { cursorParameter, limitParameter, readPage } from './paging.ts'
-import { defineGet } from './route.ts'
+import { readPage } from './paging.ts'
+import { defineGet, type Endpoint } from './route.ts'
 
-const day = single((text) => isCalendarDay(text) ? text : undefined, 'must be a date, YYYY-MM-DD', undefined)
+const day = (description: string) =>
+  input.optional(input.form(
+    'must be a date, YYYY-MM-DD',
+    { description, format: 'date', maxLength: 10, examples: ['2026-11-01'] },
+    (text) => isCalendarDay(text) ? text : undefined,
+  ))
 
 export const reportSummary = defineGet({
   name: 'report-summary',
   path: '/partner/reports/summary',
   scope: 'read:partner-reports',
   summary: 'Get the report summary',
-  parameters: { from: day, to: day },
+  parameters: {
+    from: day('First day, in UTC.'),
+    to: day('Last day, in UTC; a period has at most 366 days.'),
+  },
   checkParameters({ from, to }, now) {
     const period = resolvePeriod(from, to, now)
     return typeof period === 'string' ? [{ parameter: 'from', detail: period }] : []
@@ -95,9 +102,15 @@ export const reportActivity = defineGet({
   scope: 'read:partner-reports',
   summary: 'List activity',
   parameters: {
-    type: repeatable(oneOf(ACTIVITY_TYPES), `must be one of ${ACTIVITY_TYPES.join(', ')}`),
-    limit: limitParameter(100, 20),
-    cursor: cursorParameter,
+    type: input.repeatable(
+      input.oneOf(
+        `must be one of ${ACTIVITY_TYPES.join(', ')}`,
+        'Types of activity, any of these.',
+        ACTIVITY_TYPES,
+      ),
+    ),
+    limit: input.limit('How many rows a page has.', 100, 20),
+    cursor: input.cursor,
   },
   cacheBy: 'none',
   handle({ query }, grant, ports) {

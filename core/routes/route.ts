@@ -1,11 +1,17 @@
-import type { BodyDef, JsonObject } from '../http/body.ts'
+import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
+import type { JsonObject } from '../http/body.ts'
+import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult, StaticDocument } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
-import type { ParameterDefs, ParameterValues } from '../http/query.ts'
+import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
+import type { Limiter } from '../limits/limiter.ts'
 import type { EndpointName, LimitName, Scope } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { HandlerContext, HandlerInput } from './context.ts'
+import type { Catalog, Directory } from '../ports/directory.ts'
+import type { Reports } from '../ports/reports.ts'
+import type { SignupStore } from '../ports/signups.ts'
+import type { InputDefs, InputValues } from '../schemas/inputs.ts'
 
 interface RouteDescription {
   readonly name: EndpointName
@@ -21,15 +27,18 @@ interface RouteDescription {
 }
 
 /** An endpoint that takes a key. */
-export interface KeyedRoute<P extends ParameterDefs = ParameterDefs, B = unknown> extends RouteDescription {
+export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs = InputDefs>
+  extends RouteDescription {
   readonly access: 'key'
   readonly method: 'GET' | 'POST'
   /** Absent: any valid key may use it. */
   readonly scope?: Scope
+  /** Those of the query, without `partner`, which the policy checks. */
   readonly parameters: P
   /** Checks parameters that depend on each other; the errors are reported with those of each. */
-  readonly checkParameters?: (values: ParameterValues<P>, now: number) => readonly InputError[]
-  readonly body?: BodyDef<B>
+  readonly checkParameters?: (values: InputValues<P>, now: number) => readonly InputError[]
+  /** The members of a body. */
+  readonly body?: B
   /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
   readonly checkReferences?: (
     rawBody: JsonObject,
@@ -84,15 +93,79 @@ export function allowedMethods(routes: readonly Route[]): string[] {
 }
 
 /** Declares a GET that takes a key; its handler gets the types of its parameters. */
-export function defineGet<P extends ParameterDefs>(
-  route: Omit<KeyedRoute<P, undefined>, 'access' | 'method' | 'limits'>,
+export function defineGet<P extends InputDefs>(
+  route: Omit<KeyedRoute<P>, 'access' | 'method' | 'limits'>,
 ): Route {
   return { access: 'key', method: 'GET', limits: ['key'], ...route } as unknown as Route
 }
 
 /** Declares a POST, which takes a key; its handler gets the type of its body. */
-export function definePost<B>(
+export function definePost<B extends InputDefs>(
   route: Omit<KeyedRoute<Record<string, never>, B>, 'access' | 'method' | 'parameters' | 'cacheBy'>,
 ): Route {
   return { access: 'key', method: 'POST', parameters: {}, cacheBy: 'none', ...route } as unknown as Route
+}
+
+/** How old cached facts may be, and currently are. */
+export interface Staleness extends Required<StalenessBounds> {
+  /** The current outage of the store, in milliseconds since the epoch, while cached keys keep working. */
+  staleWindow(): StaleWindow | undefined
+}
+
+export interface Documents {
+  openapi(): Promise<StaticDocument>
+  reference(): Promise<StaticDocument>
+  /** Links to the other documents (RFC 9727). */
+  catalog(): Promise<StaticDocument>
+}
+
+/** An endpoint without its handler. */
+export interface Endpoint {
+  /** Name in usage counts and the OpenAPI document; never changes. */
+  readonly name: string
+  /** `GET` includes `HEAD`. */
+  readonly method: 'GET' | 'POST'
+  /** The complete path, `{slug}` for a parameter. */
+  readonly path: string
+  /** Whether it takes a key. */
+  readonly access: 'key' | 'open'
+  /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */
+  readonly scope: Scope | undefined
+  /** What the endpoint returns or does, in a few words. */
+  readonly summary: string
+}
+
+export interface HandlerInput<P extends InputDefs, B extends InputDefs> {
+  readonly query: InputValues<P>
+  readonly body: InputValues<B>
+  /** The body as sent; empty for a route without one. */
+  readonly rawBody: JsonObject
+  /** What the route's `checkReferences` found. */
+  readonly danglingReferences: readonly InputError[]
+  /** The value of `Idempotency-Key`, if the route supports it. */
+  readonly idempotencyKey: string | undefined
+  /** The decoded value of a path's `:slug`; empty for a path without one. */
+  readonly slug: string
+  /** The address that limits count by, see `ClientAddress.subject`. */
+  client(): string | undefined
+}
+
+export interface HandlerContext {
+  readonly directory: Directory
+  readonly catalog: Catalog
+  readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
+  readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
+  readonly sha256: Sha256
+  readonly cursors: Cursors
+  readonly limiter: Limiter
+  /** Milliseconds on the limiter's monotonic clock. */
+  elapsed(): number
+  readonly documents: Documents
+  /** Every endpoint, with complete paths. */
+  readonly endpoints: readonly Endpoint[]
+  readonly staleness: Staleness
+  /** Milliseconds by which this machine's clock is ahead of the store's; `undefined` within bounds. */
+  clockSkewMs(): number | undefined
+  /** @returns Whether a custom directory, if there is one, is available. @throws if the store is unavailable. */
+  checkStore(): MaybePromise<boolean>
 }

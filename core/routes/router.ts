@@ -1,13 +1,19 @@
 import { Router } from 'itty-router/Router'
-import type { Endpoint } from './context.ts'
-import { countries, industries, plans } from './lists.ts'
+import {
+  banner,
+  countries,
+  directory,
+  industries,
+  plans,
+  profileDetail,
+  recentProfiles,
+  widget,
+} from './content.ts'
 import { apiCatalog, docs, health, openapi } from './open.ts'
-import { directory, profileDetail, recentProfiles } from './profiles.ts'
 import { reportActivity, reportSummary } from './reports.ts'
-import { completePath, endpointPath, type Route } from './route.ts'
+import { completePath, type Endpoint, endpointPath, type Route } from './route.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
-import { banner, widget } from './widget.ts'
 
 /** Every endpoint of the service. If two paths match a request, the first one wins. */
 export const ROUTES: readonly Route[] = [

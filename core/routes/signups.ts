@@ -4,14 +4,55 @@ import { type InputError, Problem } from '../http/problem.ts'
 import { drawId } from '../lib/ids.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { rfc3339 } from '../lib/time.ts'
+import { parseInstant, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup } from '../ports/signups.ts'
-import { PLAN_MESSAGE, PROFILE_MESSAGE, signupBody } from '../schemas/signup.ts'
+import * as input from '../schemas/inputs.ts'
 import { createClaim } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
-import type { HandlerContext } from './context.ts'
-import { definePost } from './route.ts'
+import { definePost, type HandlerContext } from './route.ts'
+
+const PLAN_MESSAGE = 'must be a plan that exists'
+/** The same for profiles hidden from the partner, so that it does not reveal them. */
+const PROFILE_MESSAGE = 'must be a profile that exists'
+
+const members = {
+  partner: input.partner,
+  email: input.email({ description: 'E-mail address.', examples: ['jane@example.com'] }),
+  name: input.line(1, 200, {
+    description: 'Name of the person: one line, not blank.',
+    examples: ['Jane Doe'],
+  }),
+  company: input.optional(input.line(0, 200, {
+    description: 'Name of the company: one line, empty or not blank.',
+    examples: ['Example Ltd'],
+  })),
+  country: input.optional(input.country('ISO 3166-1 alpha-2 or `XK`, in either case.')),
+  plan: input.optional(
+    input.slug(PLAN_MESSAGE, { description: 'Slug of the plan.', examples: ['starter'] }),
+  ),
+  profile: input.optional(
+    input.slug(PROFILE_MESSAGE, {
+      description: 'Slug of the profile.',
+      examples: ['nordlichter-frachtkontor'],
+    }),
+  ),
+  locale: input.optional(input.locale('Language of the form, BCP 47.', 'en-GB')),
+  message: input.optional(
+    input.storable(0, 2000, { description: 'Free text.', examples: ['Please call me back.'] }),
+  ),
+  consent_at: input.optional(input.form(
+    'must be an RFC 3339 date and time with an offset',
+    {
+      description: 'When the person agreed to be contacted.',
+      format: 'date-time',
+      maxLength: 64,
+      examples: ['2026-11-20T09:00:00Z'],
+    },
+    parseInstant,
+  )),
+  metadata: input.metadata,
+}
 
 /** Reports a plan or profile that does not exist; the validation rejects anything but slugs. */
 function checkReferences(
@@ -46,13 +87,15 @@ export const signups = definePost({
   scope: 'create:partner-signups',
   summary: 'Create a signup',
   takesIdempotencyKey: true,
-  body: signupBody,
+  body: members,
   checkReferences,
   status: 201,
   limits: ['key', 'signup'],
   handle({ body, rawBody, danglingReferences, idempotencyKey }, { partner, key, now }, ports) {
+    const { consent_at: consentAt, ...form } = body
     const signup: Signup = {
-      ...body,
+      ...form,
+      consentAt,
       id: drawId('sgn_'),
       partner: partner.slug,
       keyId: key.id,

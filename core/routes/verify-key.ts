@@ -7,16 +7,15 @@ import type { RateLimitState } from '../limits/limiter.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { MODULE_NAMES, MODULES, SCOPES } from '../model.ts'
+import { partner } from '../schemas/inputs.ts'
 import { API_VERSION, type Verification } from '../wire.ts'
-import type { Endpoint, Staleness } from './context.ts'
-import { definePost } from './route.ts'
+import { definePost, type Endpoint, type Staleness } from './route.ts'
 
 export const verifyKey = definePost({
   name: 'verify-key',
   path: '/developer/verify-key',
   summary: 'Verify a key',
-  // The policy has checked the partner.
-  body: { members: { partner: () => undefined }, toValue: (body) => body },
+  body: { partner },
   limits: ['verify'],
   handle({ client }, grant, { endpoints, limiter, elapsed, staleness }) {
     const { head, limits } = describeKey(grant, endpoints)

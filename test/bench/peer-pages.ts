@@ -5,7 +5,7 @@ import { createCursors } from '../../core/http/cursor.ts'
 import { fold, foldWords } from '../../core/lib/text.ts'
 import type { ProfileSort } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { toWireCard } from '../../core/routes/profiles.ts'
+import { toWireCard } from '../../core/routes/content.ts'
 import { PARTNER } from './profiles.ts'
 
 /** Parameters in the form that the peer's framework has made of them. */

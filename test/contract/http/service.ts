@@ -1,6 +1,6 @@
 /** What the HTTP suites receive: a deployed service and its administration. */
 import type { Limit, LimitName } from '../../../core/model.ts'
-import type { Endpoint } from '../../../core/routes/context.ts'
+import type { Endpoint } from '../../../core/routes/route.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
 import type { World } from '../../support/world.ts'
 import type { TestContext } from '../store/suites.ts'

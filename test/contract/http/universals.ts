@@ -1,6 +1,6 @@
 /** Section 1: requirements on every response. */
 import { safeParse } from 'valibot'
-import type { Endpoint } from '../../../core/routes/context.ts'
+import type { Endpoint } from '../../../core/routes/route.ts'
 import { ROUTES } from '../../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../../core/schemas/responses.ts'
 import { type TestResponse, VERSION } from './service.ts'
