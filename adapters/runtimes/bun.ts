@@ -100,6 +100,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   return createRunningServer(host, server.port, async (delay) => {
     isDraining = true
     await delay
+    // The system resets connections that wait when the listener closes: Bun takes them over first.
+    await new Promise((resolve) => setTimeout(resolve, 1))
     await waitForDrain(drainTimeoutMs, stopServer(server), pending, () => server.stop(true))
     await api.close()
   })

@@ -127,8 +127,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   return createRunningServer(host, port, async (delay) => {
     isDraining = true
     await delay
-    // Right after the loop has polled: the system resets connections that it accepted, and that were not taken over.
-    await new Promise((resolve) => setImmediate(resolve))
+    await takeOver(server)
     isStopping = true
     const closed = once(server, 'close')
     stopAccepting(server)
@@ -211,6 +210,24 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
  */
 function stopAccepting(server: Server): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)
+}
+
+/** The most connections that may wait for the server: Node's default. */
+const backlog = 511
+
+/**
+ * Takes over the connections that wait for the server: the system resets them when the listener closes. Deno does so after
+ * a timer, and Node takes over one in each turn of its loop. By the second turn without any, their requests are answered,
+ * so that little time is left for others to come.
+ */
+async function takeOver(server: Server): Promise<void> {
+  let quietTurns = 0
+  server.on('connection', () => quietTurns = 0)
+  await new Promise((resolve) => setTimeout(resolve))
+  for (let turns = 0; quietTurns < 2 && turns < backlog; turns++) {
+    quietTurns++
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }
 
 /** How long a new connection may take to send a request, in milliseconds. */

@@ -266,6 +266,34 @@ t.test('clients that are too slow are disconnected', async (t) => {
   t.equal(await answered.ended(), '', 'a body that nothing reads gets no second response')
 })
 
+t.test('a connection that is new when the delay ends may still send its request', async (t) => {
+  const { open, server } = await serveStub(t, {}, { drainTimeoutMs: 10_000 })
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+  const delay = later<void>()
+  let isDrained = false
+  const drained = server.drain(delay.promise).then(() => isDrained = true)
+  const connection = await open()
+  delay.resolve()
+  const untilRefused = async (): Promise<never> => {
+    while (true) {
+      mock.timers.tick(1)
+      await open().then((other) => other.destroy())
+    }
+  }
+  await t.rejects(untilRefused(), { code: /^ECONN(?:REFUSED|RESET)$/ })
+  mock.timers.tick(50)
+  connection.write(get())
+  const { status, headers } = await connection.answer()
+  t.same([status, headers.get('connection')], [200, 'close'])
+  connection.destroy()
+  while (!isDrained) {
+    mock.timers.tick(50)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  mock.timers.reset()
+  await drained
+})
+
 t.test('the last response of a connection, while the server drains, closes it', async (t) => {
   const all = later<void>()
   const slow: ((response: HttpResponse) => void)[] = []
