@@ -1,13 +1,13 @@
+import { createRequestBuilder } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { isObject, parseJson } from '../../core/lib/json.ts'
 import { DEFAULT_LIMITS, LIMIT_NAMES } from '../../core/limits/policies.ts'
 import type { Io } from '../output/print.ts'
 import { isLoopback, parseKeyId } from '../verify/credential.ts'
 import {
-  createDeployment,
   type DeploymentResponse,
   displayName,
-  notThisServiceError,
+  NotThisServiceError,
   openConnection,
   urlBelow,
 } from '../verify/deployment.ts'
@@ -30,7 +30,8 @@ export async function checkDeployment(
   const { origin } = base
   const connection = await openConnection(base, env)
   const get = (path: string, headers: Readonly<Record<string, string>> = {}) =>
-    connection.request(urlBelow(base, `/${names.name}${path}`), {
+    connection.request({
+      url: urlBelow(base, `/${names.name}${path}`),
       method: 'GET',
       headers: { accept: 'application/json', ...headers },
     })
@@ -59,8 +60,8 @@ export async function checkDeployment(
 
     if (credential === undefined) return
     const { key, partner } = credential
-    const response = await createDeployment(connection, base, names, key)
-      .send({ target: verifyKeyPath(names), body: { partner } })
+    const build = createRequestBuilder(base, names.name, key)
+    const response = await connection.request(build({ target: verifyKeyPath(names), body: { partner } }))
     const { limits, max_staleness_ms: ms, stale_if_error: { seconds = 0 } = {} } = readVerification(
       response,
       { ...credential, keyId: parseKeyId(key), names },
@@ -88,7 +89,7 @@ function checkHealth(check: Check, base: URL, names: ServiceNames, health: Deplo
   const body = parseJson(health.text)
   const data = isObject(body) && isObject(body['data']) ? body['data'] : body
   if (!isObject(data) || health.header(names.versionHeader) === undefined) {
-    throw notThisServiceError(health.url, 'it reports no health')
+    throw new NotThisServiceError(health.url, 'it reports no health')
   }
   const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
   check(

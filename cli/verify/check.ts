@@ -1,91 +1,86 @@
 /** One check of a key against a deployment. */
+import { createRequestBuilder, type RequestSpec } from '../../adapters/client/transport.ts'
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
+import { isObject, parseJson } from '../../core/lib/json.ts'
 import { MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { API_VERSION, type Verification } from '../../core/wire.ts'
-import { CliError, type ExitCode, toCliError } from '../errors.ts'
+import { type ExitCode, toCliError } from '../errors.ts'
 import type { Invocation } from '../command.ts'
 import { pluralize, printable } from '../output/text.ts'
 import {
-  checkAddressStep,
   type Connection,
-  createDeployment,
   type DeploymentResponse,
   displayName,
+  NotThisServiceError,
   openConnection,
+  urlBelow,
 } from './deployment.ts'
-import { findElsewhere, findServiceNames } from './discovery.ts'
-import { nextStep } from './next-step.ts'
-import { readVerification, verifyKeyPath } from './response.ts'
-import type { SmokeResult } from './smoke.ts'
+import { movedTo, nextStep, readVerification, redirectError, verifyKeyPath } from './response.ts'
 
-export interface CheckRequest {
-  readonly base: URL
-  readonly key: string
-  readonly keyId: string | undefined
+/** Those of the command line. Durations are in milliseconds. */
+export interface VerifyOptions {
+  readonly url: string
   readonly partner: string
   /** Modules that must be ready. */
   readonly module?: readonly string[]
+  readonly keyFile?: string
   readonly caFile?: string
   /** Found in the API catalog by default. */
   readonly serviceName?: string
+  readonly force?: true
   readonly smoke?: true
-  readonly withSignup?: boolean
-  /** Milliseconds for the whole check. */
-  readonly timeout: number
+  readonly withSignup?: true
+  readonly timeout?: number
+  readonly watch?: true
+  readonly interval?: number
 }
 
-export interface CheckResult {
-  readonly exitCode: ExitCode
-  /** Why there is no verification. */
-  readonly error?: CliError
-  readonly verification?: Verification
-  readonly smoke?: readonly SmokeResult[]
-  readonly notReady: readonly string[]
-  readonly warnings: readonly string[]
+interface CheckRequest extends VerifyOptions {
+  readonly base: URL
+  readonly key: string
+  readonly keyId: string | undefined
+  readonly timeout: number
 }
 
 /** Below this, clocks and networks differ in practice. */
 const maxClockSkewMs = 60_000
 
 /** @param signal Ends the check early. */
-export async function check(
-  { io, output }: Invocation,
-  request: CheckRequest,
-  signal?: AbortSignal,
-): Promise<CheckResult> {
-  const { base, key, partner, module: modules = [] } = request
+export async function check({ io, output }: Invocation, request: CheckRequest, signal?: AbortSignal) {
+  const { base, key, partner, caFile, serviceName, smoke: isSmoke, withSignup = false } = request
   const warnings: string[] = []
   const deadline = AbortSignal.timeout(Math.min(request.timeout, MAX_TIMER_MS))
   const ending = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
-  const connection = await openConnection(base, io.env, request.caFile, ending)
+  const connection = await openConnection(base, io.env, caFile, ending)
   try {
-    const names = request.serviceName === undefined
+    const names = serviceName === undefined
       ? await findServiceNames(connection, base)
-      : createServiceNames(request.serviceName)
-    const deployment = createDeployment(connection, base, names, key)
-    const response = await deployment.send({ target: verifyKeyPath(names), body: { partner } })
+      : createServiceNames(serviceName)
+    const build = createRequestBuilder(base, names.name, key)
+    const send = (spec: RequestSpec) => connection.request(build(spec))
+    const response = await send({ target: verifyKeyPath(names), body: { partner } })
     warnings.push(...clockWarnings(response))
     const verification = await readVerificationAt(connection, response, names, request)
     const version = displayName(verification.version)
     if (version !== API_VERSION) {
       warnings.push(`warning: The deployment has API version ${version}, and this program ${API_VERSION}.`)
     }
-    const smoke = request.smoke && await output.progress(async (report) => {
+    const smoke = isSmoke && await output.progress(async (report) => {
       // Loaded here, with the schemas of all endpoints.
       const { runSmokeTests } = await import('./smoke.ts')
-      return runSmokeTests(deployment, verification, names, request.withSignup ?? false, (done, total) => {
+      return runSmokeTests(send, verification, names, withSignup, (done, total) => {
         report(`${done} of ${pluralize(total, 'endpoint')}`)
       })
     })
-    const notReady = findNotReady(modules, verification)
+    const notReady = findNotReady(request.module ?? [], verification)
     const verdicts = new Set(smoke?.map(({ verdict }) => verdict))
     const isRefused = notReady.length > 0 || verdicts.has('failed')
-    const exitCode = isRefused ? 1 : verdicts.has('unreachable') ? 3 : 0
-    return { exitCode, verification, ...(smoke && { smoke }), notReady, warnings }
-  } catch (error) {
-    const cliError = toCliError(error)
-    if (cliError.code === 'internal') throw error
-    return { exitCode: cliError.exitCode, error: cliError, notReady: [], warnings }
+    const exitCode: ExitCode = isRefused ? 1 : verdicts.has('unreachable') ? 3 : 0
+    return { exitCode, verification, smoke, notReady, warnings }
+  } catch (thrown) {
+    const error = toCliError(thrown)
+    if (error.code === 'internal') throw thrown
+    return { exitCode: error.exitCode, error, notReady: [], warnings }
   } finally {
     await connection.close()
   }
@@ -101,13 +96,11 @@ async function readVerificationAt(
   try {
     return readVerification(response, { ...request, names })
   } catch (error) {
-    if (toCliError(error).code !== 'not_this_service') throw error
+    if (!(error instanceof NotThisServiceError)) throw error
     const found = await findElsewhere(connection, request.base, names)
     if (found === undefined) throw error
-    const { exitCode, code, message } = toCliError(error)
     const step = `The service is at another address: pass ${found}.`
-    const detail = message.replace(checkAddressStep, () => step)
-    throw new CliError(exitCode, code, detail)
+    throw new NotThisServiceError(error.url, error.reason, step)
   }
 }
 
@@ -137,4 +130,87 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
         : [`the module ${module} needs the scope ${printable(scope)}. ${nextStep('scope_missing', subject)}`],
     ]
   })
+}
+
+interface Location {
+  readonly base: URL
+  readonly names: ServiceNames
+}
+
+const catalogPath = '/.well-known/api-catalog'
+const keyless = { method: 'GET', headers: { accept: 'application/json, application/linkset+json' } } as const
+/** Bounds the requests of a search. */
+const maxAncestors = 4
+const maxServices = 3
+
+/**
+ * The names of the service at `base`: those that its API catalog lists first, or the default ones.
+ *
+ * @throws {CliError} when the whole address redirects, before the key is sent.
+ */
+export async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
+  const response = await connection.request({ url: urlBelow(base, catalogPath), ...keyless })
+  if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)
+  const services = readCatalog(response, base).filter((service) => service.base.href === base.href)
+  return services[0]?.names ?? createServiceNames('service')
+}
+
+/** Looks for the service at `base` and above it. @returns The options of verify that find it. */
+export async function findElsewhere(
+  connection: Connection,
+  base: URL,
+  tried: ServiceNames,
+): Promise<string | undefined> {
+  const segments = base.pathname.split('/').filter(Boolean)
+  const ancestors = Array.from(
+    { length: Math.min(segments.length, maxAncestors) + 1 },
+    (_, depth) => new URL(`/${segments.slice(0, segments.length - depth).join('/')}`, base),
+  )
+  for (const [depth, ancestor] of ancestors.entries()) {
+    const catalog = await connection.request({ url: urlBelow(ancestor, catalogPath), ...keyless }).catch(() =>
+      undefined
+    )
+    const next = depth === 0 ? [] : namesOf(segments[segments.length - depth])
+    const services = [
+      ...catalog === undefined ? [] : readCatalog(catalog, ancestor),
+      ...[...next, tried].map((names) => ({ base: ancestor, names })),
+    ]
+    for (const { base: { href }, names } of services.slice(0, maxServices)) {
+      if (href === base.href && names.name === tried.name) continue
+      if (!await isService(connection, { base: new URL(href), names })) continue
+      const address = displayName(href.replace(/\/$/, ''))
+      return `--url ${address}${names.name === 'service' ? '' : ` --service-name ${names.name}`}`
+    }
+  }
+  return undefined
+}
+
+/** Services at this origin in an API catalog (RFC 9727): the key must not go to another one. */
+function readCatalog({ status, text }: DeploymentResponse, base: URL): Location[] {
+  const catalog = status === 200 ? parseJson(text) : undefined
+  if (!isObject(catalog) || !Array.isArray(catalog['linkset'])) return []
+  return catalog['linkset'].flatMap((context) => {
+    const descriptions = isObject(context) ? context['service-desc'] : undefined
+    const href = Array.isArray(descriptions) && isObject(descriptions[0])
+      ? descriptions[0]['href']
+      : undefined
+    const url = typeof href === 'string' ? URL.parse(href, urlBelow(base, catalogPath)) : null
+    const [, prefix = '', name] = /^((?:\/[^/]+)*)\/([^/]+)\/openapi\.json$/.exec(url?.pathname ?? '') ?? []
+    if (url?.origin !== base.origin) return []
+    // A service below a path that its proxy removes does not know that path.
+    const at = prefix === '' ? base : new URL(prefix, base)
+    return namesOf(name).map((names) => ({ base: at, names }))
+  })
+}
+
+function namesOf(name: string | undefined): ServiceNames[] {
+  return /^[a-z][a-z0-9-]{0,62}$/.test(name ?? '') ? [createServiceNames(name!)] : []
+}
+
+/** Every response of the service has its version; health is 200 or 503. */
+async function isService(connection: Connection, { base, names }: Location): Promise<boolean> {
+  const health = await connection.request({ url: urlBelow(base, `/${names.name}/health`), ...keyless }).catch(
+    () => undefined,
+  )
+  return health?.header(names.versionHeader) !== undefined && health.status !== 404
 }

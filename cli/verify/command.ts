@@ -6,6 +6,7 @@ import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { durationOption, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import {
+  excerpt,
   excerptAll,
   formatDetails,
   formatTable,
@@ -15,23 +16,15 @@ import {
   redactAll,
   yesOrNo,
 } from '../output/text.ts'
-import type { CheckRequest } from './check.ts'
+import { repeat } from '../repeat.ts'
+import type { check, VerifyOptions } from './check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from './credential.ts'
 import type { SmokeResult } from './smoke.ts'
 
-interface VerifyOptions extends Omit<CheckRequest, 'base' | 'key' | 'keyId' | 'timeout'> {
-  readonly url: string
-  readonly keyFile?: string
-  readonly force?: true
-  readonly watch?: true
-  /** Milliseconds, like `interval`. */
-  readonly timeout?: number
-  readonly interval?: number
-}
-
-const defaultTimeoutMs = 60_000
-const defaultIntervalMs = 30_000
 const minMs = 1_000
+const maxSentenceLength = 1_000
+/** Times in sentences, which differ between checks. */
+const volatile = /\d+ seconds?|[\d-]+ \d\d:\d\d(?::\d\d)?/g
 
 export function define(verify: CliCommand): void {
   verify
@@ -76,7 +69,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const { io, output } = invocation
   const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
-  const { interval = defaultIntervalMs, timeout = defaultTimeoutMs } = options
+  const { interval = 30_000, timeout = 60_000 } = options
   if (options.interval !== undefined && !options.watch) throw usageError('--interval requires --watch.')
   if (interval < minMs) throw usageError('--interval must be 1s or more.')
   if (timeout < minMs) throw usageError('--timeout must be 1s or more.')
@@ -95,10 +88,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   }
   const { check } = await import('./check.ts')
   const request = { ...options, base, key, keyId, timeout }
-  if (options.watch) {
-    const { watch } = await import('./watch.ts')
-    return await watch(output, interval, (signal) => check(invocation, request, signal))
-  }
+  if (options.watch) return await watch(output, interval, (signal) => check(invocation, request, signal))
   const { error, verification, smoke, warnings, notReady, exitCode } = await check(invocation, request)
   for (const warning of warnings) output.note(warning)
   if (verification === undefined) throw error
@@ -110,6 +100,49 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   if (smoke) summarizeSmoke(output, smoke)
   for (const reason of notReady) output.note(`not ready: ${reason}`)
   return exitCode
+}
+
+type CheckResult = Awaited<ReturnType<typeof check>>
+
+/** Repeats a check until SIGINT or SIGTERM, and prints each result that differs from the one before it. */
+async function watch(
+  output: Output,
+  intervalMs: number,
+  check: (signal: AbortSignal) => Promise<CheckResult>,
+): Promise<ExitCode> {
+  let shown = ''
+  let exitCode: ExitCode = 0
+  let count = 0
+  output.isJsonLines = true
+  await output.progress(async (report) => {
+    for await (const result of repeat(intervalMs, check)) {
+      count++
+      exitCode = result.exitCode
+      const sentence = describeResult(result)
+      const time = new Date().toISOString()
+      const essence = sentence.replace(volatile, '')
+      if (essence !== shown) {
+        // Removes the progress, which may be on the same terminal.
+        report('')
+        const document = { checked_at: time, exit_code: exitCode, result: sentence }
+        await output.result(document, `${time}  ${sentence}\n`)
+        shown = essence
+      }
+      report(`${pluralize(count, 'check')}, the last at ${time.slice(11, 19)} UTC. Ctrl-C ends.`)
+    }
+  })
+  return exitCode
+}
+
+function describeResult({ error, notReady, smoke = [] }: CheckResult): string {
+  const problems = error === undefined
+    ? [
+      ...notReady.map((reason) => `not ready: ${reason}`),
+      ...smoke.filter(({ verdict }) => verdict === 'failed' || verdict === 'unreachable')
+        .map(({ method, path, reasons }) => `${method} ${path}: ${joinList(reasons)}`),
+    ]
+    : [error.message, ...error.lines.filter((line) => !line.startsWith('Request ID'))]
+  return printable(excerpt(problems.join(' ') || 'The key is valid.', maxSentenceLength))
 }
 
 const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {

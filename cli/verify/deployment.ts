@@ -2,24 +2,13 @@ import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import * as tls from 'node:tls'
-import { Agent, type Dispatcher, EnvHttpProxyAgent, request } from 'undici'
-import {
-  type AuthenticatedRequest,
-  createRequestBuilder,
-  describeNetworkError,
-  type RequestSpec,
-} from '../../adapters/client/transport.ts'
-import type { ServiceNames } from '../../core/http/headers.ts'
+import { Agent, EnvHttpProxyAgent, request } from 'undici'
+import { type AuthenticatedRequest, describeNetworkError } from '../../adapters/client/transport.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { excerpt, formatTime, printable } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
-
-export interface Deployment {
-  /** Sends a request with the key, once. It does not follow redirects, which would carry the key to another server. */
-  send(spec: RequestSpec): Promise<DeploymentResponse>
-}
 
 export type Connection = Awaited<ReturnType<typeof openConnection>>
 
@@ -49,16 +38,16 @@ export function urlBelow({ origin, pathname }: URL, path: string): string {
 }
 
 /**
- * Prepares requests to `base` and addresses beside it.
+ * Prepares requests to `base` and addresses beside it. They do not follow redirects, which would carry the key to
+ * another server.
  *
- * @param caFile Additional trusted certificates.
  * @param ending Aborted when the time for all requests is over.
  */
 export async function openConnection(base: URL, env: Io['env'], caFile?: string, ending?: AbortSignal) {
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
-    async request(url: string, init: Omit<AuthenticatedRequest, 'url'>): Promise<DeploymentResponse> {
+    async request({ url, ...init }: AuthenticatedRequest): Promise<DeploymentResponse> {
       const startedAt = performance.now()
       try {
         const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ending ? [ending] : []])
@@ -94,21 +83,6 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
   }
 }
 
-export function createDeployment(
-  connection: Connection,
-  base: URL,
-  { name }: ServiceNames,
-  key: string,
-): Deployment {
-  const buildRequest = createRequestBuilder(base, name, key)
-  return {
-    send(spec) {
-      const { url, ...init } = buildRequest(spec)
-      return connection.request(url, init)
-    },
-  }
-}
-
 async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -116,85 +90,79 @@ async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<s
     chunks.push(chunk)
     size += chunk.length
     if (size > maxBodyMebibytes * 1_048_576) {
-      throw notThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
+      throw new NotThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
     }
   }
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** What to do about a response that is not the service's, unless the service is found elsewhere. */
-export const checkAddressStep = 'Check --url and --service-name.'
+export class NotThisServiceError extends CliError {
+  readonly url: string
+  readonly reason: string
 
-export function notThisServiceError(url: string, reason: string): CliError {
-  const detail = `${url} is not a partner-api service: ${reason}. ${checkAddressStep}`
-  return new CliError(3, 'not_this_service', detail)
+  constructor(url: string, reason: string, step = 'Check --url and --service-name.') {
+    super(3, 'not_this_service', `${url} is not a partner-api service: ${reason}. ${step}`)
+    this.url = url
+    this.reason = reason
+  }
 }
 
 type NetworkError = NodeJS.ErrnoException & { readonly cert?: { readonly subjectaltname?: string } }
 
-interface Diagnosis {
-  /** Error codes, or what the client's table says about others. */
-  readonly pattern: RegExp
-  /** What the client's table does not tell apart: its size counts. */
-  readonly meaning?: string
-  readonly step: string | ((base: URL, error: NetworkError) => string)
-}
-
-const diagnoses: readonly Diagnosis[] = [
-  {
-    pattern: /\(DNS\)/,
-    step: ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`,
-  },
-  { pattern: /was refused/, step: 'Check the port in --url, and ask the operator whether the service runs.' },
-  {
-    pattern: /\bE(?:HOST|NET)UNREACH\b/,
-    meaning: 'its network is unreachable',
-    step: 'Check the network or VPN of this machine.',
-  },
-  {
-    pattern: /timed out/,
-    step: 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',
-  },
-  {
-    pattern: /ALTNAME_INVALID\b/,
-    meaning: 'its TLS certificate is for another host',
-    step({ hostname }, { cert }) {
+/** Patterns of error codes, or of what the client's table says about others; what to do; and what that table lacks. */
+const diagnoses: readonly (readonly [
+  pattern: RegExp,
+  step: (base: URL, error: NetworkError) => string,
+  meaning?: string,
+])[] = [
+  [/\(DNS\)/, ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`],
+  [/was refused/, () => 'Check the port in --url, and ask the operator whether the service runs.'],
+  [
+    /\bE(?:HOST|NET)UNREACH\b/,
+    () => 'Check the network or VPN of this machine.',
+    'its network is unreachable',
+  ],
+  [
+    /timed out/,
+    () => 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',
+  ],
+  [
+    /ALTNAME_INVALID\b/,
+    ({ hostname }, { cert }) => {
       const names = displayName(cert?.subjectaltname ?? 'unknown')
       return `Its names are ${names}: use one of them in --url, or ask the operator for a certificate for ${hostname}.`
     },
-  },
-  {
-    pattern: /\bCERT_HAS_EXPIRED\b/,
-    meaning: 'its TLS certificate has expired',
-    step: () =>
-      `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
-  },
-  {
-    pattern: /\bCERT_NOT_YET_VALID\b/,
-    meaning: 'its TLS certificate is not valid yet',
-    step: () => `Check the clock of this machine: it says ${clock()}.`,
-  },
-  {
-    pattern: /SELF_SIGNED|\bUNABLE_TO_/,
-    meaning: 'its TLS certificate is not signed by a trusted authority',
-    step: "If you trust that authority, pass the authority's certificate with --ca-file FILE.",
-  },
-  {
-    pattern: /\bERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/,
-    meaning: 'it does not speak TLS, so its address may be http://',
-    step: ({ host }) => `Check the port, or pass --url http://${host}, which sends the key unencrypted.`,
-  },
-  { pattern: /\bHPE_/, meaning: 'the response is not valid HTTP', step: perhapsTls },
-  { pattern: /was closed/, step: perhapsTls },
+    'its TLS certificate is for another host',
+  ],
+  [
+    /\bCERT_HAS_EXPIRED\b/,
+    () => `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
+    'its TLS certificate has expired',
+  ],
+  [
+    /\bCERT_NOT_YET_VALID\b/,
+    () => `Check the clock of this machine: it says ${clock()}.`,
+    'its TLS certificate is not valid yet',
+  ],
+  [
+    /SELF_SIGNED|\bUNABLE_TO_/,
+    () => "If you trust that authority, pass the authority's certificate with --ca-file FILE.",
+    'its TLS certificate is not signed by a trusted authority',
+  ],
+  [
+    /\bERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/,
+    ({ host }) => `Check the port, or pass --url http://${host}, which sends the key unencrypted.`,
+    'it does not speak TLS, so its address may be http://',
+  ],
+  [/\bHPE_/, perhapsTls, 'the response is not valid HTTP'],
+  [/was closed/, perhapsTls],
 ]
 
 function perhapsTls({ protocol, host }: URL): string {
   return protocol === 'http:' ? `If it speaks TLS, pass --url https://${host}.` : 'Check the port in --url.'
 }
 
-function clock(): string {
-  return formatTime(Date.now())
-}
+const clock = () => formatTime(Date.now())
 
 /** @returns What happened, and a sentence with the next step. */
 function describeFailure(error: unknown, base: URL): string {
@@ -211,21 +179,17 @@ function describeFailure(error: unknown, base: URL): string {
   }
   const known = describeNetworkError(error)
   const text = `${code} ${(cause as NetworkError | undefined)?.code} ${known}`
-  const { meaning, step } = diagnoses.find(({ pattern }) => pattern.test(text)) ?? {}
+  const [, step, meaning] = diagnoses.find(([pattern]) => pattern.test(text)) ?? []
   const what = meaning ?? known ??
     `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
-  return `${what}. ${typeof step === 'function' ? step(base, error as NetworkError) : step ?? 'Check --url.'}`
+  return `${what}. ${step?.(base, error as NetworkError) ?? 'Check --url.'}`
 }
 
 /** Bun replaces undici by an implementation that ignores dispatchers. */
 const isBun = process.versions['bun'] !== undefined
 
 /** Uses the proxy of the environment, except to this machine. @returns Also a sentence about it, for messages. */
-async function createDispatcher(
-  base: URL,
-  env: Io['env'],
-  caFile: string | undefined,
-): Promise<{ readonly dispatcher: Dispatcher; readonly proxyHint: string }> {
+async function createDispatcher(base: URL, env: Io['env'], caFile: string | undefined) {
   const ca = caFile === undefined ? undefined : await readCaCertificates(caFile)
   const connect = { timeout: timeoutMs, ...(ca && { ca }) }
   // Bun reads these variables with every request.
@@ -238,15 +202,10 @@ async function createDispatcher(
   // Like curl, accept a host and port without a scheme.
   const proxy = proxyValue.includes('://') ? proxyValue : `http://${proxyValue}`
   const noProxyVariable = findVariable(env, ['NO_PROXY'])
+  const noProxy = env[noProxyVariable ?? ''] ?? ''
+  const tlsOptions = { connect, requestTls: connect, proxyTls: connect }
   try {
-    const dispatcher = new EnvHttpProxyAgent({
-      httpProxy: proxy,
-      httpsProxy: proxy,
-      noProxy: noProxyVariable === undefined ? '' : env[noProxyVariable]!,
-      connect,
-      requestTls: connect,
-      proxyTls: connect,
-    })
+    const dispatcher = new EnvHttpProxyAgent({ httpProxy: proxy, httpsProxy: proxy, noProxy, ...tlsOptions })
     const exception = noProxyVariable === undefined ? '' : `, except to the hosts in ${noProxyVariable}`
     return { dispatcher, proxyHint: ` The proxy in ${proxyVariable} applies${exception}.` }
   } catch {

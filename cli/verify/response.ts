@@ -1,24 +1,19 @@
-/** Reads the response of verify-key, and checks the responses of other endpoints against the contract. */
+/** Reads the response of verify-key. */
 import * as v from 'valibot'
 import type { ServiceNames } from '../../core/http/headers.ts'
+import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
+import type { ProblemCode } from '../../core/http/problem.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { verificationSchema } from '../../core/schemas/responses.ts'
 import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
-import { excerpt, printable } from '../output/text.ts'
-import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
-import { redirectError } from './discovery.ts'
-import { formatRetryTime, nextStep, operatorRemedy } from './next-step.ts'
+import { excerpt, pluralize, printable } from '../output/text.ts'
+import { type DeploymentResponse, displayName, maxNameLength, NotThisServiceError } from './deployment.ts'
 
-/** How much is shown of a text from a deployment, in UTF-16 units. */
+/** How much is shown of a problem's sentence, in UTF-16 units. */
 const maxDetailLength = 1_000
-const maxExcerptLength = 160
-
-export function shortExcerpt(text: string): string {
-  return excerpt(text, maxExcerptLength)
-}
 
 /** What is read of a problem. A member of another type counts as absent. */
 const problemSchema = v.object({
@@ -50,17 +45,20 @@ export function readVerification(response: DeploymentResponse, request: Verifica
     const version = header(request.names.versionHeader)
     if (version !== undefined) throw otherReleaseError(url, version)
     const page = describeHtmlPage(response)
-    throw notThisServiceError(url, `the response is ${page ?? 'not in the form of a verify-key response'}`)
+    throw new NotThisServiceError(
+      url,
+      `the response is ${page ?? 'not in the form of a verify-key response'}`,
+    )
   }
   const problem = readProblem(response)
   if (problem === undefined) throw unexpectedResponseError(response)
   const { code, title, detail = title, request_id } = problem
   if (code === 'route_not_found' || code === 'method_not_allowed') {
-    throw notThisServiceError(url, 'it has no verify-key there')
+    throw new NotThisServiceError(url, 'it has no verify-key there')
   }
   const sentence = excerpt(detail, maxDetailLength)
   const action = hintFor(code, request, response)
-  const remedy = operatorRemedy(code, request)
+  const [command, ...args] = operatorCommand(code, request) ?? []
   // The default of `serve --log`.
   const isLogged = status === 401 || status === 403 || status >= 500
   const label = isLogged ? "Request ID, for the operator's log" : 'Request ID'
@@ -72,7 +70,7 @@ export function readVerification(response: DeploymentResponse, request: Verifica
       members: {
         detail: sentence,
         ...(action && { action }),
-        ...(remedy && { remedy }),
+        ...(command && { remedy: { command, args } }),
         ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
       },
       lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
@@ -93,7 +91,7 @@ function parseVerification(body: unknown): Verification | undefined {
 }
 
 /** The first `max` errors: a body of some MiB can have millions, and each takes half a kilobyte. */
-function findErrors(
+export function findErrors(
   schema: v.GenericSchema,
   body: unknown,
   isError: (issue: v.BaseIssue<unknown>) => boolean,
@@ -114,7 +112,7 @@ function findErrors(
 }
 
 /** Whether the issue is an unknown member: additions do not make a new version of the wire (contract, section 1). */
-function isAddition(issue: v.BaseIssue<unknown>): boolean {
+export function isAddition(issue: v.BaseIssue<unknown>): boolean {
   return issue.type === 'strict_object' && issue.expected === 'never'
 }
 
@@ -165,11 +163,11 @@ function unexpectedResponseError(response: DeploymentResponse): CliError {
     return new CliError(1, 'rate_limited', `${sentence} ${formatRetryTime(header)}`)
   }
   const other = parseJson(text) === undefined ? 'no problem document' : 'JSON of another API'
-  return notThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
+  return new NotThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
 }
 
 /** @returns `undefined` unless the response is an HTML page. */
-function describeHtmlPage({ header, text }: DeploymentResponse): string | undefined {
+export function describeHtmlPage({ header, text }: DeploymentResponse): string | undefined {
   if (!header('content-type')?.startsWith('text/html') && !/^\s*<(?:!doctype )?html/i.test(text)) {
     return undefined
   }
@@ -180,20 +178,14 @@ function describeHtmlPage({ header, text }: DeploymentResponse): string | undefi
   return title === '' ? 'an HTML page' : `the HTML page "${displayName(title.replace(/\s+/g, ' '))}"`
 }
 
-function hintFor(
-  code: string,
-  { key, keyId, partner }: VerificationRequest,
-  { header }: DeploymentResponse,
-): string {
+function hintFor(code: string, request: VerificationRequest, { header }: DeploymentResponse): string {
   if (code === 'rate_limited' || code === 'store_unavailable' || code === 'overloaded') {
     return formatRetryTime(header)
   }
-  if (code === 'key_invalid') {
-    return hasValidChecksum(key)
-      ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
-      : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
-  }
-  return nextStep(code, { keyId, partner })
+  if (code !== 'key_invalid') return nextStep(code, request)
+  return hasValidChecksum(request.key)
+    ? 'Its checksum is correct, so the key is complete, but it belongs to another deployment.'
+    : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
 }
 
 /** @returns `undefined` unless the response is a problem document. */
@@ -209,93 +201,69 @@ export function problemCode(response: DeploymentResponse): string | undefined {
     : undefined
 }
 
-export interface Expectation {
-  readonly status: 200 | 201
-  readonly bodySchema: v.GenericSchema
-  readonly names: ServiceNames
-  readonly version: string
-  /** The limit policies of the endpoint that are on. */
-  readonly policies: readonly string[]
+interface Subject {
+  readonly keyId: string | undefined
+  readonly partner: string
+  readonly scope?: string | null
+  readonly module?: string
 }
 
-const maxErrors = 10
-
-export function checkResponse(response: DeploymentResponse, expected: Expectation): string[] {
-  if (response.status !== expected.status) return [describeStatus(response, expected.status)]
-  return [
-    ...checkHeaders(response, expected),
-    ...checkCommonHeaders(response, expected),
-    ...checkBody(parseJson(response.text), expected.bodySchema),
-  ]
+/** What the operator runs about a problem: the command, and its arguments. */
+function operatorCommand(code: string, { keyId = 'KEY', partner, scope, module }: Subject) {
+  const another = ['keys issue', partner, '--name', 'NAME']
+  const commands: Readonly<Partial<Record<ProblemCode, readonly string[]>>> = {
+    key_revoked: another,
+    key_expired: another,
+    key_disabled: ['keys enable', keyId],
+    partner_suspended: ['partners resume', partner],
+    scope_missing: ['scopes grant', keyId, `${scope}`],
+    module_inactive: ['modules activate', partner, `${module}`],
+    address_not_allowed: ['keys show', keyId],
+  }
+  return Object.hasOwn(commands, code) ? commands[code as ProblemCode] : undefined
 }
 
-/** Checks the headers that a 200, a 201 and a 304 have in common. */
-export function checkCommonHeaders(
-  response: DeploymentResponse,
-  { names, policies, status }: Expectation,
-): string[] {
-  const varies = status === 200 ? ['Authorization', names.keyHeader, names.versionHeader] : []
-  const errors = [
-    ...missingMembers(response, 'Vary', varies, (item, name) => item.toLowerCase() === name.toLowerCase()),
-    ...['RateLimit-Policy', 'RateLimit'].flatMap((field) =>
-      missingMembers(response, field, policies, (item, policy) => item.startsWith(`"${policy}"`))
-    ),
-  ]
-  const origin = response.header('access-control-allow-origin')
-  // The service is for servers only: this header lets pages of other sites read the response.
-  if (origin !== undefined) errors.push(`it has Access-Control-Allow-Origin: ${shortExcerpt(origin)}`)
-  return errors
+/** What to do about a problem, with the operator's command; empty for an unknown one. */
+export function nextStep(code: string, subject: Subject): string {
+  if (!Object.hasOwn(PROBLEM_ACTIONS, code)) return ''
+  const action = PROBLEM_ACTIONS[code as ProblemCode]
+    .replace('in `required_scope`', () => subject.scope ?? '')
+    .replace('in `required_module`', () => subject.module ?? '')
+    .replaceAll('`', '')
+  const command = operatorCommand(code, subject)?.join(' ')
+  return printable(command ? `${action} The operator's command: partner-api ${command}` : action)
 }
 
-function missingMembers(
-  response: DeploymentResponse,
-  field: string,
-  members: readonly string[],
-  isMember: (item: string, member: string) => boolean,
-): string[] {
-  const value = response.header(field)
-  if (value === undefined) return members.length === 0 ? [] : [`it has no ${field}`]
-  const items = value.split(',').map((item) => item.trim())
-  return members.filter((member) => !items.some((item) => isMember(item, member)))
-    .map((member) => `its ${field} lacks ${member}`)
+/** When to try again after a 429. */
+function formatRetryTime(header: (name: string) => string | undefined): string {
+  const seconds = header('retry-after') ?? ''
+  if (!/^\d{1,9}$/.test(seconds)) {
+    return `Try again ${seconds === '' ? 'later' : `at ${displayName(seconds)}`}.`
+  }
+  const at = new Date(Date.now() + Number(seconds) * 1_000).toISOString().slice(0, 19).replace('T', ' ')
+  return `Try again in ${pluralize(Number(seconds), 'second')}, at ${at} UTC.`
 }
 
-function checkHeaders(response: DeploymentResponse, { status, names, version }: Expectation): string[] {
-  const expectedHeaders: readonly (readonly [name: string, isValid: (value: string) => boolean])[] = [
-    ['Content-Type', (value) => value === 'application/json; charset=utf-8'],
-    ['X-Request-Id', (value) => /^req_[0-9A-Za-z_-]+$/.test(value)],
-    [names.versionHeader, (value) => value === version],
-    ['X-Content-Type-Options', (value) => value === 'nosniff'],
-    ['Cache-Control', (value) => value === (status === 200 ? 'private, no-cache' : 'no-store')],
-    // RFC 9110 §8.8.3: a weak tag begins with W/.
-    ...(status === 200 ? [['ETag', (value: string) => /^"[^"]+"$/.test(value)]] as const : []),
-  ]
-  return expectedHeaders.flatMap(([name, isValid]) => {
-    const value = response.header(name)
-    if (value === undefined) return [`it has no ${name}`]
-    return isValid(value) ? [] : [`its ${name} is ${shortExcerpt(value)}`]
-  })
+/** The address that a redirect of `path` below an address leads to, when it keeps the path. */
+export function movedTo({ status, url, header }: DeploymentResponse, path: string): URL | undefined {
+  const target = status >= 300 && status < 400 ? URL.parse(header('location') ?? '', url) : null
+  if (!target?.pathname.endsWith(path)) return undefined
+  // An address without a host, such as data:, has the origin null.
+  return URL.parse(target.origin + target.pathname.slice(0, -path.length)) ?? undefined
 }
 
-function checkBody(body: unknown, schema: v.GenericSchema): string[] {
-  if (body === undefined) return ['its body is not JSON']
-  const errors = findErrors(schema, body, (issue) => !isAddition(issue), maxErrors + 1)
-  const messages = errors.slice(0, maxErrors).map((issue) => {
-    const place = shortExcerpt(v.getDotPath(issue) ?? 'the body')
-    const expected = shortExcerpt(String(issue.expected ?? issue.type))
-    return `${place} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
-  })
-  return errors.length > maxErrors ? [...messages, 'and more members are wrong'] : messages
-}
-
-function describeStatus(response: DeploymentResponse, expected: number): string {
-  const { status, header } = response
-  const code = problemCode(response)
-  const location = status >= 300 && status < 400 ? header('location') : undefined
-  const page = describeHtmlPage(response)
-  return [
-    `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} and not ${expected}`,
-    ...(location === undefined ? [] : [`a redirect to ${shortExcerpt(location)}, which is not followed`]),
-    ...(page === undefined ? [] : [`with ${page}`]),
-  ].join(', ')
+/** @param path Of the request, below the address of the deployment. */
+export function redirectError(response: DeploymentResponse, path: string): CliError {
+  const { url, header } = response
+  const location = header('location') ?? 'nowhere'
+  const base = new URL(url.slice(0, -path.length))
+  const moved = movedTo(response, path)
+  const bare = ({ host, pathname }: URL) => host.replace(/^www\./, '') + pathname.replace(/\/$/, '')
+  const step = moved !== undefined && moved.protocol === 'https:' && bare(moved) === bare(base)
+    ? `Pass --url ${displayName(moved.href.replace(/\/$/, ''))}.`
+    : URL.parse(location, url)?.href === `${url}/`
+    ? 'Ask the operator to have the server in front of the service leave its paths as they are.'
+    : 'If that is the right deployment, pass its address as --url.'
+  const reason = 'verify does not follow redirects, which would send the key there.'
+  return new CliError(3, 'redirected', `${url} redirects to ${displayName(location)}. ${reason} ${step}`)
 }

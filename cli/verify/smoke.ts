@@ -1,3 +1,5 @@
+/** Calls the endpoints of a deployment, and checks their responses against the contract. */
+import * as v from 'valibot'
 import type { RequestSpec } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import type { Page } from '../../core/http/message.ts'
@@ -9,8 +11,9 @@ import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
 import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
-import type { Deployment, DeploymentResponse } from './deployment.ts'
-import { checkCommonHeaders, checkResponse, type Expectation, problemCode, shortExcerpt } from './response.ts'
+import { excerpt } from '../output/text.ts'
+import type { DeploymentResponse } from './deployment.ts'
+import { describeHtmlPage, findErrors, isAddition, problemCode } from './response.ts'
 
 export interface SmokeResult {
   readonly method: string
@@ -25,10 +28,20 @@ export interface SmokeResult {
   readonly reasons: readonly string[]
 }
 
-interface SmokeContext {
-  readonly deployment: Deployment
-  readonly verification: Verification
+type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
+
+interface Expectation {
+  readonly status: 200 | 201
+  readonly bodySchema: v.GenericSchema
   readonly names: ServiceNames
+  readonly version: string
+  /** The limit policies of the endpoint that are on. */
+  readonly policies: readonly string[]
+}
+
+interface SmokeContext {
+  send(spec: RequestSpec): Promise<DeploymentResponse>
+  readonly verification: Verification
   readonly route: KeyedRoute
   readonly expected: Expectation
   /** The complete path, with `{slug}` for a parameter. */
@@ -37,90 +50,76 @@ interface SmokeContext {
   readonly slugs: string[]
 }
 
-type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
-
+/** How much is shown of a text from a deployment, in UTF-16 units. */
+const maxExcerptLength = 160
+const maxErrors = 10
 /** Endpoints that may have no content, and the problem that they answer with then. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }
 
-/**
- * Calls every endpoint that the key may use and checks the responses against the contract. Endpoints that are not in
- * this program's route table are skipped.
- */
+/** Calls every endpoint that the key may use. Those that are not in this program's route table are skipped. */
 export async function runSmokeTests(
-  deployment: Deployment,
+  sendOnce: SmokeContext['send'],
   verification: Verification,
   names: ServiceNames,
   withSignup: boolean,
   progress: (done: number, total: number) => void,
 ): Promise<SmokeResult[]> {
-  const { endpoints } = compileRoutes(ROUTES, names.name)
+  const { endpoints, limits, version } = verification
+  const known = compileRoutes(ROUTES, names.name).endpoints
   const slugs: string[] = []
   const results: SmokeResult[] = []
-  let limitError: CliError | undefined
-  const limited: Deployment = {
-    async send(spec) {
-      const response = await deployment.send(spec)
-      if (problemCode(response) !== 'rate_limited') return response
-      const seconds = shortExcerpt(response.header('retry-after') ?? 'some')
-      throw limitError = new CliError(
-        1,
-        'rate_limited',
-        `its rate limit is exceeded: try again in ${seconds} seconds`,
-      )
-    },
+  let isLimited = false
+  const send: SmokeContext['send'] = async (spec) => {
+    const response = await sendOnce(spec)
+    isLimited = problemCode(response) === 'rate_limited'
+    if (!isLimited) return response
+    const seconds = shortExcerpt(response.header('retry-after') ?? 'some')
+    throw new CliError(1, 'rate_limited', `its rate limit is exceeded: try again in ${seconds} seconds`)
   }
-  const listed = new Map(
-    verification.endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]),
-  )
+  const call = async (path: string, route: KeyedRoute) => {
+    const expected: Expectation = {
+      status: route.status ?? 200,
+      bodySchema: RESPONSE_SCHEMAS[route.name],
+      names,
+      version,
+      policies: route.limits.filter((name) => limits.some(({ policy }) => policy === name)),
+    }
+    const context = { send, verification, route, expected, path, slugs }
+    try {
+      return route.method === 'POST' ? await callSignup(context, withSignup) : await callRead(context)
+    } catch (error) {
+      if (!(error instanceof CliError)) throw error
+      return skipped(error.message, error.code === 'unreachable' ? 'unreachable' : 'failed')
+    }
+  }
+  const listed = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]))
   for (const { method, path, scope, allowed } of listed.values()) {
     progress(results.length, listed.size)
-    const index = endpoints.findIndex((known) => known.method === method && known.path === path)
-    const route = ROUTES[index]
+    const route = ROUTES[known.findIndex((each) => each.method === method && each.path === path)]
     const outcome = !allowed
-      ? skippedOutcome('not_allowed', [`it needs ${scope}, held and in force`])
-      : limitError !== undefined
-      ? skippedOutcome('skipped', ['the rate limit was exceeded before'])
+      ? skipped(`it needs ${scope}, held and in force`, 'not_allowed')
+      : isLimited
+      ? skipped('the rate limit was exceeded before')
       : route?.access !== 'key'
-      ? skippedOutcome('skipped', ['this program does not know it: is the deployment newer?'])
-      : await callRoute({ deployment: limited, verification, names, route, path, slugs }, withSignup)
+      ? skipped('this program does not know it: is the deployment newer?')
+      : await call(path, route)
     results.push({ method, path, scope, ...outcome })
   }
   return results
 }
 
-async function callRoute(
-  given: Omit<SmokeContext, 'expected'>,
-  withSignup: boolean,
-): Promise<SmokeOutcome> {
-  const { route, names, verification: { limits, version } } = given
-  const expected: Expectation = {
-    status: route.status ?? 200,
-    bodySchema: RESPONSE_SCHEMAS[route.name],
-    names,
-    version,
-    policies: route.limits.filter((name) => limits.some(({ policy }) => policy === name)),
-  }
-  const context = { ...given, expected }
-  try {
-    return context.route.method === 'POST' ? await callSignup(context, withSignup) : await callRead(context)
-  } catch (error) {
-    if (!(error instanceof CliError)) throw error
-    return skippedOutcome(error.code === 'unreachable' ? 'unreachable' : 'failed', [error.message])
-  }
-}
-
 async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
-  const { deployment, route, expected, slugs } = context
+  const { send, route, expected, slugs } = context
   const [slug] = slugs
   if (context.path.includes('{slug}') && slug === undefined) {
-    return skippedOutcome('skipped', ['no list has returned a profile to request'])
+    return skipped('no list has returned a profile to request')
   }
   const path = context.path.replace('{slug}', encodeURIComponent(slug ?? ''))
   const target = `${path}?${new URLSearchParams(queryFor(context))}`
-  const first = await deployment.send({ target })
+  const first = await send({ target })
   const emptyCode = emptyCodes[route.name]
   if (first.status === 404 && emptyCode !== undefined && problemCode(first) === emptyCode) {
-    return calledOutcome(first, [], [`it has none now (${emptyCode})`])
+    return called(first, [], [`it has none now (${emptyCode})`])
   }
   const errors = checkResponse(first, expected)
   // The first error may cause others.
@@ -129,20 +128,17 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
     errors.push(...await checkNextPage(context, path, first))
   }
   if (errors.length === 0 && route.scope === 'read:profiles') {
-    const listed = listedSlugs(first)
-    const invalidSlug = listed.find((slug) => !SLUG_PATTERN.test(slug))
-    slugs.push(...listed.filter((slug) => SLUG_PATTERN.test(slug)).slice(0, 1))
-    if (invalidSlug !== undefined) {
-      errors.push(`it returns a profile whose slug is ${shortExcerpt(invalidSlug)}`)
-    }
+    // Valid against the schema: every row has a slug.
+    const { data } = parseJson(first.text) as { data: unknown }
+    const [valid = [], invalid = []] = Array.isArray(data)
+      ? [true, false].map((isValid) => data.filter((row) => SLUG_PATTERN.test(row.slug) === isValid))
+      : []
+    slugs.push(...valid.slice(0, 1).map((row) => row.slug))
+    errors.push(
+      ...invalid.slice(0, 1).map((row) => `it returns a profile whose slug is ${shortExcerpt(row.slug)}`),
+    )
   }
-  return calledOutcome(first, errors)
-}
-
-function listedSlugs({ text }: DeploymentResponse): string[] {
-  // Valid against the schema: every row has a slug.
-  const { data } = parseJson(text) as { data: unknown }
-  return Array.isArray(data) ? data.map(({ slug }) => slug) : []
+  return called(first, errors)
 }
 
 /** Short pages, so that most lists have a second one, and only complete days, whose counts are final. */
@@ -158,13 +154,13 @@ function queryFor({ route: { parameters }, verification }: SmokeContext): Record
 
 /** Repeats a request with `If-None-Match`. Content may change in between, but not every time. */
 async function checkRevalidation(
-  { deployment, expected }: SmokeContext,
+  { send, expected }: SmokeContext,
   target: string,
   first: DeploymentResponse,
 ): Promise<string[]> {
   let knownEtag = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
-    const response = await deployment.send({ target, headers: { 'if-none-match': knownEtag } })
+    const response = await send({ target, headers: { 'if-none-match': knownEtag } })
     const etag = response.header('etag')
     if (response.status === 304) {
       const errors = checkCommonHeaders(response, expected).map((sentence) => `on its 304, ${sentence}`)
@@ -186,7 +182,7 @@ interface PageBody {
 
 /** Follows `Link` to the next page, which must not repeat rows of the first one. */
 async function checkNextPage(
-  { deployment, expected }: SmokeContext,
+  { send, expected }: SmokeContext,
   path: string,
   first: DeploymentResponse,
 ): Promise<string[]> {
@@ -204,7 +200,7 @@ async function checkNextPage(
     return [`its Link leads elsewhere: ${shortExcerpt(reference)}`]
   }
   if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link does not have the next_cursor']
-  const second = await deployment.send({ target: `${path}${next.search}` })
+  const second = await send({ target: `${path}${next.search}` })
   const errors = checkResponse(second, expected)
   if (errors.length > 0) return errors.map((sentence) => `on its second page, ${sentence}`)
   const seen = new Set(data.map(({ slug, id }) => slug ?? id))
@@ -213,21 +209,13 @@ async function checkNextPage(
 }
 
 async function callSignup(
-  { deployment, verification, route, path, expected }: SmokeContext,
+  { send, verification, route, path, expected }: SmokeContext,
   withSignup: boolean,
 ): Promise<SmokeOutcome> {
-  if (route.name !== 'sign-up') {
-    return skippedOutcome('skipped', ['of the endpoints that write, only signups are tested'])
-  }
+  if (route.name !== 'sign-up') return skipped('of the endpoints that write, only signups are tested')
   const isTest = verification.key.environment === 'test'
-  if (!withSignup) {
-    return skippedOutcome('skipped', [
-      isTest ? 'to make a signup, pass --with-signup' : 'to make a signup, pass --with-signup and a test key',
-    ])
-  }
-  if (!isTest) {
-    return skippedOutcome('failed', ['not called: --with-signup needs a test key, and this one is live'])
-  }
+  if (!withSignup) return skipped(`to make a signup, pass --with-signup${isTest ? '' : ' and a test key'}`)
+  if (!isTest) return skipped('not called: --with-signup needs a test key, and this one is live', 'failed')
   const request: RequestSpec = {
     target: path,
     headers: { 'idempotency-key': `smoke-${crypto.randomUUID()}` },
@@ -239,34 +227,114 @@ async function callSignup(
       message: 'Made by partner-api verify --smoke --with-signup.',
     },
   }
-  const first = await deployment.send(request)
-  const errors = checkResponse(first, expected)
-  if (errors.length > 0) return calledOutcome(first, errors)
-  const replay = await deployment.send(request)
-  errors.push(...checkResponse(replay, expected).map((sentence) => `on repetition, ${sentence}`))
-  if (errors.length === 0 && replay.text !== first.text) {
-    errors.push('on repetition, its response differs')
-  }
+  const first = await send(request)
+  const firstErrors = checkResponse(first, expected)
+  if (firstErrors.length > 0) return called(first, firstErrors)
+  const replay = await send(request)
+  const errors = checkResponse(replay, expected)
+  if (errors.length === 0 && replay.text !== first.text) errors.push('its response differs')
   if (errors.length === 0 && replay.header('idempotent-replayed') !== 'true') {
-    errors.push('on repetition, it lacks Idempotent-Replayed: true')
+    errors.push('it lacks Idempotent-Replayed: true')
   }
   const { data } = parseJson(first.text) as { data: { id: string } }
-  return calledOutcome(first, errors, [`it made ${shortExcerpt(data.id)}`])
+  const onRepetition = errors.map((sentence) => `on repetition, ${sentence}`)
+  return called(first, onRepetition, [`it made ${shortExcerpt(data.id)}`])
 }
 
-function calledOutcome(
+function called(
   { status, ms }: DeploymentResponse,
   errors: readonly string[],
   remarks: readonly string[] = [],
 ): SmokeOutcome {
-  return {
-    status,
-    ms: Math.round(ms * 10) / 10,
-    verdict: errors.length === 0 ? 'ok' : 'failed',
-    reasons: errors.length === 0 ? remarks : [...errors, ...remarks],
-  }
+  const verdict = errors.length === 0 ? 'ok' : 'failed'
+  return { status, ms: Math.round(ms * 10) / 10, verdict, reasons: [...errors, ...remarks] }
 }
 
-function skippedOutcome(verdict: SmokeResult['verdict'], reasons: readonly string[]): SmokeOutcome {
-  return { status: null, ms: null, verdict, reasons }
+function skipped(reason: string, verdict: SmokeResult['verdict'] = 'skipped'): SmokeOutcome {
+  return { status: null, ms: null, verdict, reasons: [reason] }
+}
+
+export function checkResponse(response: DeploymentResponse, expected: Expectation): string[] {
+  if (response.status !== expected.status) return [describeStatus(response, expected.status)]
+  return [
+    ...checkHeaders(response, expected),
+    ...checkCommonHeaders(response, expected),
+    ...checkBody(parseJson(response.text), expected.bodySchema),
+  ]
+}
+
+/** Checks the headers that a 200, a 201 and a 304 have in common. */
+function checkCommonHeaders(
+  response: DeploymentResponse,
+  { names, policies, status }: Expectation,
+): string[] {
+  const varies = status === 200 ? ['Authorization', names.keyHeader, names.versionHeader] : []
+  const errors = [
+    ...missingMembers(response, 'Vary', varies, (item, name) => item.toLowerCase() === name.toLowerCase()),
+    ...['RateLimit-Policy', 'RateLimit'].flatMap((field) =>
+      missingMembers(response, field, policies, (item, policy) => item.startsWith(`"${policy}"`))
+    ),
+  ]
+  const origin = response.header('access-control-allow-origin')
+  // The service is for servers only: this header lets pages of other sites read the response.
+  if (origin !== undefined) errors.push(`it has Access-Control-Allow-Origin: ${shortExcerpt(origin)}`)
+  return errors
+}
+
+function missingMembers(
+  response: DeploymentResponse,
+  field: string,
+  members: readonly string[],
+  isMember: (item: string, member: string) => boolean,
+): string[] {
+  const value = response.header(field)
+  if (value === undefined) return members.length === 0 ? [] : [`it has no ${field}`]
+  const items = value.split(',').map((item) => item.trim())
+  return members.filter((member) => !items.some((item) => isMember(item, member)))
+    .map((member) => `its ${field} lacks ${member}`)
+}
+
+function checkHeaders(response: DeploymentResponse, { status, names, version }: Expectation): string[] {
+  const expected: Readonly<Record<string, string | RegExp>> = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'X-Request-Id': /^req_[0-9A-Za-z_-]+$/,
+    [names.versionHeader]: version,
+    'X-Content-Type-Options': 'nosniff',
+    'Cache-Control': status === 200 ? 'private, no-cache' : 'no-store',
+    // RFC 9110 §8.8.3: a weak tag begins with W/.
+    ...status === 200 && { ETag: /^"[^"]+"$/ },
+  }
+  return Object.entries(expected).flatMap(([name, valid]) => {
+    const value = response.header(name)
+    if (value === undefined) return [`it has no ${name}`]
+    const isValid = typeof valid === 'string' ? value === valid : valid.test(value)
+    return isValid ? [] : [`its ${name} is ${shortExcerpt(value)}`]
+  })
+}
+
+function checkBody(body: unknown, schema: v.GenericSchema): string[] {
+  if (body === undefined) return ['its body is not JSON']
+  const errors = findErrors(schema, body, (issue) => !isAddition(issue), maxErrors + 1)
+  const messages = errors.slice(0, maxErrors).map((issue) => {
+    const place = shortExcerpt(v.getDotPath(issue) ?? 'the body')
+    const expected = shortExcerpt(String(issue.expected ?? issue.type))
+    return `${place} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
+  })
+  return errors.length > maxErrors ? [...messages, 'and more members are wrong'] : messages
+}
+
+function describeStatus(response: DeploymentResponse, expected: number): string {
+  const { status, header } = response
+  const code = problemCode(response)
+  const location = status >= 300 && status < 400 ? header('location') : undefined
+  const page = describeHtmlPage(response)
+  return [
+    `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} and not ${expected}`,
+    ...(location === undefined ? [] : [`a redirect to ${shortExcerpt(location)}, which is not followed`]),
+    ...(page === undefined ? [] : [`with ${page}`]),
+  ].join(', ')
+}
+
+function shortExcerpt(text: string): string {
+  return excerpt(text, maxExcerptLength)
 }

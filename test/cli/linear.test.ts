@@ -19,7 +19,8 @@ import {
 } from '../../cli/output/text.ts'
 import { parseDeploymentUrl } from '../../cli/verify/credential.ts'
 import type { DeploymentResponse } from '../../cli/verify/deployment.ts'
-import { checkResponse, readVerification } from '../../cli/verify/response.ts'
+import { readVerification } from '../../cli/verify/response.ts'
+import { checkResponse } from '../../cli/verify/smoke.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
 
