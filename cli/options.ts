@@ -1,8 +1,8 @@
 /** Options of several commands, and parsers of their values. */
 import { InvalidArgumentError, Option } from 'commander'
-import { AdminError, type LimitChange, parseDuration } from '../core/admin/validate.ts'
+import type { LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
-import { parseInstant } from '../core/lib/time.ts'
+import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
 import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
 import { usageError } from './errors.ts'
@@ -18,7 +18,7 @@ export function optionParser<T>(rule: string, parse: (text: string) => T | undef
       const value = parse(text)
       if (value !== undefined) return value
     } catch (error) {
-      if (!(error instanceof AdminError || error instanceof RangeError)) throw error
+      if (!(error instanceof RangeError)) throw error
     }
     throw new InvalidArgumentError(rule)
   }
@@ -53,7 +53,7 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
     const instant = parseInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T23:59:59.999Z` : text)
     if (instant !== undefined) return () => instant
     const ms = parseDuration(text)
-    return ms > 0 ? (now) => now + ms : undefined
+    return ms ? (now) => now + ms : undefined
   },
 )
 

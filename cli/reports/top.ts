@@ -1,7 +1,6 @@
 import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
-import { parseDuration } from '../../core/admin/validate.ts'
-import { rfc3339, utcDay } from '../../core/lib/time.ts'
+import { parseDuration, rfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
 import { pagesOf, type Store } from '../../core/ports/store.ts'
@@ -26,7 +25,7 @@ export function define(top: CliCommand): void {
       new Option('--interval <duration>', 'Time between readings, 1s to 1h').default(2_000, '2s').argParser(
         optionParser('It must be from 1s to 1h, such as 5s.', (text) => {
           const ms = parseDuration(text)
-          return ms >= 1_000 && ms <= 3_600_000 ? ms : undefined
+          return ms !== undefined && ms >= 1_000 && ms <= 3_600_000 ? ms : undefined
         }),
       ),
     )

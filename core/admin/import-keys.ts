@@ -2,6 +2,7 @@
 import { code, type ObjectFormat, SLUG } from '../content/fields.ts'
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
+import type { Sha256 } from '../lib/digest.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -18,6 +19,7 @@ import {
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
+import { newKey } from './keys.ts'
 import { equalLimits, validateName, validateRange } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
@@ -68,105 +70,159 @@ export async function importKeys(
   store: Pick<Store, 'revision' | 'clock' | 'apply' | 'findDigests' | 'listPartners' | 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
-  { secret = new Uint8Array(), update = false, dryRun = false, ...defaults }: KeyImportOptions = {},
+  options: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(lineFormat)
-  const { addError } = reader
-  const rows: (KeyLine & { line: number; scheme: DigestScheme; stored: string })[] = []
+  const rows: Row[] = []
   let report: KeyImportReport = { lines: [], unchanged: 0 }
   let line = 0
 
   for await (const text of lines) {
     line++
     const row = reader.read(text)
-    const scheme = row && schemeOf(row)
-    if (scheme !== undefined) {
+    const scheme = row && schemeOf(row, options, store.sha256)
+    if (Array.isArray(scheme)) reader.addError(line, ...scheme)
+    else if (scheme !== undefined) {
       const digest = decodeDigest(row!.digest)!
       rows.push({ ...row!, digest, line, scheme, stored: `${scheme.id}:${digest}` })
     }
     if (rows.length <= MAX_IMPORTED_KEYS) continue
-    addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
+    reader.addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
     break
   }
 
-  /** The scheme of a line. Its id follows from it, so that equal digests are equal when they are imported again. */
-  function schemeOf(row: KeyLine): DigestScheme | undefined {
-    const algorithm = row.algorithm ?? defaults.algorithm
-    const prefix = row.prefix ?? defaults.prefix ?? ''
-    if (algorithm === undefined) addError(line, 'algorithm', 'is missing, and --algorithm was not passed')
-    else if (!/^[!-+\--~]{0,64}$/.test(prefix)) {
-      addError(line, 'prefix', 'must have up to 64 visible ASCII characters and no comma')
-    } else if (algorithm === 'hmac-sha256' && secret.length < minSecretBytes) {
-      const needed = `needs a secret of ${minSecretBytes} bytes or more in --secret-file FILE`
-      addError(line, 'algorithm', `${needed}, not of ${secret.length}`)
-    } else {
-      const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex(secret) }
-      return { id: store.sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
-    }
-    return undefined
-  }
-
-  async function check(): Promise<readonly Change[]> {
-    const partners = new Map<string, Partner>()
-    for await (const each of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
-      if (each.state !== 'removed') partners.set(each.slug, each)
-    }
-    const found = await store.findDigests(rows.map(({ digest }) => digest))
-    const keys = new Map(found.keys.map((key) => [key.digest.slice(-64), key]))
-    const schemes = new Set(found.schemes)
-    const firstLines = new Map<string, number>()
-    const lines: KeyImportReport['lines'][number][] = []
+  await apply(async () => {
+    const target = await readTarget(store, rows)
     const changes: Change[] = []
+    const changedLines: KeyImportReport['lines'][number][] = []
     const at = now()
-
-    for (const { line, scheme, stored, ...row } of rows) {
-      const first = firstLines.get(row.digest)
-      firstLines.set(row.digest, first ?? line)
-      if (first !== undefined) addError(line, 'digest', `repeats that of line ${first}`)
-      if (schemes.size < maxSchemes) schemes.add(scheme.id)
-      else if (!schemes.has(scheme.id)) {
-        const needed = 'needs another combination of algorithm, prefix and secret'
-        addError(line, null, `${needed}, and a store has at most ${maxSchemes}`)
+    for (const row of rows) {
+      for (const error of conflictsOf(row, target)) reader.addError(row.line, ...error)
+      const existing = target.keys.get(row.digest)
+      const partner = target.partners.get(row.partner)
+      const mismatch = mismatchOf(row, existing, partner)
+      if (mismatch !== undefined) {
+        reader.addError(row.line, ...mismatch)
+        continue
       }
-      const existing = keys.get(row.digest)
-      const partner = partners.get(row.partner)
-      if (existing && (existing.digest !== stored || existing.partner !== row.partner)) {
-        const scheme = existing.digest === stored ? '' : ', under another algorithm, prefix or secret'
-        addError(line, 'digest', `is that of key ${existing.id} of ${existing.partner}${scheme}`)
-      } else if (existing && (row.environment ?? existing.environment) !== existing.environment) {
-        addError(line, 'environment', `must be ${existing.environment}, which is that of key ${existing.id}`)
-      } else if (existing === undefined && partner === undefined) {
-        const expected = 'must be a partner that exists and is not removed'
-        addError(line, 'partner', `${expected}, not ${formatValue(row.partner)}`)
-      } else {
-        const modules = partner?.modules ?? []
-        const key = toKey(row, existing?.scopes ?? modules.map((module) => MODULES[module].scope), stored, at)
-        const fields = existing && differingFields(existing, key)
-        if (fields?.length === 0) continue
-        lines.push({ line, key: existing ?? key, fields })
-        if (existing !== undefined && !update) continue
-        if ((row.expiresAt ?? Infinity) <= at) addError(line, 'expires_at', 'must be in the future')
-        if ((row.createdAt ?? 0) > at) addError(line, 'created_at', 'must not be in the future')
-        if ((row.lastUsedAt ?? 0) > at) addError(line, 'last_used_at', 'must not be in the future')
-        const missing = key.scopes.filter((scope) => !existing?.scopes.includes(scope))
-        const inactive = missing.find((scope) => !modules.includes(moduleForScope(scope)))
-        if (inactive !== undefined) {
-          addError(line, 'scopes', `has ${inactive}, which no active module of ${row.partner} needs`)
-        }
-        if (existing && hasEnded(existing, at)) {
-          addError(line, null, `differs from key ${existing.id}, which is ${keyState(existing, at)}`)
-        }
-        if (existing === undefined) changes.push({ type: 'key.issued', key, scheme })
-        else changes.push(...updateChanges(existing, key, fields!))
-      }
+      const modules = partner?.modules ?? []
+      const key = toKey(row, existing?.scopes ?? modules.map((module) => MODULES[module].scope), at)
+      const fields = existing && differingFields(existing, key)
+      if (fields?.length === 0) continue
+      changedLines.push({ line: row.line, key: existing ?? key, fields })
+      if (existing !== undefined && !options.update) continue
+      for (const error of keyErrors(row, key, existing, modules, at)) reader.addError(row.line, ...error)
+      if (existing === undefined) changes.push({ type: 'key.issued', key, scheme: row.scheme })
+      else changes.push(...updateChanges(existing, key, fields!))
     }
-    report = { lines, unchanged: rows.length - lines.length }
-    return dryRun || !reader.isValid() ? [] : changes
-  }
-
-  await apply(check)
+    report = { lines: changedLines, unchanged: rows.length - changedLines.length }
+    return options.dryRun || !reader.isValid() ? [] : changes
+  })
   return reader.errors() ?? report
+}
+
+interface Row extends KeyLine {
+  readonly line: number
+  readonly scheme: DigestScheme
+  /** The digest as it is stored. */
+  readonly stored: string
+}
+
+type FieldError = [field: string | null, reason: string]
+
+/** The scheme of a line. Its id follows from it, so that equal digests are equal when they are imported again. */
+function schemeOf(
+  row: KeyLine,
+  { secret = new Uint8Array(), ...defaults }: KeyImportOptions,
+  sha256: Sha256,
+): DigestScheme | FieldError {
+  const algorithm = row.algorithm ?? defaults.algorithm
+  const prefix = row.prefix ?? defaults.prefix ?? ''
+  if (algorithm === undefined) return ['algorithm', 'is missing, and --algorithm was not passed']
+  if (!/^[!-+\--~]{0,64}$/.test(prefix)) {
+    return ['prefix', 'must have up to 64 visible ASCII characters and no comma']
+  }
+  if (algorithm === 'hmac-sha256' && secret.length < minSecretBytes) {
+    const needed = `needs a secret of ${minSecretBytes} bytes or more in --secret-file FILE`
+    return ['algorithm', `${needed}, not of ${secret.length}`]
+  }
+  const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex(secret) }
+  return { id: sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
+}
+
+interface ImportTarget {
+  readonly partners: ReadonlyMap<string, Partner>
+  /** The keys with digests of the import. */
+  readonly keys: ReadonlyMap<string, Key>
+  readonly schemes: Set<string>
+  /** Of each digest so far. */
+  readonly firstLines: Map<string, number>
+}
+
+async function readTarget(
+  store: Pick<Store, 'findDigests' | 'listPartners'>,
+  rows: readonly Row[],
+): Promise<ImportTarget> {
+  const partners = new Map<string, Partner>()
+  for await (const each of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+    if (each.state !== 'removed') partners.set(each.slug, each)
+  }
+  const found = await store.findDigests(rows.map(({ digest }) => digest))
+  const keys = new Map(found.keys.map((key) => [key.digest.slice(-64), key]))
+  return { partners, keys, schemes: new Set(found.schemes), firstLines: new Map() }
+}
+
+/** The conflicts of a row with those before it. */
+function* conflictsOf({ line, digest, scheme }: Row, target: ImportTarget): Generator<FieldError> {
+  const { firstLines, schemes } = target
+  const first = firstLines.get(digest)
+  firstLines.set(digest, first ?? line)
+  if (first !== undefined) yield ['digest', `repeats that of line ${first}`]
+  if (schemes.size < maxSchemes) schemes.add(scheme.id)
+  else if (!schemes.has(scheme.id)) {
+    const needed = 'needs another combination of algorithm, prefix and secret'
+    yield [null, `${needed}, and a store has at most ${maxSchemes}`]
+  }
+}
+
+/** Why a row cannot be the existing key with its digest or, without one, a new key. */
+function mismatchOf(
+  row: Row,
+  existing: Key | undefined,
+  partner: Partner | undefined,
+): FieldError | undefined {
+  if (existing === undefined) {
+    const expected = 'must be a partner that exists and is not removed'
+    return partner === undefined ? ['partner', `${expected}, not ${formatValue(row.partner)}`] : undefined
+  }
+  if (existing.digest !== row.stored || existing.partner !== row.partner) {
+    const scheme = existing.digest === row.stored ? '' : ', under another algorithm, prefix or secret'
+    return ['digest', `is that of key ${existing.id} of ${existing.partner}${scheme}`]
+  }
+  return (row.environment ?? existing.environment) === existing.environment
+    ? undefined
+    : ['environment', `must be ${existing.environment}, which is that of key ${existing.id}`]
+}
+
+function* keyErrors(
+  row: Row,
+  key: Key,
+  existing: Key | undefined,
+  modules: Partner['modules'],
+  now: number,
+): Generator<FieldError> {
+  if ((row.expiresAt ?? Infinity) <= now) yield ['expires_at', 'must be in the future']
+  if ((row.createdAt ?? 0) > now) yield ['created_at', 'must not be in the future']
+  if ((row.lastUsedAt ?? 0) > now) yield ['last_used_at', 'must not be in the future']
+  const missing = key.scopes.filter((scope) => !existing?.scopes.includes(scope))
+  const inactive = missing.find((scope) => !modules.includes(moduleForScope(scope)))
+  if (inactive !== undefined) {
+    yield ['scopes', `has ${inactive}, which no active module of ${row.partner} needs`]
+  }
+  if (existing && hasEnded(existing, now)) {
+    yield [null, `differs from key ${existing.id}, which is ${keyState(existing, now)}`]
+  }
 }
 
 /** SHA-256 of the empty text. */
@@ -284,23 +340,20 @@ function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly s
 }
 
 /** @param scopes For a line without scopes. */
-function toKey(row: KeyLine, scopes: readonly Scope[], digest: string, now: number): Key {
+function toKey(row: Row, scopes: readonly Scope[], now: number): Key {
   const limits = row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
-  return {
+  return newKey({
     id: drawKeyId(),
     partner: row.partner,
     name: row.name,
     environment: row.environment ?? 'live',
-    digest,
+    digest: row.stored,
     hint: row.hint ?? '',
-    state: 'active',
     scopes: row.scopes ?? scopes,
     allow: row.allow ?? [],
     limits: Object.fromEntries(limits),
     createdAt: row.createdAt ?? now,
     expiresAt: row.expiresAt,
-    retiresAt: undefined,
-    successorId: undefined,
     lastUsedAt: row.lastUsedAt,
-  }
+  })
 }

@@ -1,7 +1,7 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
-import { MS_PER_DAY } from '../lib/time.ts'
+import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
 import { type Environment, type Key, type KeyFacts, type LimitOverrides, MODULES } from '../model.ts'
 import type { Change, KeyFilter } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
@@ -11,7 +11,6 @@ import {
   applyLimitChange,
   equalLimits,
   type LimitChange,
-  MAX_DURATION_MS,
   requireActiveModules,
   requireExpiry,
   requireLimits,
@@ -148,41 +147,32 @@ export function createKeyAdministration(
     return show(id)
   }
 
+  async function issue(
+    environment: Environment,
+    buildChanges: (minted: MintedKey) => Promise<readonly Change[]>,
+  ): Promise<IssuedKey> {
+    const { text, id, hint } = mintKey(store.settings.keyPrefix, environment)
+    const digest = store.sha256(text)
+    const changes = await apply(() => buildChanges({ id, hint, digest }))
+    // Taken from the changes, because a failed read would lose the text of a key that exists.
+    return { key: changes.find((change) => change.type === 'key.issued')!.key, text }
+  }
+
   return {
     async issue({ partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} }) {
       requireName(name)
       requireLimits(limits)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
-      const requestedScopes = names && requireScopes(names)
-      const { text, id, hint } = mintKey(store.settings.keyPrefix, environment)
-      const digest = store.sha256(text)
-      const changes = await apply(async () => {
+      const requested = names && requireScopes(names)
+      return await issue(environment, async (minted) => {
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
-        const scopes = requestedScopes ??
-          requireScopes(partner.modules.map((module) => MODULES[module].scope))
+        const scopes = requested ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
         requireActiveModules(partner, scopes)
-        const key: Key = {
-          id,
-          partner: slug,
-          name,
-          environment,
-          digest,
-          hint,
-          state: 'active',
-          scopes,
-          allow,
-          limits,
-          createdAt: now(),
-          expiresAt,
-          retiresAt: undefined,
-          successorId: undefined,
-          lastUsedAt: undefined,
-        }
-        return [{ type: 'key.issued', key }]
+        const key = { ...minted, partner: slug, name, environment, scopes, allow, limits, expiresAt }
+        return [{ type: 'key.issued', key: newKey({ ...key, createdAt: now() }) }]
       })
-      return { key: issuedKey(changes), text }
     },
 
     async *list(filter = {}) {
@@ -195,12 +185,10 @@ export function createKeyAdministration(
     async rotate(id, options = {}) {
       // The environment never changes, so that it can be read before the transaction.
       const { environment } = await show(id)
-      const { text, id: successorId, hint } = mintKey(store.settings.keyPrefix, environment)
-      const digest = store.sha256(text)
-      const changes = await apply(async () =>
-        rotationChanges(await show(id), { id: successorId, hint, digest }, options, now())
+      return await issue(
+        environment,
+        async (minted) => rotationChanges(await show(id), minted, options, now()),
       )
-      return { key: issuedKey(changes), text }
     },
 
     async finishRotation(id) {
@@ -212,15 +200,14 @@ export function createKeyAdministration(
       return show(id)
     },
 
-    async update(id, { name: newName, allow: newAllow, expiresAt: newExpiry, limits: limitChange = {} }) {
-      if (newName !== undefined) requireName(newName)
-      requireRanges(newAllow ?? [])
-      requireExpiry(newExpiry ?? undefined, now())
+    async update(id, update) {
+      if (update.name !== undefined) requireName(update.name)
+      requireRanges(update.allow ?? [])
+      requireExpiry(update.expiresAt ?? undefined, now())
       return await change(id, ({ key }) => {
-        const name = newName ?? key.name
-        const allow = newAllow ?? key.allow
-        const expiresAt = newExpiry === undefined ? key.expiresAt : newExpiry ?? undefined
-        const limits = applyLimitChange(key.limits, limitChange)
+        const { name = key.name, allow = key.allow } = update
+        const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
+        const limits = applyLimitChange(key.limits, update.limits)
         const isSame = name === key.name && allow.join() === key.allow.join() &&
           expiresAt === key.expiresAt && equalLimits(limits, key.limits)
         return isSame ? [] : [{ type: 'key.updated', id, name, allow, limits, expiresAt }]
@@ -240,8 +227,7 @@ export function createKeyAdministration(
       const scopes = requireScopes(names)
       return await change(id, ({ key, partner }) => {
         requireActiveModules(partner, scopes)
-        return scopes
-          .filter((scope) => !key.scopes.includes(scope))
+        return scopes.filter((scope) => !key.scopes.includes(scope))
           .map((scope) => ({ type: 'scope.granted', id, scope }))
       })
     },
@@ -249,16 +235,19 @@ export function createKeyAdministration(
     async remove(id, names) {
       const scopes = requireScopes(names)
       return await change(id, ({ key }) =>
-        scopes
-          .filter((scope) => key.scopes.includes(scope))
+        scopes.filter((scope) => key.scopes.includes(scope))
           .map((scope) => ({ type: 'scope.removed', id, scope })))
     },
   }
 }
 
-/** Taken from the changes, because a failed read would lose the text of a key that exists. */
-function issuedKey(changes: readonly Change[]): Key {
-  return changes.find((change) => change.type === 'key.issued')!.key
+type MintedKey = Pick<Key, 'id' | 'hint' | 'digest'>
+
+/** A key that has not been rotated. */
+export function newKey(
+  key: Omit<Key, 'state' | 'retiresAt' | 'successorId' | 'lastUsedAt'> & Partial<Pick<Key, 'lastUsedAt'>>,
+): Key {
+  return { lastUsedAt: undefined, ...key, state: 'active', retiresAt: undefined, successorId: undefined }
 }
 
 function requireRanges(ranges: readonly string[]): void {
@@ -272,7 +261,7 @@ function requireRanges(ranges: readonly string[]): void {
 /** The successor keeps everything of the old key, scopes out of force included, but what `minted` and `expiresAt` say. */
 function rotationChanges(
   key: Key,
-  minted: Pick<Key, 'id' | 'digest' | 'hint'>,
+  minted: MintedKey,
   { overlapMs = DEFAULT_OVERLAP_MS, expiresAt }: RotationOptions,
   now: number,
 ): readonly Change[] {

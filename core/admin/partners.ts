@@ -85,16 +85,13 @@ export function createPartnerAdministration(
     return show(slug)
   }
 
-  async function setModules(
-    slug: string,
-    names: readonly string[],
-    type: 'module.activated' | 'module.deactivated',
-  ): Promise<Partner> {
+  async function setModules(slug: string, names: readonly string[], isActive: boolean): Promise<Partner> {
     const modules = requireModules(names)
+    const type = isActive ? 'module.activated' : 'module.deactivated'
     return await change(
       slug,
-      ({ modules: active }) =>
-        modules.filter((module) => active.includes(module) === (type === 'module.deactivated'))
+      (partner) =>
+        modules.filter((module) => partner.modules.includes(module) !== isActive)
           .map((module) => ({ type, slug, module })),
     )
   }
@@ -143,8 +140,8 @@ export function createPartnerAdministration(
     resume: (slug) =>
       change(slug, ({ state }) => state === 'active' ? [] : [{ type: 'partner.resumed', slug }]),
 
-    activate: (slug, names) => setModules(slug, names, 'module.activated'),
+    activate: (slug, names) => setModules(slug, names, true),
 
-    deactivate: (slug, names) => setModules(slug, names, 'module.deactivated'),
+    deactivate: (slug, names) => setModules(slug, names, false),
   }
 }

@@ -2,7 +2,6 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { MS_PER_DAY } from '../lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
   type Key,
@@ -189,7 +188,7 @@ export interface LimitChange {
 /** The limits after a change. A policy in both `set` and `clear` is set. */
 export function applyLimitChange(
   limits: LimitOverrides,
-  { set = {}, clear = [] }: LimitChange,
+  { set = {}, clear = [] }: LimitChange = {},
 ): LimitOverrides {
   requireLimits(set)
   const unknown = clear.find((policy) => !isOverridable(policy))
@@ -228,22 +227,4 @@ export function validateRange(range: string): string | undefined {
     if (error instanceof RangeError) return error.message
     throw error
   }
-}
-
-const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: MS_PER_DAY }
-
-/** A hundred years: an instant that far from now still has a four-digit year. */
-export const MAX_DURATION_MS: number = 36_525 * MS_PER_DAY
-
-/** Parses a duration, such as `24h`, to milliseconds. */
-export function parseDuration(text: string): number {
-  if (text === '0') return 0
-  const [, count = '', unit = ''] = /^(\d{1,12})([smhd])$/.exec(text) ?? []
-  const duration = Number(count) * (unitMs[unit] ?? NaN)
-  if (duration <= MAX_DURATION_MS) return duration
-  throw new AdminError(
-    'invalid_duration',
-    'A duration must be 0, or a whole number and s, m, h or d, such as 24h, up to 36525d, ' +
-      `not ${formatValue(text)}.`,
-  )
 }

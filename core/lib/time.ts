@@ -68,3 +68,16 @@ function parseUtc(text: string): number {
 export function utcDay(instant: number): string {
   return new Date(instant).toISOString().slice(0, 10)
 }
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: MS_PER_DAY }
+
+/** A hundred years: an instant that far from now still has a four-digit year. */
+export const MAX_DURATION_MS: number = 36_525 * MS_PER_DAY
+
+/** Parses a duration, such as `24h`, to milliseconds; `undefined` for other text and for more than 36,525 days. */
+export function parseDuration(text: string): number | undefined {
+  if (text === '0') return 0
+  const [, count = '', unit = ''] = /^(\d{1,12})([smhd])$/.exec(text) ?? []
+  const duration = Number(count) * (unitMs[unit] ?? NaN)
+  return duration <= MAX_DURATION_MS ? duration : undefined
+}

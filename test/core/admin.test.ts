@@ -4,9 +4,10 @@ import { test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { AdminError, type AdminErrorCode, parseDuration, type Remedy } from '../../core/admin/validate.ts'
+import { AdminError, type AdminErrorCode, type Remedy } from '../../core/admin/validate.ts'
 import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
+import { parseDuration } from '../../core/lib/time.ts'
 import type { Limit, LimitOverrides } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { gather } from '../support/gather.ts'
@@ -524,7 +525,6 @@ test('no message contains a key', async (t) => {
     () => keys.grant(id, [keyShaped]),
     () => issue({ partner: keyShaped }),
     () => issue({ allow: [keyShaped] }),
-    () => Promise.resolve(keyShaped).then(parseDuration),
   ]
   for (const act of acts) {
     const outcome = await act().then(() => 'done', (error) => error)
@@ -629,7 +629,7 @@ test('durations are a number and a unit up to weeks', (t) => {
   for (const [text, expected] of Object.entries(right)) t.equal(parseDuration(text), expected, text)
   const wrong = ['', '1', 'd', '-1d', '1.5h', '1w', '1 d', '1D', '36526d', '99999999999999d', '1d\n', '１d']
   for (const text of wrong) {
-    t.throws(() => parseDuration(text), refused('invalid_duration', /24h.* not "/), text)
+    t.equal(parseDuration(text), undefined, text)
   }
   t.end()
 })
