@@ -33,12 +33,6 @@ export interface ConnectionOptions {
 /** `command` is the server's name for the statement, such as COMMIT. */
 type Rows = Row[] & { readonly command?: string }
 
-/** Beyond these, texts that are made up as needed would fill the memory of the server. */
-const MAX_PREPARED = 500
-/** Statements that are worth preparing although they have no parameters. */
-const PREPARABLE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
-const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
-
 /**
  * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
  * within a transaction crashes the process, or the rest of the transaction runs outside of it:
@@ -49,122 +43,46 @@ const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
  * - ended by `end`, which gives what is in flight some time.
  */
 export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions) {
-  const { connectTimeoutMs, silenceMs } = options
-  const inFlight = new Set<(error: unknown) => void>()
-  /** False while a statement is being prepared. */
-  const prepared = new Map<string, boolean>()
   const { promise: lost, resolve: resolveLost } = Promise.withResolvers<void>()
   let socket: Socket | undefined
   let loss: Error | undefined
   let isReady = false
-  let lastMessageAt = 0
-  let timer: NodeJS.Timeout | undefined
 
-  const sql = postgres({
-    ...DRIVER_OPTIONS,
-    socket: openSocket,
-    user: url.user,
-    pass: url.password,
-    database: url.database,
-    // PgBouncer 1.18 gives the server connection away once it has answered, with half of the next statement.
-    max_pipeline: url.isPooled ? 0 : 1000,
-    connection: { ...url.startup, ...(url.isPooled ? {} : options.settings) },
-    onnotify: () => options.onNotify?.(),
-  } as object)
+  const limitMs = () => isReady ? options.silenceMs : options.connectTimeoutMs
+  const inFlight = createInFlight(limitMs, () => {
+    if (isReady && options.onSilent) options.onSilent()
+    else destroy(new ConnectionLostError(`no answer within ${limitMs()} ms`))
+  })
 
   /** Called by the driver, and again when it wants to reconnect. */
-  async function openSocket(): Promise<Socket> {
+  async function open(): Promise<Socket> {
     if (loss || socket) throw loss ?? new ConnectionLostError('the connection was closed')
-    const { name, port, isSocket } = host
-    const tls = url.tls.mode === 'disable' || isSocket ? undefined : await tlsOptions(name, url.tls)
-    socket = isSocket ? connectSocket(name) : connectSocket({ host: name, port, noDelay: true })
-    // Not chained: on workerd these return nothing.
-    socket.unref()
-    await next(socket, 'connect')
-    socket.setKeepAlive(true, 5_000)
-    if (tls) {
-      socket.write(SSL_REQUEST)
-      // Whatever follows the one byte is not from the encrypted server.
-      const answer = String(await next(socket, 'data'))
-      if (answer === 'S') {
-        socket = connectTls({ socket, ...tls })
-        await next(socket, 'secureConnect')
-        socket.unref()
-      } else if (answer !== 'N' || url.tls.mode !== 'prefer') {
-        throw new ConnectionLostError('the server takes no encrypted connections')
-      }
-    }
-    return socket.on('data', heard)
-  }
-
-  async function next(source: Socket, event: string): Promise<unknown> {
-    source.on('error', (error) => destroy(fromDriver(error)))
-    source.on('close', () => destroy(new ConnectionLostError('the connection was closed')))
-    const [value] = await once(source, event)
-    heard()
-    return value
-  }
-
-  function heard(): void {
-    lastMessageAt = performance.now()
+    const opened = await openSocket(host, url.tls, inFlight.onMessage, (created) => {
+      socket = created.on('error', (error) => destroy(fromDriver(error)))
+        .on('close', () => destroy(new ConnectionLostError('the connection was closed')))
+    })
+    return opened.on('data', inFlight.onMessage)
   }
 
   function destroy(error: Error): void {
     if (loss) return
     loss = error
-    clearTimeout(timer)
     // The driver removes all listeners of a socket that is closed.
     socket?.on('error', () => {}).destroy()
     void sql.end({ timeout: 0 })
     resolveLost()
-    for (const reject of inFlight) reject(error)
-    inFlight.clear()
+    inFlight.rejectAll(error)
   }
 
-  function monitor(since: number): void {
-    const limitMs = isReady ? silenceMs : connectTimeoutMs
-    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
-    const own = timer = setTimeout(() =>
-      setImmediate(() => {
-        if (timer !== own || loss) return
-        const lastActivityAt = Math.max(since, lastMessageAt)
-        if (performance.now() - lastActivityAt < limitMs) return monitor(lastActivityAt)
-        if (isReady && options.onSilent) options.onSilent()
-        else destroy(new ConnectionLostError(`no answer within ${limitMs} ms`))
-        monitor(performance.now())
-      }), Math.max(1, since + limitMs - performance.now()))
-  }
-
-  function settle(reject: (error: unknown) => void): void {
-    inFlight.delete(reject)
-    if (inFlight.size > 0) return
-    clearTimeout(timer)
-    timer = undefined
-  }
-
-  function send(text: string, parameters: readonly Value[]): Promise<Rows> {
-    if (parameters.length === 0 && (url.isPooled || !PREPARABLE.test(text))) return sql.unsafe(text).values()
-    if (parameters.includes(undefined as never)) throw new TypeError('A parameter is undefined.')
-    const isPrepared = prepared.get(text)
-    const prepare = !url.isPooled && (isPrepared ?? prepared.size < MAX_PREPARED)
-    // For arguments, the driver would ask for their types first: a second round trip, and a mix-up when it prepares a
-    // statement again within a pipeline. It takes over parameters that a query already has.
-    const query = sql.unsafe(text, [], { prepare, simple: false } as object)
-    const rows = Object.assign(query, { parameters: [...parameters] }).values()
-    if (isPrepared === undefined && prepare) {
-      // Meanwhile, the same text is sent unprepared: the driver would prepare it again each time.
-      prepared.set(text, false)
-      rows.then(() => prepared.set(text, true), () => prepared.delete(text))
-    }
-    return rows
-  }
+  const sql = openDriver(url, options, open)
+  const send = createSender(sql, url.isPooled)
 
   return {
     isLost: () => loss !== undefined,
     /** Resolves when it is lost, but not when it was ended. */
     lost,
     /** When the server was last heard, by `performance.now()`. */
-    lastMessageAt: () => lastMessageAt,
+    lastMessageAt: inFlight.lastMessageAt,
     /** Destroys the socket and rejects what is in flight. */
     destroy: (reason: string) => destroy(new ConnectionLostError(reason)),
 
@@ -173,14 +91,13 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
       return new Promise((resolve, reject) => {
         if (loss) throw loss
         const rows = send(text, parameters)
-        if (inFlight.size === 0) monitor(performance.now())
         inFlight.add(reject)
         rows.then((found) => {
-          settle(reject)
+          inFlight.delete(reject)
           isReady = true
           resolve(found)
         }, (failure) => {
-          settle(reject)
+          inFlight.delete(reject)
           const error = fromDriver(failure)
           if (error instanceof ConnectionLostError) destroy(error)
           reject(error)
@@ -195,6 +112,112 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
       socket?.destroy()
     },
   }
+}
+
+/** The statements in flight. Calls `onSilent` each time that they get no message for the limit. */
+function createInFlight(limitMs: () => number, onSilent: () => void) {
+  const rejects = new Set<(error: unknown) => void>()
+  let lastMessageAt = 0
+  let timer: NodeJS.Timeout | undefined
+
+  function monitor(since: number = performance.now()): void {
+    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
+    const own = timer = setTimeout(() =>
+      setImmediate(() => {
+        if (timer !== own) return
+        const lastActivityAt = Math.max(since, lastMessageAt)
+        if (performance.now() - lastActivityAt < limitMs()) return monitor(lastActivityAt)
+        onSilent()
+        if (timer === own) monitor()
+      }), Math.max(1, since + limitMs() - performance.now()))
+  }
+
+  function stopIfIdle(): void {
+    if (rejects.size > 0) return
+    clearTimeout(timer)
+    timer = undefined
+  }
+
+  return {
+    add(reject: (error: unknown) => void): void {
+      if (rejects.size === 0) monitor()
+      rejects.add(reject)
+    },
+    delete(reject: (error: unknown) => void): void {
+      rejects.delete(reject)
+      stopIfIdle()
+    },
+    rejectAll(error: Error): void {
+      for (const reject of rejects) reject(error)
+      rejects.clear()
+      stopIfIdle()
+    },
+    onMessage: () => void (lastMessageAt = performance.now()),
+    lastMessageAt: () => lastMessageAt,
+  }
+}
+
+/** Beyond these, texts that are made up as needed would fill the memory of the server. */
+const MAX_PREPARED = 500
+/** Statements that are worth preparing although they have no parameters. */
+const PREPARABLE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
+
+function createSender(sql: Sql, isPooled: boolean) {
+  /** False while a statement is being prepared. */
+  const prepared = new Map<string, boolean>()
+
+  return (text: string, parameters: readonly Value[]): Promise<Rows> => {
+    if (parameters.length === 0 && (isPooled || !PREPARABLE.test(text))) return sql.unsafe(text).values()
+    if (parameters.includes(undefined as never)) throw new TypeError('A parameter is undefined.')
+    const isPrepared = prepared.get(text)
+    const prepare = !isPooled && (isPrepared ?? prepared.size < MAX_PREPARED)
+    // For arguments, the driver would ask for their types first: a second round trip, and a mix-up when it prepares a
+    // statement again within a pipeline. It takes over parameters that a query already has.
+    const query = sql.unsafe(text, [], { prepare, simple: false } as object)
+    const rows = Object.assign(query, { parameters: [...parameters] }).values()
+    if (isPrepared === undefined && prepare) {
+      // Meanwhile, the same text is sent unprepared: the driver would prepare it again each time.
+      prepared.set(text, false)
+      rows.then(() => prepared.set(text, true), () => prepared.delete(text))
+    }
+    return rows
+  }
+}
+
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+
+/** @param onSocket Called with the socket before it connects, and with the encrypted one in its place. */
+async function openSocket(
+  { name, port, isSocket }: Host,
+  settings: PostgresUrl['tls'],
+  onMessage: () => void,
+  onSocket: (socket: Socket) => void,
+): Promise<Socket> {
+  const tls = settings.mode === 'disable' || isSocket ? undefined : await tlsOptions(name, settings)
+
+  async function next(source: Socket, event: string): Promise<unknown> {
+    const [value] = await once(source, event)
+    onMessage()
+    return value
+  }
+
+  const socket = isSocket ? connectSocket(name) : connectSocket({ host: name, port, noDelay: true })
+  // Not chained: on workerd these return nothing.
+  socket.unref()
+  onSocket(socket)
+  await next(socket, 'connect')
+  socket.setKeepAlive(true, 5_000)
+  if (!tls) return socket
+  socket.write(SSL_REQUEST)
+  // Whatever follows the one byte is not from the encrypted server.
+  const answer = String(await next(socket, 'data'))
+  if (answer === 'N' && settings.mode === 'prefer') return socket
+  if (answer !== 'S') throw new ConnectionLostError('the server takes no encrypted connections')
+  const encrypted = connectTls({ socket, ...tls })
+  onSocket(encrypted)
+  await next(encrypted, 'secureConnect')
+  encrypted.unref()
+  return encrypted
 }
 
 async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']): Promise<TlsOptions> {
@@ -216,27 +239,42 @@ async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']):
   }
 }
 
-const verbatim = (text: string): string => text
+type Sql = ReturnType<typeof openDriver>
 
-/** All are given, so that no environment variable does. */
-const DRIVER_OPTIONS = {
-  host: 'server',
-  port: 5432,
-  ssl: false,
-  max: 1,
-  max_lifetime: 0,
-  idle_timeout: 0,
-  connect_timeout: 0,
-  keep_alive: 0,
-  prepare: true,
-  fetch_types: false,
-  debug: false,
-  onnotice: () => {},
-  types: {
-    bigint: { to: 20, from: [20], serialize: String, parse: readInteger },
-    // The driver would make objects of bytea, json, date, timestamp, timestamptz and jsonb.
-    text: { to: 25, from: [17, 114, 1082, 1114, 1184, 3802], serialize: String, parse: verbatim },
-  },
+/** All options are given, so that no environment variable gives one. */
+function openDriver(url: PostgresUrl, options: ConnectionOptions, socket: () => Promise<Socket>) {
+  return postgres({
+    socket,
+    host: 'server',
+    port: 5432,
+    user: url.user,
+    pass: url.password,
+    database: url.database,
+    ssl: false,
+    max: 1,
+    max_lifetime: 0,
+    idle_timeout: 0,
+    connect_timeout: 0,
+    keep_alive: 0,
+    prepare: true,
+    fetch_types: false,
+    debug: false,
+    // PgBouncer 1.18 gives the server connection away once it has answered, with half of the next statement.
+    max_pipeline: url.isPooled ? 0 : 1000,
+    connection: { ...url.startup, ...(url.isPooled ? {} : options.settings) },
+    onnotice: () => {},
+    onnotify: () => options.onNotify?.(),
+    types: {
+      bigint: { to: 20, from: [20], serialize: String, parse: readInteger },
+      // The driver would make objects of bytea, json, date, timestamp, timestamptz and jsonb.
+      text: {
+        to: 25,
+        from: [17, 114, 1082, 1114, 1184, 3802],
+        serialize: String,
+        parse: (text: string) => text,
+      },
+    },
+  } as object)
 }
 
 function readInteger(text: string): number {

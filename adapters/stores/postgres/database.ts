@@ -3,17 +3,7 @@ import { userInfo } from 'node:os'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection, ConnectionOptions, Query } from './connection.ts'
-import {
-  CommitUnknownError,
-  ConnectionLostError,
-  isPermanent,
-  isReadOnly,
-  isRetryable,
-  isStatementError,
-  mayBeCommitted,
-  overloadedError,
-  toStoreError,
-} from './errors.ts'
+import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Slot } from './pool.ts'
 import { runTransaction } from './transaction.ts'
@@ -81,8 +71,8 @@ interface RunOptions {
   readonly readOnly?: boolean
 }
 
-const MAX_REPEATS = 10
-const MAX_LOSSES = 3
+/** Attempts at most, by what the error before asks for. */
+const MAX_ATTEMPTS = { repeat: 10, replace: 3 }
 /** Connection timeout for calls other than look-ups, in milliseconds. */
 const retryTimeoutMs = 2_000
 /** Milliseconds between two statements on the connection that listens, and for which an answer may take. */
@@ -100,117 +90,39 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   const { place } = url
   // Half of the time, so that a look-up on a dead connection can be repeated on another.
   const hosts = createHosts(url, url.connectTimeoutMs ?? lookUpTimeoutMs / 2)
-  const listeners = new Set<() => void>()
   let epoch = 0
-  let listener: Connection | undefined
-  let isListening = false
-  let canNotify = true
-  let isClosed = false
 
+  const openSlot = (options: Partial<ConnectionOptions>) => createSlot(() => hosts.open(options), () => epoch)
   const settings = { statement_timeout: String(lookUpTimeoutMs) }
-  const lookUps = slotFor({ silenceMs: lookUpTimeoutMs / 2, settings }, renew)
-  const asyncCommits = slotFor({
+  const lookUps = createSlot(async () => {
+    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings })
+    void connection.lost.then(renew)
+    return connection
+  }, () => epoch)
+  const asyncCommits = openSlot({
     silenceMs: lookUpTimeoutMs,
     settings: { ...settings, synchronous_commit: 'off' },
   })
   const pool = createPool(
-    Array.from({ length: url.connections }, () => slotFor({})),
+    Array.from({ length: url.connections }, () => openSlot({})),
     () => hosts.failure() ?? overloadedError(place, 'all connections are in use'),
   )
-
-  function slotFor(options: Partial<ConnectionOptions>, onLost?: () => void): Slot {
-    return createSlot(async () => {
-      const connection = await hosts.open(options)
-      if (onLost) void connection.lost.then(onLost)
-      return connection
-    }, () => epoch)
-  }
+  const listener = createListener(openSlot, hosts.isClosed)
+  const run = createRunner(place, hosts, pool, timeoutMs)
 
   /** Has all connections replaced: their server may not be the primary any more. */
   function renew(): void {
     epoch++
-    listener?.destroy('it was replaced')
+    listener.renew()
   }
 
-  /** Runs `work` on a connection, again where that may help. */
-  async function run<T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> {
-    const { shared, deadline = Infinity, commits, readOnly } = options
-    const isWrite = commits === true || readOnly === false
-    const startedAt = performance.now()
-    const late = () =>
-      hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
-    for (let repeats = 0, losses = 0;;) {
-      let slot: Slot | undefined
-      let connection: Connection | undefined
-      try {
-        if (isClosed) throw new ConnectionLostError('it was closed')
-        slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs), isWrite)
-        connection = slot.current() ?? await before(deadline, slot.open(), late)
-        return await before(deadline, work(connection), late)
-      } catch (cause) {
-        // The server has stopped taking writes: another one is the primary now.
-        const error = !readOnly && isReadOnly(cause)
-          ? new ConnectionLostError(cause.message, cause.code)
-          : cause
-        const isLost = error instanceof ConnectionLostError
-        if (isLost && (!shared || error !== cause)) connection?.destroy(error.message)
-        if (commits && connection && mayBeCommitted(error)) {
-          throw toStoreError(place, new CommitUnknownError((error as Error).message))
-        }
-        const isWorthwhile = connection === undefined
-          ? slot && !isPermanent(error) &&
-            performance.now() < (shared ? deadline : startedAt + retryTimeoutMs)
-          : isRetryable(error)
-          ? ++repeats < MAX_REPEATS
-          : isLost && ++losses < MAX_LOSSES
-        // A timer may be a millisecond early.
-        if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(place, error)
-      } finally {
-        if (slot && !shared) pool.release(slot, isWrite)
-      }
-      if (repeats > 0) await pause(repeats)
-    }
-  }
-
-  function queryOf(withinMs: number, options: RunOptions): Query {
-    return (sql, parameters) =>
-      run(
-        (connection) => connection.query(sql, parameters) as Promise<never>,
-        { ...options, deadline: performance.now() + withinMs },
-      )
-  }
-
-  async function hear(): Promise<void> {
-    const slot = slotFor({ silenceMs: heartbeat.timeoutMs, onNotify: tell })
-    while (!isClosed) {
-      try {
-        const connection = listener = await slot.open()
-        await connection.query('LISTEN partner_api')
-        tell()
-        const timer = setInterval(() => connection.query('').catch(() => {}), heartbeat.everyMs).unref()
-        await connection.lost
-        clearInterval(timer)
-      } catch (error) {
-        listener?.destroy('it cannot listen')
-        // Not every server of this protocol has LISTEN.
-        if (isStatementError(error)) return
-        await sleep(retryTimeoutMs, undefined, { ref: false })
-      }
-    }
-  }
-
-  function tell(): void {
-    for (const callback of listeners) callback()
-  }
-
-  async function close(): Promise<void> {
-    isClosed = true
-    hosts.close()
-    await pool.close(performance.now() + closeMs)
-    await hosts.end(closeMs)
-  }
-
+  const queryOf = (withinMs: number, options: RunOptions): Query => (sql, parameters) =>
+    run(
+      (connection) => connection.query(sql, parameters) as Promise<never>,
+      { ...options, deadline: performance.now() + withinMs },
+    )
   const asyncCommit = queryOf(lookUpTimeoutMs, { shared: asyncCommits, commits: true })
+  let canNotify = true
   let closing: Promise<void> | undefined
 
   return {
@@ -234,19 +146,100 @@ export function connect(address: string, options: ConnectOptions = {}): Database
       throw toStoreError(place, error)
     },
 
-    listen(callback) {
-      listeners.add(callback)
-      if (!isListening && !url.isPooled) void hear()
-      isListening = true
-      return () => void listeners.delete(callback)
-    },
+    listen: url.isPooled ? () => () => {} : listener.listen,
 
     async notify() {
       if (!canNotify) return
       await asyncCommit('NOTIFY partner_api').catch((error) => canNotify = !isStatementError(error))
     },
 
-    close: () => closing ??= close(),
+    close: () =>
+      closing ??= (async () => {
+        hosts.close()
+        await pool.close(performance.now() + closeMs)
+        await hosts.end(closeMs)
+      })(),
+  }
+}
+
+/** Runs work on a connection, again where that may help. */
+function createRunner(
+  place: string,
+  hosts: ReturnType<typeof createHosts>,
+  pool: ReturnType<typeof createPool>,
+  timeoutMs: number,
+) {
+  return async <T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> => {
+    const { shared, deadline = Infinity, commits = false, readOnly } = options
+    const isWrite = commits || readOnly === false
+    const startedAt = performance.now()
+    const connectUntil = shared ? deadline : startedAt + retryTimeoutMs
+    const late = () =>
+      hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
+    const attempts = { repeat: 1, replace: 1 }
+    for (;;) {
+      let slot: Slot | undefined
+      let connection: Connection | undefined
+      try {
+        if (hosts.isClosed()) throw new ConnectionLostError('it was closed')
+        slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs), isWrite)
+        connection = slot.current() ?? await before(deadline, slot.open(), late)
+        return await before(deadline, work(connection), late)
+      } catch (error) {
+        const stage = connection ? 'working' : slot ? 'connecting' : 'waiting'
+        const { next, cause } = classify(error, { stage, commits, readOnly })
+        // A shared connection may only be slow, and notices by itself when it is lost.
+        const isOver = error instanceof ConnectionLostError ? !shared : next === 'replace'
+        if (isOver) connection?.destroy((error as Error).message)
+        const isWorthwhile = next === 'connect'
+          ? performance.now() < connectUntil
+          : next !== 'fail' && attempts[next]++ < MAX_ATTEMPTS[next]
+        // A timer may be a millisecond early.
+        if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(place, cause)
+      } finally {
+        if (slot && !shared) pool.release(slot, isWrite)
+      }
+      if (attempts.repeat > 1) await pause(attempts.repeat - 1)
+    }
+  }
+}
+
+/** Calls back on each `notify` of any replica and after each gap. */
+function createListener(openSlot: (options: Partial<ConnectionOptions>) => Slot, isClosed: () => boolean) {
+  const callbacks = new Set<() => void>()
+  let connection: Connection | undefined
+  let listening: Promise<void> | undefined
+
+  function callAll(): void {
+    for (const callback of callbacks) callback()
+  }
+
+  async function run(): Promise<void> {
+    const slot = openSlot({ silenceMs: heartbeat.timeoutMs, onNotify: callAll })
+    while (!isClosed()) {
+      try {
+        const opened = connection = await slot.open()
+        await opened.query('LISTEN partner_api')
+        callAll()
+        const timer = setInterval(() => opened.query('').catch(() => {}), heartbeat.everyMs).unref()
+        await opened.lost
+        clearInterval(timer)
+      } catch (error) {
+        connection?.destroy('it cannot listen')
+        // Not every server of this protocol has LISTEN.
+        if (isStatementError(error)) return
+        await sleep(retryTimeoutMs, undefined, { ref: false })
+      }
+    }
+  }
+
+  return {
+    renew: () => connection?.destroy('it was replaced'),
+    listen(callback: () => void): () => void {
+      callbacks.add(callback)
+      listening ??= run()
+      return () => void callbacks.delete(callback)
+    },
   }
 }
 

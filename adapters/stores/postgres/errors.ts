@@ -56,9 +56,33 @@ export const isStatementError = (error: unknown): boolean =>
   error instanceof SqlError && !SERVER_TROUBLE.test(error.code)
 
 /** Whether a statement that commits, and was sent, may have been done. */
-export const mayBeCommitted = (error: unknown): boolean =>
-  error instanceof ConnectionLostError && error.code !== READ_ONLY ||
-  error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
+export const mayBeCommitted = (error: unknown): error is DatabaseError =>
+  error instanceof ConnectionLostError || error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
+
+/** What to try after an error: connect again, repeat the work, or do it on another connection. */
+export type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
+
+/**
+ * Decides what helps after an error.
+ *
+ * @returns `cause`: the error to throw if that does not help either.
+ */
+export function classify(error: unknown, { stage, commits, readOnly }: {
+  readonly stage: 'waiting' | 'connecting' | 'working'
+  /** Whether the work is a statement that commits. */
+  readonly commits: boolean
+  /** Whether the work is a transaction that may not write, or one that may. */
+  readonly readOnly: boolean | undefined
+}): { readonly next: NextAttempt; readonly cause: unknown } {
+  if (stage === 'waiting') return { next: 'fail', cause: error }
+  if (stage === 'connecting') return { next: isPermanent(error) ? 'fail' : 'connect', cause: error }
+  if (commits && mayBeCommitted(error)) return { next: 'fail', cause: new CommitUnknownError(error.message) }
+  if (isRetryable(error)) return { next: 'repeat', cause: error }
+  // The server has stopped taking writes: another one is the primary now.
+  const isDemoted = !readOnly && isReadOnly(error)
+  const cause = isDemoted ? new ConnectionLostError(error.message, error.code) : error
+  return { next: cause instanceof ConnectionLostError ? 'replace' : 'fail', cause }
+}
 
 /** Whether connecting again would fail in the same way. */
 export const isPermanent = (error: unknown): boolean =>

@@ -61,6 +61,8 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
     /** Why connecting failed last, unless it has succeeded since. */
     failure: () => failure,
 
+    isClosed: () => isClosed,
+
     /** Opens nothing more. */
     close() {
       isClosed = true
