@@ -1,11 +1,11 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import { Command, Option, type ParseOptionsResult } from 'commander'
+import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
-import { integerBetween } from './options.ts'
-import type { Io, Output } from './output/print.ts'
+import { createArgument, createOption, integerBetween } from './options.ts'
+import type { CommandResult, Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
 import { applySettings, type Settings } from './config.ts'
 import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
@@ -25,15 +25,6 @@ export interface Invocation extends StoreAccess {
   readonly actor: string
   /** Whether to wait until every server has applied the change. */
   readonly wait: boolean
-}
-
-export interface CommandResult {
-  /** For `--json`. */
-  readonly data: unknown
-  /** For people, on standard output. */
-  readonly text: string
-  /** Further sentences for people. Called after the rest is printed: a new key must not wait for a failing query. */
-  readonly notes?: () => MaybePromise<readonly string[]>
 }
 
 /** An action, which gets the arguments and options of its command. Its exit code, if any, is that of the program. */
@@ -63,6 +54,19 @@ export class CliCommand extends Command {
 
   override createCommand(name?: string): CliCommand {
     return new CliCommand(name, this.run)
+  }
+
+  override createArgument(name: string, description?: string): Argument {
+    return createArgument(name, description)
+  }
+
+  override createOption(flags: string, description?: string): Option {
+    return createOption(flags, description)
+  }
+
+  /** @param usage The name and the arguments, such as `show <key>`. */
+  subcommand(usage: string, description: string): CliCommand {
+    return this.command(usage).description(description)
   }
 
   /** Loads the definition of a command, once. */
@@ -150,10 +154,7 @@ export class CliCommand extends Command {
   /** Adds `--dry-run` to a change that can cause refusals. */
   dryRuns(): this {
     return this
-      .addOption(
-        new Option('--dry-run', 'Change nothing; say which keys and recent requests would be refused')
-          .conflicts('wait'),
-      )
+      .option('--dry-run', 'Change nothing; say which keys and recent requests would be refused')
       .addOption(
         new Option('--days <n>', 'Days of requests in a dry run, 1 to 366, today included')
           .argParser(integerBetween(1, 366)).default(7),

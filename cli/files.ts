@@ -5,7 +5,7 @@ import process from 'node:process'
 import type { Remedy } from '../core/admin/validate.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
 import { CliError, usageError } from './errors.ts'
-import type { Io, Output } from './output/print.ts'
+import type { CommandResult, Io, Output } from './output/print.ts'
 import { pluralize } from './output/text.ts'
 
 /** Far more than any record; a binary file may have no line ends at all. */
@@ -156,38 +156,59 @@ export function describeFileError(error: unknown): string {
   return code ?? String(error)
 }
 
-/** Writes a new key to the file of `--out`, if any. @throws {CliError} `key_not_written` */
-export type SaveKey = (key: string, id: string) => Promise<void>
-
 export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-
-/** What to say when the only copy of a secret is lost. */
-const lostKey = (id: string): Output['done'] => ({
-  detail: `Key ${id} was issued but is lost.`,
-  remedy: replaceKey(id),
-})
 
 export function replaceKey(id: string): Remedy {
   return { purpose: 'To replace it', command: 'keys rotate', args: [id, '--overlap', '0'] }
 }
 
-/**
- * Creates the file for a new key before the key is issued, so that none is lost, and removes it when that fails. Without
- * a path, checks standard output before.
- */
-export async function withKeyFile<T>(
+/** The values of the options that `withSecret` adds. */
+export interface SecretOptions {
+  readonly out?: string
+  readonly quiet?: true
+}
+
+export interface NewSecret {
+  readonly secret: string
+  /** What to say when the only copy is lost. */
+  readonly lost: Output['done']
+  /** Makes the result with the secret, or with the name of its file. */
+  toResult(name: string, value: string): CommandResult
+}
+
+/** For the one copy of a secret: how it is printed, and where it is in a file. */
+const secretNotes = {
+  key: ['This key is shown only once. Store it now.', 'The only copy of the key is in'],
+  secret: [
+    'This secret is shown only once. Give it to the receiver now.',
+    'The only readable copy of the secret is in',
+  ],
+} as const
+
+/** Makes a secret, and prints it or writes it to the file of `--out`. @throws {CliError} `key_not_written` */
+export async function makeSecret(
   { output }: { readonly output: Output },
-  path: string | undefined,
-  command: (save: SaveKey) => Promise<T>,
-  lost: (id: string) => Output['done'] = lostKey,
-): Promise<T> {
-  if (path === undefined) {
+  what: keyof typeof secretNotes,
+  { out, quiet }: SecretOptions,
+  make: () => Promise<NewSecret>,
+): Promise<CommandResult> {
+  const [printed, written] = secretNotes[what]
+  let made: NewSecret
+  if (out === undefined) {
     output.requireWritable()
-    return await command((_key, id) => {
-      output.done = lost(id)
-      return Promise.resolve()
-    })
-  }
+    made = await make()
+    output.done = made.lost
+  } else made = await inNewFile(out, make)
+  const [name, value, note] = out === undefined
+    ? [what, made.secret, printed]
+    : ['out', out, `${written} ${out}.`]
+  const { data, text, notes } = made.toResult(name, value)
+  if (quiet) return { data, text: out === undefined ? `${made.secret}\n` : '' }
+  return { data, text, notes: async () => [note, ...await notes?.() ?? []] }
+}
+
+/** Creates the file before the secret is made, so that none is lost, and removes it when that fails. */
+async function inNewFile(path: string, make: () => Promise<NewSecret>): Promise<NewSecret> {
   let file: FileHandle | undefined
   let isSaved = false
   // An interrupt would leave an empty file, or lose a key that is issued: it ends the program afterwards.
@@ -198,7 +219,7 @@ export async function withKeyFile<T>(
   for (const signal of interrupts) process.on(signal, defer)
   try {
     // `wx` does not follow links or replace files.
-    const created = await open(path, 'wx', 0o600).catch((error) => {
+    file = await open(path, 'wx', 0o600).catch((error) => {
       const reason = error.code === 'EEXIST'
         ? 'the file exists, and --out never overwrites'
         : error.code === 'ENOENT'
@@ -206,15 +227,17 @@ export async function withKeyFile<T>(
         : describeFileError(error)
       throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
     })
-    file = created
-    return await command(async (key, id) => {
-      await created.writeFile(`${key}\n`).then(() => created.sync()).catch((error) => {
-        const { detail, remedy } = lost(id)
-        const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
-        throw new CliError(1, 'key_not_written', sentence, { remedy })
-      })
-      isSaved = true
-    })
+    const made = await make()
+    try {
+      await file.writeFile(`${made.secret}\n`)
+      await file.sync()
+    } catch (error) {
+      const { detail, remedy } = made.lost
+      const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
+      throw new CliError(1, 'key_not_written', sentence, { remedy })
+    }
+    isSaved = true
+    return made
   } finally {
     await file?.close()
     if (file !== undefined && !isSaved) await rm(path, { force: true })

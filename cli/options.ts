@@ -1,10 +1,12 @@
 /** Options of several commands, and parsers of their values. */
-import { InvalidArgumentError, Option } from 'commander'
+import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import type { LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
-import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
+import { type Limit, type LimitName, type LimitOverrides, MODULE_NAMES, SCOPES } from '../core/model.ts'
+import { CONTENT_KINDS } from '../core/ports/content.ts'
+import { WEBHOOK_EVENT_TYPES } from '../core/ports/webhooks.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
@@ -41,6 +43,11 @@ export const durationOption: (text: string) => number = optionParser(
   'It must be 0, or a whole number followed by s, m, h or d, such as 24h, up to 36525d.',
   parseDuration,
 )
+
+/** An option with a duration. @param ms The default, whole hours. */
+export function durationDefault(name: string, help: string, ms: number): Option {
+  return new Option(`${name} <duration>`, help).argParser(durationOption).default(ms, `${ms / 3_600_000}h`)
+}
 
 /** Computes the instant of an end from the current time, both in milliseconds since the epoch. */
 export type ResolveEnd = (now: number) => number
@@ -88,15 +95,6 @@ export interface LimitOptions {
   readonly clearLimit?: readonly string[]
 }
 
-export function limitOption(help = 'Override a limit (repeatable)'): Option {
-  return new Option('--limit <policy=quota/seconds>', help).argParser(limitParser(OVERRIDABLE_LIMITS))
-}
-
-export function clearLimitOption(): Option {
-  return new Option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
-    .choices(OVERRIDABLE_LIMITS)
-}
-
 /** @returns `undefined` for no change. @throws {CliError} exit code 2 when the options contradict each other. */
 export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): LimitChange | undefined {
   const both = clearLimit.filter((policy) => policy in limit)
@@ -107,13 +105,54 @@ export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): Limi
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
 
-/** @param what A secret that is printed once. */
-export function outOption(what: string): Option {
-  return new Option('--out <file>', `Write the ${what} to a new file of mode 0600 instead of printing it`)
-    .argParser(
-      optionParser(
-        `It must be the path of a new file; without --out, the ${what} is printed on standard output.`,
-        (text) => text === '' || text === '-' ? undefined : text,
-      ),
+/** Adds how a secret that is made is printed. @param what The secret. */
+export function withSecret<C extends Command>(command: C, what: string): C {
+  const rule = `It must be the path of a new file; without --out, the ${what} is printed on standard output.`
+  return command
+    .option(
+      '--out <file>',
+      `Write the ${what} to a new file of mode 0600 instead of printing it`,
+      optionParser(rule, (text) => text === '' || text === '-' ? undefined : text),
     )
+    .option('-q, --quiet', `Print only the ${what}`)
+}
+
+interface Placeholder {
+  /** Help of an argument. */
+  readonly help?: string
+  readonly choices?: readonly string[]
+  parse?(text: string, previous: unknown): unknown
+}
+
+/** What the names of arguments, and of the values of options, mean in every command. */
+const placeholders: Readonly<Record<string, Placeholder>> = {
+  slug: { help: slugHelp },
+  partner: { help: slugHelp },
+  key: { help: keyHelp },
+  webhook: { help: "The webhook's id, see webhooks list" },
+  kind: { help: 'Kind of content', choices: CONTENT_KINDS },
+  module: { help: 'Names of modules', choices: MODULE_NAMES },
+  scope: { help: 'Names of scopes', choices: SCOPES },
+  type: { choices: WEBHOOK_EVENT_TYPES },
+  policy: { choices: OVERRIDABLE_LIMITS },
+  duration: { parse: durationOption },
+  when: { parse: endOption },
+  'policy=quota/seconds': { parse: limitParser(OVERRIDABLE_LIMITS) },
+}
+
+export function createArgument(name: string, description: string | undefined): Argument {
+  const argument = new Argument(name, description)
+  const { help = '', choices } = placeholders[argument.name()] ?? {}
+  argument.description ||= help
+  return choices ? argument.choices(choices) : argument
+}
+
+export function createOption(flags: string, description: string | undefined): Option {
+  const option = new Option(flags, description)
+  const [, name = ''] = /<([^.>]+)/.exec(flags) ?? []
+  const { choices, parse } = placeholders[name] ?? {}
+  // A change that is waited for has to be made.
+  if (option.long === '--dry-run') option.conflicts('wait')
+  if (choices) return option.choices(choices)
+  return parse ? option.argParser(parse) : option
 }

@@ -179,7 +179,7 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
     .exitOverride()
   for (const [heading, commands] of Object.entries(commandGroups)) {
     program.commandsGroup(heading)
-    for (const [name, summary] of Object.entries(commands)) program.command(name).description(summary)
+    for (const [name, summary] of Object.entries(commands)) program.subcommand(name, summary)
   }
   program.hook('preSubcommand', async (program, command) => {
     await (command as CliCommand).load()

@@ -2,10 +2,11 @@ import { findPartner } from '../../core/admin/apply.ts'
 import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts'
 import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
-import type { CliCommand, CommandResult, StoreAction } from '../command.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../../core/admin/record-json.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatTime, joinList } from '../output/text.ts'
 import { type PageOptions, printPage, rowsToPrint, withPages } from '../pages.ts'
 
@@ -14,8 +15,8 @@ interface ListOptions extends PageOptions<number> {
 }
 
 export function define(audit: CliCommand): void {
-  withPages(audit.command('list'), 'sequence', integerBetween(0, 9_999_999_999))
-    .description('List administrative changes: who, when, what, before and after')
+  const listing = audit.subcommand('list', 'List administrative changes: who, when, what, before and after')
+  withPages(listing, 'sequence', integerBetween(0, 9_999_999_999))
     .option('--partner <slug>', 'Only entries about this partner, its modules and keys')
     .read(list)
     .details(`
@@ -26,10 +27,10 @@ state before and after.`)
       `partner-api audit list --after 0 --limit 1000 --json | jq '.data[] | select(.actor == "root")'`,
     )
 
-  audit.command('verify')
-    .description(
-      'Verify the audit log, and every partner, key and webhook against it; exits 1 and reports what is wrong',
-    )
+  audit.subcommand(
+    'verify',
+    'Verify the audit log, and every partner, key and webhook against it; exits 1 and reports what is wrong',
+  )
     .option(
       '--seal <sequence:hash>',
       'Earlier output of audit seal, which the log must still contain',
@@ -50,8 +51,7 @@ The store alone cannot reveal that the end of the log was removed together with 
 rewritten. To detect that too, keep the output of audit seal outside of the store.`)
     .examples('partner-api audit verify', 'partner-api audit verify --seal "$(cat last-seal)"')
 
-  audit.command('seal')
-    .description('Print the number and hash of the last entry, to keep outside of the store')
+  audit.subcommand('seal', 'Print the number and hash of the last entry, to keep outside of the store')
     .read(async (store) => {
       const { sequence, hash } = await store.auditHead()
       return { data: { sequence, hash }, text: `${sequence}:${hash}\n` }

@@ -23,8 +23,7 @@ export function define(completions: CliCommand): void {
     fish: 'partner-api completions fish > ~/.config/fish/completions/partner-api.fish',
   }
   for (const [shell, example] of Object.entries(installations)) {
-    completions.command(shell)
-      .description(`Print completions for ${shell}`)
+    completions.subcommand(shell, `Print completions for ${shell}`)
       .act(({ output }) => output.result(scripts[shell], scripts[shell]!))
       .details(
         'Completes commands, options and choices, and slugs of partners and ids of keys from the store.',

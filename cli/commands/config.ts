@@ -6,8 +6,7 @@ import { formatTable, redact } from '../output/text.ts'
 import { suggest } from '../suggest.ts'
 
 export function define(config: CliCommand): void {
-  config.command('show')
-    .description('Show the global options, and those of a command, with the source of each value')
+  config.subcommand('show', 'Show the global options, and those of a command, with the source of each value')
     .argument('[command...]', 'A command, such as serve or keys list')
     .act((invocation, words: readonly string[]) => show(config.parent as CliCommand, invocation, words))
     .details(`

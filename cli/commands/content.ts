@@ -1,12 +1,6 @@
-import { Argument, Option } from 'commander'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
-import {
-  CONTENT_KINDS,
-  type ContentKind,
-  type ContentRecords,
-  type ImportReport,
-} from '../../core/ports/content.ts'
+import type { ContentKind, ContentRecords, ImportReport } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { type Action, changeStore, type CliCommand, type Invocation, type StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
@@ -23,13 +17,9 @@ interface DryRunOptions {
 const maxShown = 100
 
 export function define(content: CliCommand): void {
-  const kind = () => new Argument('<kind>', 'Kind of content').choices(CONTENT_KINDS)
-
-  content.command('import')
-    .description('Create or replace content from JSON Lines, all lines or none')
-    .addArgument(kind())
+  content.subcommand('import <kind>', 'Create or replace content from JSON Lines, all lines or none')
     .argument('<file>', 'A file with one JSON object per line, or - for standard input')
-    .addOption(new Option('--dry-run', 'Only show what would change').conflicts('wait'))
+    .option('--dry-run', 'Only show what would change')
     .waits()
     .act(importFile)
     .details(`
@@ -41,17 +31,13 @@ the profiles that refer to them, and create partners before their banners.`)
       'export-profiles | partner-api content import profiles -',
     )
 
-  content.command('export')
-    .description('Print content as JSON Lines, in the format of import')
-    .addArgument(kind())
+  content.subcommand('export <kind>', 'Print content as JSON Lines, in the format of import')
     .read(exportKind)
     .examples('partner-api content export profiles > profiles.jsonl')
 
-  content.command('remove')
-    .description('Remove content, all given rows or none')
-    .addArgument(kind())
+  content.subcommand('remove <kind>', 'Remove content, all given rows or none')
     .argument('<slug...>', "Slugs; the slug of a banner is its partner's")
-    .addOption(new Option('--dry-run', 'Only check what would be removed').conflicts('wait'))
+    .option('--dry-run', 'Only check what would be removed')
     .change(remove)
     .examples('partner-api content remove profiles old-mill northern-light')
 }

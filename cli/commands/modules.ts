@@ -1,27 +1,24 @@
-import { Argument } from 'commander'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
-import { slugHelp } from '../options.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
-import type { Output } from '../output/print.ts'
+import type { CommandResult, Output } from '../output/print.ts'
 import { formatTable, yesOrNo } from '../output/text.ts'
 import { withStore } from '../store/open.ts'
 
 export function define(modules: CliCommand): void {
-  modules.command('list')
-    .description('List modules with their scopes, and whether they are active for a partner')
-    .argument('[partner]', slugHelp)
+  modules
+    .subcommand('list [partner]', 'List modules with their scopes, and whether they are active for a partner')
     .act(list)
     .examples('partner-api modules list', 'partner-api modules list acme')
 
-  addChangeCommand(
+  defineChange(
     modules,
     'activate',
     "Activate modules, which puts their scopes in force for the partner's keys",
     'Existing keys do not get new scopes by this. To grant one: partner-api scopes grant KEY SCOPE…',
   )
-  addChangeCommand(
+  defineChange(
     modules,
     'deactivate',
     "Deactivate modules, which takes their scopes out of force for all of the partner's keys",
@@ -29,16 +26,13 @@ export function define(modules: CliCommand): void {
   ).dryRuns()
 }
 
-function addChangeCommand(
+function defineChange(
   modules: CliCommand,
   name: 'activate' | 'deactivate',
   description: string,
   note: string,
 ): CliCommand {
-  return modules.command(name)
-    .description(description)
-    .argument('<partner>', slugHelp)
-    .addArgument(new Argument('<module...>', 'Names of modules').choices(MODULE_NAMES))
+  return modules.subcommand(`${name} <partner> <module...>`, description)
     .change(async (store, invocation, slug: string, names: readonly string[]) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
       return {

@@ -1,12 +1,12 @@
-import { Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readPages } from '../../core/ports/store.ts'
-import { KEY_STATES, type LimitOverrides, MODULE_NAMES, type Partner } from '../../core/model.ts'
-import type { CliCommand, CommandResult, StoreAction } from '../command.ts'
+import { KEY_STATES, type LimitOverrides, type Partner } from '../../core/model.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
-import { clearLimitOption, limitChange, limitOption, type LimitOptions, slugHelp } from '../options.ts'
+import { limitChange, type LimitOptions } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatLimits, formatTime, pluralize, printable } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { confirm } from '../prompt.ts'
@@ -28,37 +28,31 @@ interface RemoveOptions {
 }
 
 export function define(partners: CliCommand): void {
-  partners.command('create')
-    .description('Create a partner')
+  partners.subcommand('create', 'Create a partner')
     .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
     .requiredOption('--name <name>', 'Display name of the partner')
-    .addOption(new Option('--module <module...>', 'Modules to activate').choices(MODULE_NAMES))
-    .addOption(limitOption())
+    .option('--module <module...>', 'Modules to activate')
+    .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
     .change(create, { create: true })
     .examples(
       'partner-api partners create acme --name "Acme Travel"',
       'partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60',
     )
 
-  withPages(partners.command('list'), 'slug')
-    .description('List all partners, by slug')
+  withPages(partners.subcommand('list', 'List all partners, by slug'), 'slug')
     .read(list)
     .examples('partner-api partners list', "partner-api partners list --json | jq -r '.data[].slug'")
 
-  partners.command('show')
-    .description('Show one partner')
-    .argument('<slug>', slugHelp)
+  partners.subcommand('show <slug>', 'Show one partner')
     .read(async (store, invocation, slug: string) =>
       partnerResult(await createPartnerAdministration(store, invocation).show(slug))
     )
     .examples('partner-api partners show acme')
 
-  partners.command('update')
-    .description('Rename a partner, and set or clear its limits')
-    .argument('<slug>', slugHelp)
+  partners.subcommand('update <slug>', 'Rename a partner, and set or clear its limits')
     .option('--name <name>', 'New display name of the partner')
-    .addOption(limitOption('Set a limit; =0 for none (repeatable)'))
-    .addOption(clearLimitOption())
+    .option('--limit <policy=quota/seconds>', 'Set a limit; =0 for none (repeatable)')
+    .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
     // Before the store is opened.
     .hook('preAction', (command) => {
       const { name, ...options }: UpdateOptions = command.opts()
@@ -77,17 +71,17 @@ export function define(partners: CliCommand): void {
       'partner-api partners update acme --clear-limit key signup',
     )
 
-  addStateCommand(
-    partners,
-    'suspend',
-    'Refuse all requests of a partner until it is resumed',
+  defineState(
+    partners.subcommand('suspend <slug>', 'Refuse all requests of a partner until it is resumed'),
     (slug) => [`Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`],
   ).dryRuns()
-  addStateCommand(partners, 'resume', 'Accept requests of a suspended partner again', () => [])
+  defineState(
+    partners.subcommand('resume <slug>', 'Accept requests of a suspended partner again'),
+    () => [],
+  )
 
-  partners.command('remove')
-    .description('Remove a partner: revokes its keys, and keeps its records and its slug')
-    .argument('<slug>', slugHelp)
+  partners
+    .subcommand('remove <slug>', 'Remove a partner: revokes its keys, and keeps its records and its slug')
     .option('-y, --yes', 'Do not ask for confirmation')
     .change(remove)
     .dryRuns()
@@ -96,15 +90,9 @@ export function define(partners: CliCommand): void {
 }
 
 /** @param notes Printed without `--wait`. */
-function addStateCommand(
-  partners: CliCommand,
-  name: 'suspend' | 'resume',
-  description: string,
-  notes: (slug: string) => readonly string[],
-): CliCommand {
-  return partners.command(name)
-    .description(description)
-    .argument('<slug>', slugHelp)
+function defineState(command: CliCommand, notes: (slug: string) => readonly string[]): CliCommand {
+  const name = command.name() as 'suspend' | 'resume'
+  return command
     .change(async (store, invocation, slug: string) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug)
       return { ...partnerResult(partner), notes: () => invocation.wait ? [] : notes(slug) }

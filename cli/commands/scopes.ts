@@ -1,21 +1,13 @@
-import { Argument, Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
-import {
-  type Key,
-  MODULE_NAMES,
-  moduleForScope,
-  MODULES,
-  type Partner,
-  type Scope,
-  SCOPES,
-} from '../../core/model.ts'
+import { type Key, moduleForScope, MODULES, type Partner, type Scope, SCOPES } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { Action, CliCommand, CommandResult, Invocation } from '../command.ts'
-import { keyHelp, serviceNameOption } from '../options.ts'
+import type { Action, CliCommand, Invocation } from '../command.ts'
+import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatTable, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store/open.ts'
 
@@ -26,14 +18,11 @@ interface PlanOptions {
 }
 
 export function define(scopes: CliCommand): void {
-  scopes.command('list')
-    .description('List the scopes, and the module that puts each in force')
+  scopes.subcommand('list', 'List the scopes, and the module that puts each in force')
     .act(list)
     .examples('partner-api scopes list')
 
-  scopes.command('show')
-    .description('List the scopes of a key, and whether they are in force')
-    .argument('<key>', keyHelp)
+  scopes.subcommand('show <key>', 'List the scopes of a key, and whether they are in force')
     .read(async (store, invocation, id: string) => {
       const key = await createKeyAdministration(store, invocation).show(id)
       const grant = invocation.output.command(`scopes grant ${id} SCOPE…`)
@@ -42,14 +31,12 @@ export function define(scopes: CliCommand): void {
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
 
-  addChangeCommand(scopes, 'grant', 'Grant a key scopes that active modules of its partner need')
-  addChangeCommand(scopes, 'remove', 'Remove scopes from a key').dryRuns()
+  defineChange(scopes, 'grant', 'Grant a key scopes that active modules of its partner need')
+  defineChange(scopes, 'remove', 'Remove scopes from a key').dryRuns()
 
-  scopes.command('plan')
-    .description('Find the fewest scopes that modules need, and the commands that put them in force')
-    .addOption(
-      new Option('--module <module...>', 'The modules to use').choices(MODULE_NAMES).makeOptionMandatory(),
-    )
+  scopes
+    .subcommand('plan', 'Find the fewest scopes that modules need, and the commands that put them in force')
+    .requiredOption('--module <module...>', 'The modules to use')
     .option('--partner <slug>', 'Plan only what this partner still lacks')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .act(plan)
@@ -120,11 +107,8 @@ async function findSufficientKey(
   return { partner, key }
 }
 
-function addChangeCommand(scopes: CliCommand, name: 'grant' | 'remove', description: string): CliCommand {
-  return scopes.command(name)
-    .description(description)
-    .argument('<key>', keyHelp)
-    .addArgument(new Argument('<scope...>', 'Names of scopes').choices(SCOPES))
+function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description: string): CliCommand {
+  return scopes.subcommand(`${name} <key> <scope...>`, description)
     .change(async (store, invocation, id: string, names: readonly string[]) => {
       const key = await createKeyAdministration(store, invocation)[name](id, names)
       const result = await scopesResult(store, invocation, key, 'The key has no scopes left.')

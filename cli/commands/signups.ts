@@ -9,14 +9,12 @@ import { formatTime, printableJson } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 
 export function define(signups: CliCommand): void {
-  withPages(signups.command('list'), 'signup')
-    .description('List signups, newest first')
+  withPages(signups.subcommand('list', 'List signups, newest first'), 'signup')
     .option('--partner <slug>', 'Only signups of this partner')
     .read(list)
     .examples('partner-api signups list', 'partner-api signups list --partner acme --limit 10 --json')
 
-  signups.command('export')
-    .description('Print signups with all their fields as JSON Lines, newest first')
+  signups.subcommand('export', 'Print signups with all their fields as JSON Lines, newest first')
     .option('--partner <slug>', 'Only signups of this partner')
     .read(exportAll)
     .details(

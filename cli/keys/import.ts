@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { Option } from 'commander'
 import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { changeStore, type CliCommand, type CommandResult, type Invocation } from '../command.ts'
+import { changeStore, type CliCommand, type Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import {
   describeFileError,
@@ -11,6 +11,7 @@ import {
   readContentLines,
   requireOwnFile,
 } from '../files.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'update' | 'dryRun'> {
@@ -18,8 +19,7 @@ interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 
 }
 
 export function defineImport(keys: CliCommand): void {
-  keys.command('import')
-    .description('Import keys of another system by their digests, all lines or none')
+  keys.subcommand('import', 'Import keys of another system by their digests, all lines or none')
     .argument('<file>', 'A file with one JSON object per line, or - for standard input')
     .addOption(
       new Option('--algorithm <algorithm>', 'Algorithm of the digests in lines that name none')
@@ -31,7 +31,7 @@ export function defineImport(keys: CliCommand): void {
       'The secret of hmac-sha256: all bytes of the file but a line end after them',
     )
     .option('--update', 'Change keys that differ from their lines (default: only list them)')
-    .addOption(new Option('--dry-run', 'Only check the lines').conflicts('wait'))
+    .option('--dry-run', 'Only check the lines')
     .waits()
     .act((invocation, file: string, options: ImportOptions) =>
       changeStore(invocation, {}, (store) => importFile(store, invocation, file, options))

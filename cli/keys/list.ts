@@ -2,18 +2,10 @@ import { Option } from 'commander'
 import { findKey, findPartner } from '../../core/admin/apply.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import {
-  type Environment,
-  type Key,
-  KEY_STATES,
-  type KeyState,
-  type Scope,
-  SCOPES,
-} from '../../core/model.ts'
+import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { durationOption, slugHelp } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { formatRelative } from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
@@ -36,17 +28,14 @@ interface UsedKey extends Key {
 }
 
 export function defineList(keys: CliCommand): void {
-  const list = keys.command('list')
-    .description('List keys, oldest first: of one partner or of all, and only those that the options select')
-    .argument('[partner]', slugHelp)
-    .option('--expiring <duration>', 'In force, and ending within this time', durationOption)
-    .option(
-      '--unused <duration>',
-      'In force, issued longer ago than this, and not used since',
-      durationOption,
-    )
+  const list = keys.subcommand(
+    'list [partner]',
+    'List keys, oldest first: of one partner or of all, and only those that the options select',
+  )
+    .option('--expiring <duration>', 'In force, and ending within this time')
+    .option('--unused <duration>', 'In force, issued longer ago than this, and not used since')
     .addOption(new Option('--state <state...>', 'In one of these states').choices(KEY_STATES))
-    .addOption(new Option('--scope <scope>', 'Holding this scope').choices(SCOPES))
+    .option('--scope <scope>', 'Holding this scope')
     .addOption(new Option('--environment <kind>', 'Of this kind').choices(['live', 'test']))
   withPages(list, 'key')
     .read(printKeys)

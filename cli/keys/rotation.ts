@@ -1,4 +1,3 @@
-import { Option } from 'commander'
 import { findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { requireRotated } from '../../core/admin/validate.ts'
@@ -7,12 +6,12 @@ import { MS_PER_DAY, optionalRfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { daysIn } from '../../core/reports/period.ts'
-import type { CliCommand, CommandResult, Invocation } from '../command.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { durationOption, keyHelp } from '../options.ts'
+import { durationDefault } from '../options.ts'
 import { bars } from '../reports/chart.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import type { Output } from '../output/print.ts'
+import type { CommandResult, Output } from '../output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
 import { sumOf } from '../reports/counts.ts'
 import { timeOf } from '../store/open.ts'
@@ -24,19 +23,15 @@ const maxShownDays = 14
 const barWidth = 20
 
 export function defineRotation(keys: CliCommand): void {
-  const rotation = keys.command('rotation')
-    .description('Show how far the requests have moved from a rotated key to its successor')
+  const rotation = keys
+    .subcommand('rotation', 'Show how far the requests have moved from a rotated key to its successor')
     .argument('<key>', 'Id of the old key or of its successor, see keys list')
     .read(show)
     .details('On the day of the rotation, the requests before it are counted as well. Days are UTC.')
     .examples('partner-api keys rotation Zt81mQv04KsD')
-  rotation.command('finish')
-    .description('End a rotated key that is no longer used, before its overlap ends')
-    .argument('<key>', keyHelp)
-    .addOption(
-      new Option('--quiet-for <duration>', 'How long the old key must not have been used')
-        .argParser(durationOption).default(MS_PER_DAY, '24h'),
-    )
+  rotation
+    .subcommand('finish <key>', 'End a rotated key that is no longer used, before its overlap ends')
+    .addOption(durationDefault('--quiet-for', 'How long the old key must not have been used', MS_PER_DAY))
     .option('--force', 'End it even if it is still used')
     .change(finish)
     .dryRuns()

@@ -3,6 +3,7 @@ import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
 import type { Remedy } from '../../core/admin/validate.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
 import { CliError } from '../errors.ts'
 import {
   createTableFormatter,
@@ -22,6 +23,15 @@ export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(isRaw: boolean): unknown }
   readonly stdout: TerminalWritable
   readonly stderr: TerminalWritable
+}
+
+export interface CommandResult {
+  /** For `--json`. */
+  readonly data: unknown
+  /** For people, on standard output. */
+  readonly text: string
+  /** Further sentences for people. Called after the rest is printed: a new key must not wait for a failing query. */
+  readonly notes?: () => MaybePromise<readonly string[]>
 }
 
 type TerminalWritable = Writable & {

@@ -26,8 +26,9 @@ interface CopyStoreOptions {
 }
 
 export function define(store: CliCommand): void {
-  store.command('backup').argument('<file>', 'The backup')
-    .description('Back up a SQLite store while servers use it; for PostgreSQL, say what to run')
+  store
+    .subcommand('backup', 'Back up a SQLite store while servers use it; for PostgreSQL, say what to run')
+    .argument('<file>', 'The backup')
     .option('--force', 'Replace an existing file')
     .act(backUp)
     .details(`
@@ -35,8 +36,7 @@ Copies one state of the store, and checks the copy and its audit log. The backup
 read it. Keep its seal elsewhere, for audit verify --seal.`)
     .examples('partner-api store backup monday.db')
 
-  store.command('copy')
-    .description('Copy a store to another location, and check that both are equal')
+  store.subcommand('copy', 'Copy a store to another location, and check that both are equal')
     .requiredOption('--from <url>', 'The store to copy, which is only read')
     .requiredOption('--to <url>', 'The new store, which must not exist or have been used')
     .option('--dry-run', 'Only show what would be copied')
@@ -57,8 +57,9 @@ stop it, copy again, and serve the new store.`)
       'partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db',
     )
 
-  store.command('restore').argument('<file>', 'The backup, which is not changed')
-    .description('Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
+  store
+    .subcommand('restore', 'Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
+    .argument('<file>', 'The backup, which is not changed')
     .option('--replace', 'Replace an existing store, and keep it under another name')
     .option('--dry-run', 'Only check the backup, and show what would be undone')
     .option('--force', 'Also if tables are not those of a store, or audit verify fails')
@@ -71,8 +72,7 @@ work again, as commands that repeat it: run those that you want before you serve
       'partner-api store restore monday.db --replace',
     )
 
-  store.command('reconcile')
-    .description('After pg_restore: disable webhooks, and list what the restore undid')
+  store.subcommand('reconcile', 'After pg_restore: disable webhooks, and list what the restore undid')
     .requiredOption('--replaced <url>', 'The store that was replaced, which is only read')
     .act(reconcileWith)
     .details('Run it on the restored store, before you serve that. store restore does the same by itself.')

@@ -8,13 +8,14 @@ import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
-import { MAX_SECRETS, WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
+import { MAX_SECRETS } from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
-import type { CliCommand, CommandResult, Invocation, StoreAction } from '../command.ts'
+import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { withKeyFile } from '../files.ts'
-import { durationOption, integerBetween, optionParser, outOption } from '../options.ts'
+import { makeSecret, type SecretOptions } from '../files.ts'
+import { durationDefault, integerBetween, optionParser, withSecret } from '../options.ts'
 import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
 import { rowsToPrint } from '../pages.ts'
 import { confirm } from '../prompt.ts'
@@ -22,14 +23,12 @@ import { timeOf } from '../store/open.ts'
 import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
 
 /** The options of all commands; each has a few. */
-interface Options {
+interface Options extends SecretOptions {
   readonly url?: URL
   readonly event?: readonly WebhookEventType[]
   readonly partner?: string
   readonly allowPrivate?: boolean
   readonly webhookKeyFile?: string
-  readonly out?: string
-  readonly quiet?: true
   readonly overlap: number
   readonly yes?: true
   readonly dryRun?: true
@@ -39,37 +38,35 @@ interface Options {
 }
 
 const urlHelp = 'Where deliveries are sent'
-const eventHelp = 'Types of events'
 
 export function define(webhooks: CliCommand): void {
   const command = (name: string, description: string, options = '') =>
-    webhooks.command(name).description(description)
-      .argument('<webhook>', "The webhook's id, see webhooks list")
+    webhooks.subcommand(`${name} <webhook>`, description)
       .examples(`partner-api webhooks ${name} whk_0123456789ABCDEFGHJK${options}`)
-  const allowPrivate = () => new Option('--allow-private', 'Allow private addresses and http://')
-  const dryRunOption = () => new Option('--dry-run', 'Change nothing; say what would not be sent')
-  const eventOption = () => new Option('--event <type...>', eventHelp).choices(WEBHOOK_EVENT_TYPES)
+  const allowPrivate = ['--allow-private', 'Allow private addresses and http://'] as const
+  const dryRun = ['--dry-run', 'Change nothing; say what would not be sent'] as const
+  const event = ['--event <type...>', 'Types of events'] as const
 
-  withSecret(webhooks.command('create'))
-    .description('Send events to a URL, and print the secret of its signatures once')
+  const summary = 'Send events to a URL, and print the secret of its signatures once'
+  withSecret(webhooks.subcommand('create', summary).addOption(webhookKeyOption()), 'secret')
     .requiredOption('--url <url>', urlHelp, urlOption)
-    .addOption(eventOption().makeOptionMandatory())
+    .requiredOption(...event)
     .option('--partner <slug>', 'Only events about this partner (default: all)')
-    .addOption(allowPrivate())
+    .option(...allowPrivate)
     .read(create)
     .details(`
 Deliveries are signed as in Standard Webhooks. The secret is stored encrypted with a key of 32 bytes in Base64, which
 servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.key)`)
     .examples('partner-api webhooks create --url https://hooks.example --event signup.created --partner acme')
 
-  webhooks.command('list').description('List webhooks').read(list).examples('partner-api webhooks list')
+  webhooks.subcommand('list', 'List webhooks').read(list).examples('partner-api webhooks list')
 
   command('show', 'Show one webhook').read(async (store, _, id: string) => toResult(await find(store, id)))
 
   command('update', 'Change the URL and the events of a webhook', ' --event signup.created key.rotated')
     .option('--url <url>', urlHelp, urlOption)
-    .addOption(eventOption())
-    .addOption(allowPrivate())
+    .option(...event)
+    .option(...allowPrivate)
     .read((store, invocation, id: string, { url, event: events, allowPrivate }: Options) => {
       if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
       const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
@@ -85,7 +82,7 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     const edit = (webhook: Webhook) =>
       webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
     const toggle = command(name, `Make a webhook ${state}: ${effect} events for it`)
-    if (name === 'disable') toggle.addOption(dryRunOption())
+    if (name === 'disable') toggle.option(...dryRun)
     toggle
       .read(async (store, invocation, id: string, { dryRun }: Options) => {
         const { partner } = await find(store, id)
@@ -97,7 +94,7 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
 
   command('remove', 'Remove a webhook and its deliveries', ' --yes')
     .option('-y, --yes', 'Do not ask for confirmation')
-    .addOption(dryRunOption())
+    .option(...dryRun)
     .read(async (store, invocation, id: string, { yes, dryRun }: Options) => {
       if (dryRun) return await previewEnd(store, id)
       const { url } = await find(store, id)
@@ -105,16 +102,15 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
       return await change(store, invocation, id, 'webhook.removed', () => undefined)
     })
 
-  withSecret(command('rotate-secret', 'Replace the secret of a webhook, and print the new one once'))
-    .addOption(
-      new Option('--overlap <duration>', 'How long deliveries are signed with the old secret, too')
-        .argParser(durationOption).default(DEFAULT_OVERLAP_MS, '24h'),
-    )
+  const rotation = command('rotate-secret', 'Replace the secret of a webhook, and print the new one once')
+  const overlapHelp = 'How long deliveries are signed with the old secret, too'
+  withSecret(rotation.addOption(webhookKeyOption()), 'secret')
+    .addOption(durationDefault('--overlap', overlapHelp, DEFAULT_OVERLAP_MS))
     .read(rotate)
 
   command('test', 'Send a delivery of the type webhook.test from here, once')
     .addOption(webhookKeyOption())
-    .addOption(allowPrivate())
+    .option(...allowPrivate)
     .read(sendTest)
 
   command('deliveries', 'List deliveries of a webhook, newest first')
@@ -125,11 +121,6 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
   command('replay', 'Send deliveries of the last 30 days again', ' --delivery msg_0123456789ABCDEFGHJK')
     .requiredOption('--delivery <id...>', 'These, whatever their state')
     .read(replay)
-}
-
-function withSecret(command: CliCommand): CliCommand {
-  return command.addOption(webhookKeyOption()).addOption(outOption('secret'))
-    .option('-q, --quiet', 'Print only the secret')
 }
 
 const urlOption = optionParser(
@@ -200,12 +191,13 @@ async function list(store: Store, { output }: Invocation): Promise<CommandResult
   return { data: all.map(webhookJson), text: rows.length > 0 ? table : 'There are no webhooks yet.\n' }
 }
 
-const create: StoreAction<[Options]> = async (store, invocation, given) => {
-  const { event: events = [], partner, allowPrivate, ...options } = given
-  const url = toHref(given.url!, allowPrivate)
+const create: StoreAction<[Options]> = async (store, invocation, options) => {
+  const { event: events = [], partner, allowPrivate } = options
+  const url = toHref(options.url!, allowPrivate)
   const target = { url, events, partner, state: 'active', failingSince: undefined } as const
   if (partner !== undefined) requireNotRemoved(await findPartner(store, partner))
-  return await withNewSecret(invocation, options, drawId('whk_'), async (id, secret) => {
+  const id = drawId('whk_')
+  return await withNewSecret(invocation, options, id, async (secret) => {
     const at = timeOf(store)
     const webhook = { id, ...target, createdAt: at, secrets: [secret] }
     await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: invocation.actor, at }, () => webhook)
@@ -219,7 +211,7 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
     invocation,
     options,
     id,
-    (id, secret) =>
+    (secret) =>
       change(store, invocation, id, 'webhook.rotated', (webhook) => {
         const secrets = [secret, ...options.overlap === 0 ? [] : webhook.secrets]
           .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
@@ -233,29 +225,28 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
   )
 }
 
-/** Makes a secret, stores it encrypted, and prints it or writes it to the file of `--out`. */
+/** Makes a secret, and stores it encrypted. */
 async function withNewSecret(
   invocation: Invocation,
-  { webhookKeyFile, out, quiet }: Pick<Options, 'webhookKeyFile' | 'out' | 'quiet'>,
+  options: Options,
   id: string,
-  save: (id: string, secret: Webhook['secrets'][number]) => Promise<CommandResult>,
+  save: (secret: Webhook['secrets'][number]) => Promise<CommandResult>,
 ): Promise<CommandResult> {
-  const key = await requireWebhookKey(webhookKeyFile, invocation)
+  const key = await requireWebhookKey(options.webhookKeyFile, invocation)
   const secret = createWebhookSecret()
   const sealed = await key.seal(secret, id)
-  return await withKeyFile(invocation, out, async (write) => {
-    const result = await save(id, { sealed, expiresAt: undefined })
-    await write(secret, id)
-    const [name, value, note] = out === undefined
-      ? ['secret', secret, 'This secret is shown only once. Give it to the receiver now.']
-      : ['out', out, `The only readable copy of the secret is in ${out}.`]
-    const data = { [name]: value, ...result.data as object }
-    if (quiet) return { data, text: out === undefined ? `${secret}\n` : '' }
-    return { data, text: `${name}: ${value}\n${result.text}`, notes: () => [note] }
-  }, (id) => ({
-    detail: 'The secret is lost.',
-    remedy: { purpose: 'To make another one', command: 'webhooks rotate-secret', args: [id] },
-  }))
+  return await makeSecret(invocation, 'secret', options, async () => {
+    const { data, text } = await save({ sealed, expiresAt: undefined })
+    const remedy = { purpose: 'To make another one', command: 'webhooks rotate-secret', args: [id] }
+    return {
+      secret,
+      lost: { detail: 'The secret is lost.', remedy },
+      toResult: (name, value) => ({
+        data: { [name]: value, ...data as object },
+        text: `${name}: ${value}\n${text}`,
+      }),
+    }
+  })
 }
 
 const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
