@@ -1,17 +1,36 @@
 import type { StaticDocument } from '../http/message.ts'
+import { MAX_BODY_BYTES } from '../http/problem.ts'
+import { SLUG_PATTERN } from '../lib/text.ts'
 import { type Module, MODULES } from '../model.ts'
 import { endpointPath, type Route } from '../routes/route.ts'
-import { problemSchema } from '../schemas/responses.ts'
-import { API_VERSION } from '../wire.ts'
-import { describeHeaders, describeParameters, exampleProblem } from './components.ts'
+import { EXAMPLE_REQUEST_ID, problemSchema, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
+import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
+import template from './document.json' with { type: 'json' }
 import { createSchemaCollection } from './json-schema.ts'
-import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
-import { describeOperation, hasOwnExample, tagOf } from './operation.ts'
+import type {
+  DocumentSettings,
+  HeaderObject,
+  OperationObject,
+  ParameterObject,
+  ResponseObject,
+} from './model.ts'
+import { describeOperation, exampleProblem, hasOwnExample, tagOf } from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
+/** The parts of the document that are the same for all routes. */
+interface FixedParts {
+  readonly info: { readonly summary: string; readonly description: string; readonly version: string }
+  readonly license: object
+  readonly tags: Readonly<Record<string, string>>
+  readonly parameters: Readonly<Record<string, ParameterObject>>
+  readonly headers: Readonly<Record<string, HeaderObject>>
+  readonly securitySchemes: Readonly<Record<string, { readonly name?: string }>>
+}
+
 export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
   const { names, title = 'Partner API', contact, terms, servers } = settings
+  const { info, license, tags, parameters, headers, securitySchemes } = fill<FixedParts>(template, settings)
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
@@ -29,63 +48,59 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
     openapi: '3.1.1' as const,
     info: {
       title,
-      summary: 'Keyed, scoped, server-side access for plugins and dashboards.',
-      description: about(settings),
-      version: API_VERSION,
+      ...info,
       ...(terms && { termsOfService: terms }),
       ...(contact && { contact }),
-      license: { name: 'MIT', identifier: 'MIT' },
+      license,
     },
     servers: servers ?? [{ url: '/', description: 'The origin of this document.' }],
-    tags: tagsOf(routes),
+    tags: [...new Set(routes.map(tagOf))].map((name) => ({
+      name,
+      description: tags[name] ?? `${MODULES[name as Module].feature}.`,
+    })),
     paths,
     components: {
       schemas: sorted(schemas.named),
       responses,
-      parameters: describeParameters(settings),
-      headers: describeHeaders(settings),
+      parameters,
+      headers,
       examples: sorted(Object.fromEntries(
         [...codes].filter((code) => !hasOwnExample(code))
           .map((code) => [code, exampleProblem(code, example, 'read:profiles', settings)]),
       )),
-      securitySchemes: {
-        partnerKey: {
-          type: 'apiKey',
-          in: 'header',
-          name: names.keyHeader,
-          description: 'The partner key. It is a secret: send it from servers only.',
-        },
-        bearerKey: {
-          type: 'http',
-          scheme: 'bearer',
-          bearerFormat: 'partner key',
-          description: 'The same key as a bearer token (RFC 6750).',
-        },
-      },
+      securitySchemes,
     },
   }
 }
 
-function about({ names, maxStalenessMs }: DocumentSettings): string {
-  return [
-    'A partner integration API. Every request carries the key of one partner, from a server and never from a browser, ' +
-    `in \`${names.keyHeader}\` or as a bearer token, and names that partner.`,
-    'A success is an object with `data`; everything else is a problem (RFC 9457) with a `code`. Every GET also supports ' +
-    'HEAD, and every path OPTIONS, without a key.',
-    `Administrative changes take effect within ${maxStalenessMs} ms.`,
-  ].join('\n\n')
-}
-
-const ownTags: Readonly<Record<string, string>> = {
-  keys: 'The key and its permissions.',
-  service: 'The service itself: no key, and no partner data.',
-}
-
-function tagsOf(routes: readonly Route[]) {
-  return [...new Set(routes.map(tagOf))].map((name) => ({
-    name,
-    description: ownTags[name] ?? `${MODULES[name as Module].feature}.`,
-  }))
+/** Replaces the names in braces in the texts of a JSON value. */
+export function fill<T>(
+  json: unknown,
+  { names, limits: { key }, maxStalenessMs, allowBrowsers }: DocumentSettings,
+): T {
+  const values: Readonly<Record<string, string | number>> = {
+    ...names,
+    version: API_VERSION,
+    idempotencyHeader: IDEMPOTENCY_HEADER,
+    slugPattern: SLUG_PATTERN.source,
+    requestIdPattern: REQUEST_ID_PATTERN,
+    requestId: EXAMPLE_REQUEST_ID,
+    quota: key.quota,
+    remaining: Math.max(0, key.quota - 1),
+    windowSeconds: key.windowSeconds,
+    maxStalenessMs,
+    maxBodyKib: MAX_BODY_BYTES / 1024,
+    browsers: allowBrowsers
+      ? 'This service accepts requests from browsers. Keep keys out of browsers nevertheless.'
+      : 'Requests from browser scripts (with `Origin` or `Sec-Fetch-Site`) are rejected with `browser_refused`, ' +
+        'whatever key they carry.',
+  }
+  return JSON.parse(
+    JSON.stringify(json).replace(
+      /\{([a-z]+)\}/gi,
+      (place, name: string) => name in values ? JSON.stringify(String(values[name])).slice(1, -1) : place,
+    ),
+  )
 }
 
 function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {

@@ -1,56 +1,15 @@
-import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { type EndpointName, moduleForScope } from '../model.ts'
+import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
+import { type EndpointName, moduleForScope, type Scope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
-import { RESPONSE_SCHEMAS } from '../schemas/responses.ts'
-import { exampleProblem, headerRefs, problemsOf } from './components.ts'
+import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
+import texts from './document.json' with { type: 'json' }
 import { isCached, parametersOf, requestBodyOf } from './inputs.ts'
 import type { SchemaCollection } from './json-schema.ts'
-import type { DocumentSettings, OperationObject, ResponseObject } from './model.ts'
+import type { DocumentSettings, ExampleObject, OperationObject, Reference, ResponseObject } from './model.ts'
 
-const STATUS_DESCRIPTIONS: Readonly<Record<number, string>> = {
-  200: 'Success.',
-  201: 'Created, and stored durably.',
-  304: 'The response that the client has is still current.',
-  400: 'The request is malformed.',
-  401: 'The key is missing or not valid.',
-  403: 'The key does not permit this request.',
-  404: 'Not found.',
-  406: 'The endpoint does not produce an accepted media type.',
-  408: 'The request did not arrive in time.',
-  409: 'The first attempt is still in progress.',
-  413: 'The body is too large.',
-  414: 'The target is too long.',
-  415: 'The body is not JSON.',
-  422: 'The body is not valid.',
-  429: 'Too many requests. Wait for the seconds in `Retry-After`.',
-  431: 'The headers are too large.',
-  500: 'The service failed.',
-  503: 'The store is unavailable. Retry later.',
-}
-
-/** A sentence or two about each endpoint. */
-const DESCRIPTIONS: Readonly<Record<EndpointName, string>> = {
-  'verify-key':
-    'Shows what a key permits. Failures are the same problems that any other endpoint would return.',
-  widget:
-    'Everything that a widget shows, in one call. Each part equals its own endpoint; countries and industries are those in use.',
-  'recent-profiles': 'The newest profiles first.',
-  profiles:
-    'The matching profiles in pages. Follow `page.next_cursor`, or the `Link` header, to the last page.',
-  profile: 'A complete profile.',
-  banner: 'The current banner of the partner.',
-  countries: 'All officially assigned ISO 3166-1 codes and `XK`, by name, for filters and forms.',
-  industries: 'The industries of profiles, by name, for filters.',
-  plans: 'The plans in the order of a pricing table.',
-  'report-summary': 'Numbers of signups and requests with live keys in a period.',
-  'report-activity': 'The latest activities, with masked personal data.',
-  'sign-up':
-    'Submits a signup form. A 201 confirms durable storage. With an `Idempotency-Key`, the request is safe to retry.',
-  health: 'For load balancers and monitoring.',
-  openapi: 'OpenAPI 3.1, generated from the route table of the service.',
-  docs: 'The API reference as one self-contained page.',
-  'api-catalog': 'Links to the documents of this service (RFC 9727, RFC 9264).',
-}
+/** A sentence or two about each endpoint, and one about each status. */
+const DESCRIPTIONS: Readonly<Record<EndpointName, string>> = texts.endpoints
+const STATUSES: Readonly<Record<string, string>> = texts.statuses
 
 /** @param path The complete path. @param shared Responses that several operations have, by name. */
 export function describeOperation(
@@ -119,14 +78,14 @@ function successOf(
   const schema = schemas.response(RESPONSE_SCHEMAS[route.name])
   return {
     [status]: {
-      description: STATUS_DESCRIPTIONS[status] ?? '',
+      description: STATUSES[status]!,
       headers: headerRefs(...headers, ...contentHeaders),
       content: {
         [route.mediaType ?? 'application/json']: { schema, example: schemas.example(schema, true) },
       },
     },
     ...(isCached(route) &&
-      { 304: { description: STATUS_DESCRIPTIONS[304] ?? '', headers: headerRefs(...headers) } }),
+      { 304: { description: STATUSES[304]!, headers: headerRefs(...headers) } }),
   }
 }
 
@@ -151,7 +110,7 @@ function failuresOf(
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
       const response: ResponseObject = {
-        description: STATUS_DESCRIPTIONS[status] ?? '',
+        description: STATUSES[status]!,
         headers: headerRefs(...commonHeaders(settings), ...failureHeaders(route, status, codes)),
         content: {
           'application/problem+json': {
@@ -179,4 +138,57 @@ function failureHeaders(route: Route, status: number, codes: readonly ProblemCod
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(isLimited ? rateLimitHeaders : []),
   ]
+}
+
+function headerRefs(...names: readonly string[]): Readonly<Record<string, Reference>> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+/** Every problem of the operation, in the order of the table. */
+function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly ProblemCode[] {
+  const possible = new Set<ProblemCode>([
+    'malformed_request',
+    'invalid_parameter',
+    'unknown_version',
+    'not_acceptable',
+    'request_timeout',
+    'uri_too_long',
+    'headers_too_large',
+    'internal',
+    ...route.problems ?? [],
+  ])
+  const add = (applies: boolean, ...codes: readonly ProblemCode[]): void => {
+    if (applies) { for (const code of codes) possible.add(code) }
+  }
+  if (route.access === 'key') {
+    add(true, 'ambiguous_credentials', 'key_missing', 'key_invalid', 'key_revoked', 'key_expired')
+    add(true, 'key_disabled', 'address_not_allowed', 'partner_missing', 'partner_mismatch')
+    add(true, 'partner_suspended', 'rate_limited', 'store_unavailable', 'overloaded')
+    add(!allowBrowsers, 'browser_refused')
+    add(route.scope !== undefined, 'scope_missing', 'module_inactive')
+    add('cursor' in route.parameters, 'invalid_cursor')
+    add(route.method === 'POST', 'body_too_large', 'unsupported_media_type', 'invalid_body')
+    add(route.takesIdempotencyKey === true, 'idempotency_conflict', 'idempotency_mismatch')
+  }
+  return PROBLEM_CODES.filter((code) => possible.has(code))
+}
+
+export function exampleProblem(
+  code: ProblemCode,
+  path: string,
+  scope: Scope,
+  { problemBase }: DocumentSettings,
+): ExampleObject {
+  const module = moduleForScope(scope)
+  const members = code === 'scope_missing'
+    ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
+    : code === 'module_inactive'
+    ? { detail: `The module ${module} is not active for this partner.`, required_module: module }
+    : code === 'invalid_parameter'
+    ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
+    : code === 'invalid_body'
+    ? { errors: [{ pointer: '/partner', detail: 'is required' }] }
+    : {}
+  const value = problemDocument(code, members, problemBase, path, EXAMPLE_REQUEST_ID)
+  return { summary: value.title, value }
 }

@@ -1,9 +1,9 @@
 /** The sections of the reference page that apply to all endpoints: the texts of guides.json, with samples and tables. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
-import { MAX_BODY_BYTES, type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
-import type { OpenApiDocument } from './document.ts'
+import { fill, type OpenApiDocument } from './document.ts'
 import texts from './guides.json' with { type: 'json' }
 import { type CodeBlock, codeBlock, type Markup, markup, paragraphs, prose, table } from './html.ts'
 import type { DocumentSettings } from './model.ts'
@@ -24,26 +24,15 @@ type PerGuide<T> = { readonly [Id in keyof typeof texts]?: T }
 
 /** All guides. The last one is the longest, so that every one can be scrolled to the top. */
 export function guides(described: OpenApiDocument, settings: DocumentSettings): readonly Section[] {
-  const { names: { versionHeader }, maxStalenessMs, allowBrowsers } = settings
-  const values: Readonly<Record<string, string | number>> = {
-    version: API_VERSION,
-    versionHeader,
-    maxStalenessMs,
-    maxBodyKib: MAX_BODY_BYTES / 1024,
-    browsers: allowBrowsers
-      ? 'This service accepts requests from browsers. Keep keys out of browsers nevertheless.'
-      : 'Requests from browser scripts (with `Origin` or `Sec-Fetch-Site`) are rejected with `browser_refused`, ' +
-        'whatever key they carry.',
-  }
+  const filled = fill<typeof texts>(texts, settings)
   const blocks = blocksOf(described, settings)
   const tables = tablesOf(settings)
   return (Object.keys(texts) as (keyof typeof texts)[]).map((id) => {
-    const { title, text } = texts[id]
-    const filled = text.map((line) => line.replace(/\{(\w+)\}/g, (_, name) => String(values[name])))
+    const { title, text } = filled[id]
     const code = (blocks[id] ?? []).flatMap(({ code, ...block }) =>
       code ? [codeBlock({ ...block, code })] : []
     )
-    return { id, title, text: paragraphs(filled), code, below: tables[id] }
+    return { id, title, text: paragraphs(text), code, below: tables[id] }
   })
 }
 
