@@ -20,7 +20,6 @@ import { type Policies, policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
 import type { KeyFacts } from './model.ts'
-import { createDocuments } from './openapi/documents.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { Revision } from './ports/facts.ts'
@@ -29,6 +28,7 @@ import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
+import { createDocument } from './public-endpoints.ts'
 import { afterRegistration, registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/route.ts'
@@ -160,6 +160,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
+    createDocument: ({ name }) => createDocument(name, settings, store.sha256),
     handlers: {
       directory,
       catalog,
@@ -169,7 +170,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,
-      documents: createDocuments(ROUTES, settings, store.sha256),
       endpoints: paths.endpoints,
       staleness,
       clockSkewMs,

@@ -1,18 +1,19 @@
 /** The endpoints that need no key: health, and documents, which are made once. */
 import { prefersGzip } from './http/headers.ts'
-import type { CachedBody, HttpResponse } from './http/message.ts'
+import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
 import { type InputError, Problem } from './http/problem.ts'
+import type { Sha256 } from './lib/digest.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
+import type { EndpointName } from './model.ts'
+import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import { readParameters } from './routes/input.ts'
 import type { DocumentRoute, OpenRoute } from './routes/route.ts'
+import { ROUTES } from './routes/router.ts'
 
-export function createPublicHandler({ handlers, writer }: Service) {
+export function createPublicHandler({ handlers, writer, createDocument }: Service) {
   const plain = memoize((route) =>
-    andThen(
-      route.createDocument(handlers),
-      (document) => writer.toCachedDocument(document, route.contentType),
-    )
+    createDocument(route).then((document) => writer.toCachedDocument(document, route.contentType))
   )
   const compressed = memoize((route) => andThen(plain(route), writer.compress))
 
@@ -44,4 +45,18 @@ function memoize(
     if (made instanceof Promise) made.then((ready) => cache.set(route, ready), () => cache.delete(route))
     return made
   }
+}
+
+/** Its code is loaded with the first document: most services need neither the memory nor the time at their start. */
+export async function createDocument(
+  name: EndpointName,
+  settings: DocumentSettings,
+  sha256: Sha256,
+): Promise<StaticDocument> {
+  const { createCatalog, createDocument } = await import('./openapi/document.ts')
+  if (name === 'api-catalog') return createCatalog(settings.names.name)
+  const described = createDocument(ROUTES, settings)
+  if (name === 'openapi') return { text: JSON.stringify(described) }
+  const { createReferencePage } = await import('./openapi/reference.ts')
+  return createReferencePage(described, settings, sha256)
 }

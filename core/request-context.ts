@@ -2,7 +2,7 @@ import type { CachedResponse, ResponseCache } from './cache/response-cache.ts'
 import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/headers.ts'
-import type { HttpRequest } from './http/message.ts'
+import type { HttpRequest, StaticDocument } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
 import type { ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticator.ts'
@@ -17,7 +17,7 @@ import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
 import type { HandlerContext } from './routes/route.ts'
-import type { KeyedRoute, Route } from './routes/route.ts'
+import type { DocumentRoute, KeyedRoute, Route } from './routes/route.ts'
 import type { RouteTable } from './routes/router.ts'
 
 /** What the steps of the pipeline share between requests. */
@@ -40,6 +40,7 @@ export interface Service {
   readonly logger: RequestLogger
   readonly observer: Observer | undefined
   readonly handlers: HandlerContext
+  createDocument(route: DocumentRoute): Promise<StaticDocument>
 }
 
 /** The state of one request in the pipeline. */

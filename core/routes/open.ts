@@ -42,7 +42,6 @@ export const openapi: DocumentRoute = {
   summary: 'Get the OpenAPI document',
   mediaType: 'application/json',
   contentType: 'application/json; charset=utf-8',
-  createDocument: ({ documents }) => documents.openapi(),
 }
 
 export const docs: DocumentRoute = {
@@ -54,7 +53,6 @@ export const docs: DocumentRoute = {
   mediaType: 'text/html',
   contentType: 'text/html; charset=utf-8',
   headers: ['Content-Security-Policy', 'Referrer-Policy'],
-  createDocument: ({ documents }) => documents.reference(),
 }
 
 /** Marks a linkset as an API catalog (RFC 9727 §4.2). */
@@ -70,5 +68,4 @@ export const apiCatalog: DocumentRoute = {
   mediaType: 'application/linkset+json',
   contentType: `application/linkset+json; profile="${catalogProfile}"`,
   headers: ['Link'],
-  createDocument: ({ documents }) => documents.catalog(),
 }

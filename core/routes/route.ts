@@ -1,7 +1,7 @@
 import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
-import type { HandlerResult, StaticDocument } from '../http/message.ts'
+import type { HandlerResult } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
@@ -72,7 +72,6 @@ export interface DocumentRoute extends RouteDescription {
   readonly contentType: string
   /** Names of the headers of the document. */
   readonly headers?: readonly string[]
-  createDocument(ports: HandlerContext): MaybePromise<StaticDocument>
 }
 
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
@@ -110,13 +109,6 @@ export function definePost<B extends InputDefs>(
 export interface Staleness extends Required<StalenessBounds> {
   /** The current outage of the store, in milliseconds since the epoch, while cached keys keep working. */
   staleWindow(): StaleWindow | undefined
-}
-
-export interface Documents {
-  openapi(): Promise<StaticDocument>
-  reference(): Promise<StaticDocument>
-  /** Links to the other documents (RFC 9727). */
-  catalog(): Promise<StaticDocument>
 }
 
 /** An endpoint without its handler. */
@@ -160,7 +152,6 @@ export interface HandlerContext {
   readonly limiter: Limiter
   /** Milliseconds on the limiter's monotonic clock. */
   elapsed(): number
-  readonly documents: Documents
   /** Every endpoint, with complete paths. */
   readonly endpoints: readonly Endpoint[]
   readonly staleness: Staleness
