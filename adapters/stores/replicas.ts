@@ -131,7 +131,14 @@ function ageOf({ at, date }: { at: number; date: number }): number {
   return Math.max(performance.now() - at, Date.now() - date)
 }
 
-type ProgressRow = [id: string, name: string, leaseMs: number, facts: string, content: string, skewMs: number]
+export type ProgressRow = [
+  id: string,
+  name: string,
+  leaseMs: number,
+  facts: string,
+  content: string,
+  skewMs: number,
+]
 
 /** Revisions have no order: the one asked for counts, and the current one. */
 export function toProgress(

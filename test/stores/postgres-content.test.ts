@@ -1,12 +1,13 @@
 /** Content and lists: how many rows the server reads, snapshots, and limits of the server. */
 import t from 'tap'
-import { createAuditLog } from '../../adapters/stores/postgres/audit.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { createContentAdministration } from '../../adapters/stores/postgres/content.ts'
 import { createDirectory } from '../../adapters/stores/postgres/directory.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
-import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { createSignups } from '../../adapters/stores/postgres/signups.ts'
+import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
+import { createAuditLog } from '../../adapters/stores/sql/audit.ts'
+import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import { expectedSlugs, readAll } from '../contract/store/oracle.ts'
@@ -217,8 +218,9 @@ await t.test('a page of a list reads no rows of others', async (t) => {
   const database = openDatabase(t, url)
   let read = 0
   const explained = explaining(database, (plan) => read += rowsRead(plan))
-  const auditLog = createAuditLog(explained)
-  const administration = createAdministration(explained, createRevisions(database))
+  const store = createSqlDatabase(explained, createRevisions(database))
+  const auditLog = createAuditLog(store)
+  const administration = createAdministration(store)
   const signups = createSignups(explained)
 
   await administration.listPartners(undefined, 2)

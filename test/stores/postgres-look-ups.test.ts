@@ -2,7 +2,10 @@
 import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
-import { createKeyFacts } from '../../adapters/stores/postgres/partners-and-keys.ts'
+import type { Revisions } from '../../adapters/stores/postgres/revisions.ts'
+import { batchKeyLookups } from '../../adapters/stores/postgres/key-lookups.ts'
+import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
+import { createKeyLookup } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import { key, partner } from '../contract/store/samples.ts'
@@ -36,7 +39,8 @@ function create() {
     })
     return promise
   }
-  return { sent, findKey: createKeyFacts({ lookUp } as Database).findKey }
+  const lookups = createKeyLookup(createSqlDatabase({ lookUp } as Database, {} as Revisions))
+  return { sent, findKey: batchKeyLookups({ lookUp }, lookups.findKey) }
 }
 
 const rowOf = (id: string) => [...KEYS.values(key({ id })), ...PARTNERS.values(partner())]
@@ -79,7 +83,7 @@ await t.test('no look-up gets the result of an earlier query', async (t) => {
   await sent[1]!.answer()
   t.strictSame((await Promise.all(before)).map(idOf), ['a', undefined])
   let settled = 0
-  for (const answer of after) void answer.then(() => settled++)
+  for (const answer of after) void Promise.resolve(answer).then(() => settled++)
   await new Promise((resolve) => setImmediate(resolve))
   t.equal(settled, 0)
   await sent[2]!.answer()

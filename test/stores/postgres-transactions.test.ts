@@ -6,8 +6,9 @@ import type { Query } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { migrate } from '../../adapters/stores/postgres/migrate.ts'
-import { createAdministration } from '../../adapters/stores/postgres/partners-and-keys.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
+import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
+import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
 import { partner, stamp } from '../contract/store/samples.ts'
 import { openDatabase, openSql, outcomeOf, serverFor, waitsForLock } from '../postgres/fixtures.ts'
@@ -286,10 +287,10 @@ async function change(slug: string, ...fates: Fate[]) {
     },
   }
   const revisions = createRevisions(faulty)
-  const administration = createAdministration(faulty, revisions)
+  const administration = createAdministration(createSqlDatabase(faulty, revisions))
   const { facts } = await revisions.current()
-  const apply = () =>
-    administration.apply([{ type: 'partner.created', partner: partner({ slug }) }], facts, stamp)
+  const apply = async () =>
+    await administration.apply([{ type: 'partner.created', partner: partner({ slug }) }], facts, stamp)
   return {
     apply,
     applied: apply().catch((error: Error) => error.message),

@@ -2,11 +2,12 @@
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { createAuditLog } from '../../adapters/stores/sqlite/audit.ts'
 import type { Value } from '../../adapters/stores/row-format.ts'
+import { createAuditLog } from '../../adapters/stores/sql/audit.ts'
+import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { type Database, openDatabase } from '../../adapters/stores/sqlite/database.ts'
-import { createAdministration } from '../../adapters/stores/sqlite/partners-and-keys.ts'
 import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
+import { createSqlDatabase } from '../../adapters/stores/sqlite/sql-database.ts'
 import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { KEY_STATES } from '../../core/model.ts'
@@ -50,15 +51,16 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
       }
     },
   }
-  const auditLog = createAuditLog(explained)
-  const administration = createAdministration(explained, createRevisions(database, file), auditLog, () => {})
+  const sql = createSqlDatabase(explained, createRevisions(database, file))
+  const auditLog = createAuditLog(sql)
+  const administration = createAdministration(sql)
   const signups = createSignups(explained, () => {})
   const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
     '(partner=? AND environment=? AND (recency,id)>(?,?))'
   const ofAllKeys = [
-    'CO-ROUTINE (subquery-1)',
+    'CO-ROUTINE page',
     'SEARCH partner_key USING COVERING INDEX partner_key_listed ((created_at,id)>(?,?))',
-    'SCAN (subquery-1)',
+    'SCAN page',
     'SEARCH partner_key USING PRIMARY KEY (id=?)',
   ]
   const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [

@@ -43,7 +43,7 @@ export function createReports(database: Database): Reports {
     )),
     { table: 'signup_tally', key: ['partner', 'dimension', 'day', 'value', 'slot'] },
   ].map((counts) =>
-    createPruner<string>(database, {
+    createPruner(database, {
       ...counts,
       expiry: 'day',
       condition: 'day < $1::text',

@@ -15,12 +15,12 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
-import { enqueueSql } from '../webhooks.ts'
+import { enqueueSql } from '../sql/webhooks.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
-import { columnParameters, createPruner, SERVER_NOW, unnestColumns, WEBHOOK_DIALECT } from './sql.ts'
+import { columnParameters, createPruner, DIALECT, SERVER_NOW, unnestColumns } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
@@ -266,14 +266,14 @@ function insertSql(lockTimeoutMs: number): string {
       GROUP BY partner, dimension, day, value ORDER BY partner, dimension, day, value
       ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = sums.signups + excluded.signups
     ),
-    outbox AS (${enqueueSql(WEBHOOK_DIALECT, signupEventsSql)})
+    outbox AS (${enqueueSql(DIALECT, signupEventsSql)})
     SELECT id FROM created`
 }
 
 /** The ids are those of `signupEvent`. */
 const signupEventsSql =
-  `SELECT 'msg_' || substr(id, 5) AS id, 'signup.created' AS type, partner, created_at, payload
-  FROM created WHERE is_stored = 'true'`
+  `(SELECT 'msg_' || substr(id, 5) AS id, 'signup.created' AS type, partner, created_at, payload
+  FROM created WHERE is_stored = 'true')`
 
 const insertGroupSql = insertSql(groupLockTimeoutMs)
 const insertAloneSql = insertSql(claimLockTimeoutMs)

@@ -1,16 +1,32 @@
 /** Pieces of statements. Rows are sent as one list per column. */
 import { INTEGER_COLUMNS, type Value } from '../row-format.ts'
-import type { WebhookDialect } from '../webhooks.ts'
+import { type Dialect, pruneSql } from '../sql/database.ts'
 import type { Database } from './database.ts'
 
 /** The server's clock, which all replicas share: milliseconds since the epoch. */
 export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
-export const WEBHOOK_DIALECT: WebhookDialect = {
+export const DIALECT: Dialect = {
   now: SERVER_NOW,
-  rows: (parameter) => `jsonb_array_elements(CAST(${parameter} AS jsonb)) AS element (value)`,
-  forUpdate: ' FOR UPDATE',
+  elements: (parameter) => `jsonb_array_elements(CAST(${parameter} AS jsonb)) AS element (value)`,
+  least: 'least',
+  greatest: 'greatest',
+  forUpdate: 'FOR UPDATE',
   skipLocked: 'FOR UPDATE SKIP LOCKED',
+  last: (column, characters) => `right(${column}, ${characters})`,
+  indexed: (column) => `${column} + 0`,
+  selectKeys: (columns, page) => `SELECT ${columns} FROM ${page}`,
+  derived: (columns) => columns,
+  intruders: [
+    'SELECT tgname FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgrelid',
+    "SELECT rulename FROM pg_catalog.pg_rewrite WHERE rulename <> '_RETURN' AND ev_class",
+    "SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('v', 'm') AND oid",
+    'SELECT polname FROM pg_catalog.pg_policy WHERE polrelid',
+  ].map((select) => `
+    ${select} IN (
+      SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+      WHERE n.nspname = 'partner_api'
+    )`),
 }
 
 /** A list as the text of a Postgres array, for `$1::text[]` and the like. */
@@ -58,30 +74,11 @@ export function upsertSql(table: string, columns: readonly string[], options: Up
     ON CONFLICT (${keys}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
 }
 
-interface PruneTarget {
-  readonly table: string
-  readonly key: readonly string[]
-  /** An SQL expression. */
-  readonly expiry: string
-  /** An SQL condition on `$1`. Default: `expiry` is at or before `$1`, and past by the server's clock. */
-  readonly condition?: string
-  readonly batchSize: number
-}
-
-/**
- * Deletes a batch of expired rows in the background, the oldest first. Locked rows are skipped: they are deleted another
- * time.
- */
-export function createPruner<Bound extends number | string = number>(
+/** Deletes a batch of expired rows in the background. */
+export function createPruner(
   database: Database,
-  { table, key, expiry, condition, batchSize }: PruneTarget,
-): (bound: Bound) => void {
-  const sql = `
-    WITH expired AS (
-      SELECT ${key} FROM partner_api.${table}
-      WHERE ${condition ?? `${expiry} <= (SELECT least($1::bigint, ${SERVER_NOW}))`}
-      ORDER BY ${expiry} LIMIT ${batchSize} FOR UPDATE SKIP LOCKED
-    )
-    DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM expired)`
+  target: Parameters<typeof pruneSql>[1],
+): (bound: number | string) => void {
+  const sql = pruneSql(DIALECT, target)
   return (bound) => void database.asyncCommit(sql, [bound]).catch(() => undefined)
 }

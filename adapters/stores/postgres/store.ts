@@ -2,20 +2,23 @@
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
+import { createAuditLog } from '../sql/audit.ts'
+import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
+import { createQuotaStore } from '../sql/quotas.ts'
+import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
-import { createAuditLog } from './audit.ts'
 import { createContentAdministration } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
+import { batchKeyLookups } from './key-lookups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
-import { createAdministration, createKeyFacts } from './partners-and-keys.ts'
-import { createQuotaStore } from './quotas.ts'
 import { createReplicaRegistry } from './replicas.ts'
 import { createReports } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
-import { createWebhooks } from './webhooks.ts'
+import { createPruner } from './sql.ts'
+import { createSqlDatabase } from './sql-database.ts'
 
 /** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {
@@ -64,6 +67,8 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 }
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
+  const sql = createSqlDatabase(database, revisions)
+  const lookups = createKeyLookup(sql)
   return {
     settings,
     sha256,
@@ -74,16 +79,28 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    ...createKeyFacts(database),
+    ...lookups,
+    findKey: batchKeyLookups(database, lookups.findKey),
     ...createDirectory(database),
-    ...createAdministration(database, revisions),
+    ...createAdministration(sql),
     ...createContentAdministration(database, revisions),
     ...createSignups(database),
     ...createReports(database),
-    ...createAuditLog(database),
+    ...createAuditLog(sql),
     replicas: createReplicaRegistry(database, revisions),
-    quotas: createQuotaStore(database),
-    webhooks: createWebhooks(database, revisions),
+    // Two windows are deleted for each one that is opened, so that they get fewer.
+    quotas: createQuotaStore({
+      dialect: sql.dialect,
+      lookUp: database.lookUp,
+      asyncCommit: database.asyncCommit,
+      prune: createPruner(database, {
+        table: 'quota_window',
+        key: ['policy', 'subject'],
+        expiry: 'ends_at',
+        batchSize: 2,
+      }),
+    }, 'partner_api.quota_window'),
+    webhooks: createWebhookStore(sql),
   }
 }
 

@@ -4,14 +4,15 @@ import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { sha256 } from '../../digest.ts'
+import { createAuditLog } from '../sql/audit.ts'
+import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
+import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
-import { createAuditLog } from './audit.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, schemaVersion } from './migrate.ts'
-import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
-import { createWebhooks } from './webhooks.ts'
+import { createSqlDatabase } from './sql-database.ts'
 
 /**
  * Copies a store, which servers may be using, to an empty file, and checks the copy.
@@ -93,11 +94,15 @@ function listForeign(database: Database, file: string): string[] {
 
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
-  const log = createAuditLog(database)
-  const { webhooks, addEvents } = createWebhooks(database, log)
+  const sql = createSqlDatabase(database, createRevisions(database, file))
   const isCurrent = schemaVersion(database, file) === MIGRATIONS.length
-  const administration = createAdministration(database, createRevisions(database, file), log, addEvents)
-  return { sha256, ...log, ...administration, ...createKeyLookup(database), ...(isCurrent && { webhooks }) }
+  return {
+    sha256,
+    ...createAuditLog(sql),
+    ...createAdministration(sql),
+    ...createKeyLookup(sql),
+    ...(isCurrent && { webhooks: createWebhookStore(sql) }),
+  }
 }
 
 /** Opens a copy that is not in use, and migrates it. */

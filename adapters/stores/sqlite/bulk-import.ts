@@ -4,7 +4,6 @@ import { createImportLog } from '../content-import.ts'
 import { randomHex } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
-import type { SqliteAuditLog } from './audit.ts'
 import { searchTerms } from './content-tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import {
@@ -18,6 +17,7 @@ import {
   swapTables,
 } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
+import type { SqliteDatabase } from './sql-database.ts'
 
 /**
  * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary tables.
@@ -28,7 +28,7 @@ import type { Revisions } from './revisions.ts'
 export function createBulkImport(
   database: Database,
   revisions: Revisions,
-  auditLog: SqliteAuditLog,
+  sql: Pick<SqliteDatabase, 'appendAudit'>,
   { now, actor, progress }: ImportOptions,
 ) {
   database.exec(`
@@ -93,7 +93,7 @@ export function createBulkImport(
         buildCounters(rebuild)
         rebuild.step(() => {
           swapTables(database)
-          auditLog.append(importLog.auditRecords(), { actor, at: now })
+          sql.appendAudit(importLog.auditRecords(), { actor, at: now })
           revisions.bump('content')
         })
       } finally {

@@ -11,12 +11,12 @@ import { removalAuditRecord } from '../../../core/audit/records.ts'
 import { createImportLog, toDrafts } from '../content-import.ts'
 import { collect } from '../content-text.ts'
 import { StoreError } from '../store-error.ts'
-import type { SqliteAuditLog } from './audit.ts'
 import { assertNoImport } from './rebuild.ts'
 import { createBulkImport } from './bulk-import.ts'
 import { createContentTables, exportRecords, findReferenced } from './content-tables.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
+import type { SqliteDatabase } from './sql-database.ts'
 
 /** Profiles per transaction: it holds the write lock for two seconds at most. */
 const maxPerTransaction = 5000
@@ -24,7 +24,7 @@ const maxPerTransaction = 5000
 export function createContentAdministration(
   database: Database,
   revisions: Revisions,
-  auditLog: SqliteAuditLog,
+  sql: Pick<SqliteDatabase, 'appendAudit'>,
 ) {
   const tables = createContentTables(database)
   let isBulkImporting = false
@@ -40,7 +40,7 @@ export function createContentAdministration(
       const changed = importLog.addAll(toDrafts(kind, records, now), tables[kind].find)
       if (!dryRun && changed.length > 0) {
         tables[kind].write(changed)
-        auditLog.append(importLog.auditRecords(), { actor, at: now })
+        sql.appendAudit(importLog.auditRecords(), { actor, at: now })
         revisions.bump('content')
       }
       return importLog.report
@@ -61,7 +61,7 @@ export function createContentAdministration(
         if (bulk === undefined) {
           if (isBulkImporting) throw new StoreError('refused', 'Another import into the store is under way.')
           isBulkImporting = true
-          bulk = createBulkImport(database, revisions, auditLog, options)
+          bulk = createBulkImport(database, revisions, sql, options)
         }
         bulk.stage(batch)
         batch = []
@@ -98,7 +98,7 @@ export function createContentAdministration(
         const used = kind === 'industries' ? findReferenced(database, removed) : []
         if (!dryRun && removed.length > 0 && missing.length === 0 && used.length === 0) {
           tables[kind].remove(removed)
-          auditLog.append([removalAuditRecord(kind, removed)], context)
+          sql.appendAudit([removalAuditRecord(kind, removed)], context)
           revisions.bump('content')
         }
         return { missing, used }

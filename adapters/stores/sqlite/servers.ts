@@ -4,27 +4,22 @@
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
-import type { MaybePromise } from '../../../core/lib/promise.ts'
+import { ignoreFailure, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
-import type { QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
-import { leaseParameters, quotaStatements, toLease } from '../quotas.ts'
 import {
   createRegistration,
   LIVE_GRACE_MS,
+  type ProgressRow,
   type ReplicaIdentity,
   RETENTION_MS,
   toProgress,
 } from '../replicas.ts'
-import {
-  clock,
-  type Database,
-  openDatabase,
-  retryWhileBusy,
-  runWithRetry,
-  type Statement,
-} from './database.ts'
+import { pruneSql, type Query } from '../sql/database.ts'
+import { createQuotaStore } from '../sql/quotas.ts'
+import { clock, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
+import { createQuery, DIALECT, type SyncQuery } from './sql-database.ts'
 
 /** A change of it needs another name of the file, as servers of two versions may run at once. */
 const schema = `
@@ -44,33 +39,20 @@ const schema = `
   ) STRICT, WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS quota_term_end ON quota_term (ends_at)`
 
-const { peek, take, returnLeases } = quotaStatements({
+const confirmSql = `
+  INSERT INTO replica (id, name, lease_ms, facts, content, seen_at, pid, pid_namespace)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  ON CONFLICT (id) DO UPDATE SET facts = excluded.facts, content = excluded.content, seen_at = excluded.seen_at`
+const listSql = `
+  SELECT pid, pid_namespace, id, name, lease_ms, facts, content, 0 FROM replica
+  WHERE seen_at + lease_ms > $1 ORDER BY id`
+const removeSql = 'DELETE FROM replica WHERE id = $1 OR seen_at + lease_ms <= $2'
+const pruneWindowsSql = pruneSql(DIALECT, {
   table: 'quota_term',
-  parameter: (number) => `?${number + 1}`,
-  least: 'min',
-  greatest: 'max',
-  now: '?1',
-  returned: `(SELECT ${
-    ['policy', 'subject', 'term', 'used', 'unused'].map((name) => `value ->> '${name}' AS ${name}`)
-  } FROM json_each(?1)) AS returned`,
+  key: ['policy', 'subject'],
+  expiry: 'ends_at',
+  batchSize: 128,
 })
-
-const statements = {
-  confirm: `INSERT INTO replica (id, name, lease_ms, facts, content, seen_at, pid, pid_namespace)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-    ON CONFLICT (id) DO UPDATE SET facts = excluded.facts, content = excluded.content, seen_at = excluded.seen_at`,
-  list: `SELECT pid, pid_namespace, id, name, lease_ms, facts, content, 0 FROM replica
-    WHERE seen_at + lease_ms > ?1 ORDER BY id`,
-  remove: 'DELETE FROM replica WHERE id = ?1 OR seen_at + lease_ms <= ?2',
-  peek,
-  take,
-  returnLeases,
-  prune: `DELETE FROM quota_term WHERE (policy, subject) IN (
-    SELECT policy, subject FROM quota_term WHERE ends_at <= ?1 ORDER BY ends_at LIMIT 128)`,
-}
-
-// deno-lint-ignore no-explicit-any -- each statement has rows of its own
-type Statements = Record<keyof typeof statements, Statement<any>>
 
 /** A window that a restart must not forget. */
 const longWindowSeconds = 3_600
@@ -86,20 +68,20 @@ export function createServersFile(
 ) {
   const file = `${realpathSync(store)}-servers`
   let database: Database | undefined
-  let prepared: Statements
+  let query: SyncQuery
   let opening: Promise<void> | undefined
+  let windows = 0
 
   async function open(): Promise<void> {
     const opened = openDatabase(file, { create: true })
     await retryWhileBusy(() => opened.exec(schema))
-    const entries = Object.entries(statements).map(([name, sql]) => [name, opened.statement(sql)])
-    prepared = Object.fromEntries(entries) as Statements
+    query = createQuery(opened)
     database = opened
   }
 
   /** Repeats `work`, which changes one row, while another process writes. Creates the file if it is missing. */
-  function use<T>(work: (statements: Statements) => T): MaybePromise<T> {
-    const attempt = () => work(prepared)
+  function use<T>(work: (query: SyncQuery) => T): MaybePromise<T> {
+    const attempt = () => work(query)
     try {
       database?.checkFileIdentity()
     } catch {
@@ -113,21 +95,32 @@ export function createServersFile(
     return runWithRetry(attempt)
   }
 
+  const useQuery: Query = (sql, parameters) => use((query) => query(sql, parameters))
   const replicas: ReplicaRegistry = {
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
     progress(revision) {
       if (database === undefined && !existsSync(file)) return []
-      return use((sql) => toProgress(readLive(sql, RETENTION_MS), revision, revisions.current()))
+      return use((query) => toProgress(readLive(query, RETENTION_MS), revision, revisions.current()))
     },
   }
   return {
     replicas,
-    quotas: createQuotaStore(use, shareLimits ? 1 : longWindowSeconds),
+    quotas: {
+      leastWindowSeconds: shareLimits ? 1 : longWindowSeconds,
+      ...createQuotaStore({
+        dialect: DIALECT,
+        lookUp: useQuery,
+        asyncCommit: useQuery,
+        prune(now) {
+          if (windows++ % 64 === 0) ignoreFailure(() => useQuery(pruneWindowsSql, [now]))
+        },
+      }, 'partner_api.quota_term'),
+    },
     close: () => database?.close(),
   }
 }
 
-type Use = <T>(work: (statements: Statements) => T) => MaybePromise<T>
+type Use = <T>(work: (query: SyncQuery) => T) => MaybePromise<T>
 
 /** Less than half of the retention: after the other half, a silent replica registers anew. */
 const heartbeatMs = 20_000
@@ -136,9 +129,9 @@ const heartbeatMs = 20_000
 function createReplicaStatements(use: Use): Parameters<typeof createRegistration>[0] {
   let written = { facts: '', content: '', at: -Infinity }
 
-  function write(sql: Statements, identity: ReplicaIdentity, { facts, content }: Revision): void {
+  function write(query: SyncQuery, identity: ReplicaIdentity, { facts, content }: Revision): void {
     const at = clock.now()
-    sql.confirm.run(...identity, facts, content, at, process.pid, pidNamespace)
+    query(confirmSql, [...identity, facts, content, at, process.pid, pidNamespace])
     written = { facts, content, at }
   }
 
@@ -152,25 +145,25 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
   }
 
   return {
-    register: (identity) => use((sql) => write(sql, identity, written)),
+    register: (identity) => use((query) => write(query, identity, written)),
     confirm: (identity, revision) =>
-      use((sql) => {
+      use((query) => {
         const { facts, content, at } = written
-        const live = readLive(sql, heartbeatMs + LIVE_GRACE_MS)
+        const live = readLive(query, heartbeatMs + LIVE_GRACE_MS)
         const others = live.filter(([id]) => id !== identity[0]).length
         const isWritten = facts === revision.facts && content === revision.content
         const isDue = live.length === others || Math.abs(clock.now() - at) >= heartbeatMs
-        if (!isWritten) write(sql, identity, revision)
-        else if (isDue) writeHeartbeat(sql, identity, revision)
+        if (!isWritten) write(query, identity, revision)
+        else if (isDue) writeHeartbeat(query, identity, revision)
         return others
       }),
-    remove: (id) => use((sql) => void sql.remove.run(id, clock.now() - RETENTION_MS)),
+    remove: (id) => use((query) => void query(removeSql, [id, clock.now() - RETENTION_MS])),
   }
 }
 
-/** The replicas that were heard of until so many milliseconds after their lease and whose process has not ended. */
-function readLive({ list }: Statements, graceMs: number) {
-  return list.all(clock.now() - graceMs)
+/** The replicas whose lease ended less than `graceMs` ago and whose process has not ended. */
+function readLive(query: SyncQuery, graceMs: number) {
+  return query<[pid: number, namespace: string, ...ProgressRow]>(listSql, [clock.now() - graceMs])
     .flatMap(([pid, namespace, ...row]) => namespace === pidNamespace && hasEnded(pid) ? [] : [row])
 }
 
@@ -186,22 +179,5 @@ export function hasEnded(pid: number): boolean {
     return !process.kill(pid, 0)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
-  }
-}
-
-/** Each lease is an upsert of one row, which reaches the disk later. */
-function createQuotaStore(use: Use, leastWindowSeconds: number): QuotaStore {
-  let windows = 0
-  return {
-    leastWindowSeconds,
-    leaseQuota: (request) =>
-      use((sql): QuotaLease => {
-        const now = clock.now()
-        const row = sql[request.wanted > 0 ? 'take' : 'peek'].get(now, ...leaseParameters(request))
-        const lease = toLease(row, request)
-        if (request.wanted > 0 && row[3] === row[2] && windows++ % 64 === 0) sql.prune.run(now)
-        return lease
-      }),
-    returnQuotas: (returns) => use((sql) => void sql.returnLeases.run(JSON.stringify(returns))),
   }
 }

@@ -20,12 +20,12 @@ import {
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
 import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
-import type { AddEvents } from './webhooks.ts'
+import type { SqliteDatabase } from './sql-database.ts'
 
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
 const maxGroupMs = 8
 
-export function createSignups(database: Database, addEvents: AddEvents) {
+export function createSignups(database: Database, addEvents: SqliteDatabase['addEvents']) {
   const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )

@@ -2,19 +2,20 @@
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
+import { createAuditLog } from '../sql/audit.ts'
+import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
+import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
-import { createAuditLog } from './audit.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContentAdministration } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
-import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers.ts'
 import { createSignups } from './signups.ts'
-import { createWebhooks } from './webhooks.ts'
+import { createSqlDatabase } from './sql-database.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
@@ -73,10 +74,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 }
 
 function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
-  const auditLog = createAuditLog(database)
-  const { append: _, ...auditPorts } = auditLog
-  const { webhooks, addEvents } = createWebhooks(database, auditLog)
-  const { readSignups, ...signupStore } = createSignups(database, addEvents)
+  const sql = createSqlDatabase(database, revisions)
+  const { readSignups, ...signupStore } = createSignups(database, sql.addEvents)
   return {
     settings,
     sha256,
@@ -84,16 +83,16 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
-    ...createKeyLookup(database),
+    ...createKeyLookup(sql),
     ...createDirectory(database),
     ...createCatalog(database),
-    ...createAdministration(database, revisions, auditLog, addEvents),
-    ...createContentAdministration(database, revisions, auditLog),
+    ...createAdministration(sql),
+    ...createContentAdministration(database, revisions, sql),
     ...signupStore,
     ...createUsageCounts(database),
     ...createActivityList(database, readSignups),
-    ...auditPorts,
-    webhooks,
+    ...createAuditLog(sql),
+    webhooks: createWebhookStore(sql),
   }
 }
 

@@ -1,23 +1,41 @@
-import { delay, timeout } from '../../../core/lib/promise.ts'
+import { delay, type MaybePromise, timeout } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
-import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
-import type { AuditRecord } from '../../../core/audit/records.ts'
+import { appendAuditRecords } from '../sql/audit.ts'
+import { type AuditedChange, type ChangeKind, runWork, type SqlDatabase } from '../sql/database.ts'
 import { StoreError } from '../store-error.ts'
-import { appendAuditRecords, hasAuditEntry } from './audit.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
+import { DIALECT } from './sql.ts'
 
-/** Without audit records, the change is rolled back. */
-export interface AuditedResult<T> {
-  readonly result: T
-  readonly auditRecords: readonly AuditRecord[]
-  /** The events of the change, for webhooks. */
-  readonly events?: () => readonly WebhookEvent[]
-  /** Whether caches need not notice the change. */
-  readonly keepsRevision?: boolean
+/** undefined_table, undefined_column, feature_not_supported: not every compatible server has each catalog. */
+const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])
+
+export function createSqlDatabase(database: Database, revisions: Revisions): SqlDatabase {
+  const write: SqlDatabase['write'] = (statements, parameters) => {
+    const parts = statements.slice(0, -1).map((sql, index) => `part${index} AS (${sql} RETURNING 1)`)
+    return database.write((parts.length > 0 ? `WITH ${parts} ` : '') + statements.at(-1), parameters)
+  }
+  return {
+    dialect: DIALECT,
+    lookUp: database.lookUp,
+    read: database.read,
+    readCatalog: (sql) =>
+      database.read<never>(sql).catch((error) => {
+        if (error instanceof SqlError && missingCatalog.has(error.code)) return []
+        throw error
+      }),
+    write,
+    // Commits of one moment share a sync.
+    writeUnsynced: write,
+    prune: (statements, bound) => {
+      for (const sql of statements) void database.asyncCommit(sql, [bound]).catch(() => undefined)
+    },
+    change: (kind, context, work) =>
+      runAudited(database, revisions, kind, context, (query, revision) => runWork(work(revision), query)),
+  }
 }
 
 /**
@@ -42,23 +60,24 @@ const retryPauseMs = 200
 export async function runAudited<T>(
   database: Database,
   revisions: Revisions,
-  kind: keyof Revision,
+  kind: ChangeKind,
   context: AuditContext,
-  work: (query: Query, revision: string) => Promise<AuditedResult<T>>,
+  work: (query: Query, revision: string) => MaybePromise<AuditedChange<T>>,
 ): Promise<T> {
+  const locked = kind === 'webhooks' ? 'facts' : kind
   let attempted: { readonly id: string; readonly result: T } | undefined
   try {
     const result = await database.transaction(async (query, rollback) => {
       attempted = undefined
-      if (kind === 'facts') await query(setLockTimeout)
-      const revision = await revisions.lock(query, kind)
-      const { result, auditRecords, events, keepsRevision = false } = await work(query, revision)
-      const id = await appendAuditRecords(query, auditRecords, context, events)
+      if (locked === 'facts') await query(setLockTimeout)
+      const revision = await revisions.lock(query, locked)
+      const { result, auditRecords, events } = await work(query, revision)
+      const id = await runWork(appendAuditRecords(DIALECT, auditRecords, context, events), query)
       if (id === undefined) {
         rollback()
         return result
       }
-      if (!keepsRevision) await revisions.bump(query, kind)
+      if (kind !== 'webhooks') await revisions.bump(query, kind)
       attempted = { id, result }
       return result
     })
@@ -68,7 +87,7 @@ export async function runAudited<T>(
     if (error instanceof SqlError && error.code === '55P03') throw lockedError(database, error)
     if (attempted === undefined || !isCommitUnknown(error)) throw error
     const { id, result } = attempted
-    if (await wasCommitted(database, revisions, kind, id, error)) {
+    if (await wasCommitted(database, revisions, locked, id, error)) {
       await database.notify()
       return result
     }
@@ -96,7 +115,7 @@ async function wasCommitted(
     const lookup = database.transaction(async (query, rollback) => {
       rollback()
       await revisions.lock(query, kind)
-      return await hasAuditEntry(query, id)
+      return (await query('SELECT 1 FROM partner_api.audit WHERE id = $1', [id])).length > 0
     }).catch(() => undefined)
     const isCommitted = await timeout<boolean | undefined>(lookup, leftMs, () => undefined)
     if (isCommitted !== undefined) return isCommitted

@@ -1,27 +1,54 @@
-/** What the SQL stores have in common about shared quotas. */
-import type { LeaseRequest, QuotaLease } from '../../core/ports/quotas.ts'
+import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
+import { type Dialect, type Query, rowsSql } from './database.ts'
 
-interface QuotaDialect {
-  readonly table: string
-  readonly parameter: (number: number) => string
-  readonly least: string
-  readonly greatest: string
-  /** The instant of the statement, milliseconds since the epoch. */
-  readonly now: string
-  /** A table `returned (policy, subject, term, used, unused)`. */
-  readonly returned: string
+interface QuotaDatabase {
+  readonly dialect: Dialect
+  readonly lookUp: Query
+  /** A crash may undo it. */
+  readonly asyncCommit: Query
+  /** Called with the instant at which a window was opened. */
+  prune(now: number): void
 }
 
-export type WindowRow = [now: number, openedAt: number, taken: number, granted: number, term: number]
+/** Each lease is an upsert of one row, so that concurrent ones see each other's. */
+export function createQuotaStore(
+  { dialect, lookUp, asyncCommit, prune }: QuotaDatabase,
+  table: string,
+): Pick<QuotaStore, 'leaseQuota' | 'returnQuotas'> {
+  const { peek, take, returnLeases } = quotaStatements(dialect, table)
+  return {
+    leaseQuota(request): MaybePromise<QuotaLease> {
+      const parameters = leaseParameters(request)
+      if (request.wanted <= 0) {
+        return andThen(lookUp<WindowRow>(peek, parameters), ([row]) => toLease(row, request))
+      }
+      return andThen(asyncCommit<WindowRow>(take, parameters), ([row]) => {
+        const [now, , taken, granted] = row!
+        if (granted === taken) prune(now)
+        return toLease(row, request)
+      })
+    },
+
+    returnQuotas(returns) {
+      const rows = returns.map((
+        { policy, subject, term, used, unused },
+      ) => [policy, subject, term, used, unused])
+      return andThen(asyncCommit(returnLeases, [JSON.stringify(rows)]), () => undefined)
+    },
+  }
+}
+
+type WindowRow = [now: number, openedAt: number, taken: number, granted: number, term: number]
 
 /** Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting, term and used. */
-export function leaseParameters(request: LeaseRequest): (string | number)[] {
+function leaseParameters(request: LeaseRequest): (string | number)[] {
   const { policy, subject, windowSeconds, quota, wanted, waiting = 0, report } = request
   const key = [policy, subject, windowSeconds * 1000, quota]
   return wanted <= 0 ? key : [...key, wanted, waiting, report?.term ?? 0, report?.used ?? 0]
 }
 
-export function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequest): QuotaLease {
+function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequest): QuotaLease {
   const windowMs = windowSeconds * 1000
   if (row === undefined) return { granted: 0, remaining: quota, resetMs: windowMs, term: 0 }
   const [now, openedAt, taken, granted, term] = row
@@ -34,10 +61,11 @@ export function toLease(row: WindowRow | undefined, { quota, windowSeconds }: Le
  * The statements. A window counts what was taken of its quota; `held` is the part of it that was leased in the current
  * term and not reported as used. A term is the instant at which it began.
  */
-export function quotaStatements({ table, parameter: p, least, greatest, now, returned }: QuotaDialect) {
+function quotaStatements(dialect: Dialect, table: string) {
+  const { least, greatest, now } = dialect
   const [policy, subject, windowMs, quota, wanted, waiting, term, used] = [
-    ...[`CAST(${p(1)} AS TEXT)`, `CAST(${p(2)} AS TEXT)`],
-    ...[3, 4, 5, 6, 7, 8].map((number) => `CAST(${p(number)} AS BIGINT)`),
+    ...['CAST($1 AS TEXT)', 'CAST($2 AS TEXT)'],
+    ...[3, 4, 5, 6, 7, 8].map((number) => `CAST($${number} AS BIGINT)`),
   ]
   // By the length of the request, also for an open window. One from the future was opened by another clock.
   const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
@@ -81,7 +109,7 @@ export function quotaStatements({ table, parameter: p, least, greatest, now, ret
         taken = w.taken + CASE WHEN w.term = returned.term THEN -returned.unused ELSE returned.used END,
         held = w.held - CASE WHEN w.term = returned.term
           THEN ${least}(w.held, returned.used + returned.unused) ELSE 0 END
-      FROM ${returned}
+      FROM ${rowsSql(dialect, ['policy', 'subject', 'term', 'used', 'unused'])} AS returned
       WHERE w.policy = returned.policy AND w.subject = returned.subject AND w.opened_at <= returned.term`,
   }
 }

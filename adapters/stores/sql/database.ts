@@ -1,0 +1,176 @@
+/** What the SQL stores are made of: each statement is one text, which both databases run. */
+import type { AuditRecord } from '../../../core/audit/records.ts'
+import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { AuditContext } from '../../../core/ports/changes.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
+import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
+import { INTEGER_COLUMNS, type RowFormat, type StoredRow, type Value } from '../row-format.ts'
+
+/** Runs a statement with the parameters `$1`, `$2`, …. Its tables are in the schema `partner_api`. */
+export type Query = <R extends readonly Value[] = StoredRow>(
+  sql: string,
+  parameters?: readonly Value[],
+) => MaybePromise<R[]>
+
+/** SQL in which the databases differ. */
+export interface Dialect {
+  /** Milliseconds since the epoch. */
+  readonly now: string
+  /** The elements of a JSON array, as a table of one column: `value`. */
+  elements(parameter: string): string
+  readonly least: string
+  readonly greatest: string
+  readonly forUpdate: string
+  readonly skipLocked: string
+  /** The last characters of a text. */
+  last(column: string, characters: number): string
+  /** An integer column, as the index has it that only some lists are to be read by. */
+  indexed(column: string): string
+  /** Columns of the keys in a page: a table with a condition, an order and a limit. */
+  selectKeys(columns: readonly string[], page: string): string
+  /** The columns that follow from others, if the database does not generate them. */
+  derived(columns: Readonly<Record<string, string>>): Readonly<Record<string, string>>
+  /** Select the names of what changes the effect of statements: triggers, rules, views and policies. */
+  readonly intruders: readonly string[]
+}
+
+/** A database as the SQL stores use it. */
+export interface SqlDatabase {
+  readonly dialect: Dialect
+  /** For a short read that a request waits for. */
+  readonly lookUp: Query
+  readonly read: Query
+  /** Reads a table of the system. Without that table, there are no rows. */
+  readonly readCatalog: Query
+  /** Runs statements with the same parameters in one transaction. @returns The rows of the last. */
+  write(statements: readonly string[], parameters: readonly Value[]): MaybePromise<StoredRow[]>
+  /** The same for what may be lost in a power failure: then it is attempted again. */
+  readonly writeUnsynced: SqlDatabase['write']
+  /** Runs each statement in the background, and ignores errors. */
+  prune(statements: readonly string[], bound: Value): void
+  /**
+   * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
+   * each other.
+   *
+   * @param kind Caches need not notice a change of `webhooks`.
+   * @param work May run more than once. It is given the revision that the change is made under.
+   */
+  change<T>(
+    kind: ChangeKind,
+    context: AuditContext,
+    work: (revision: string) => Work<AuditedChange<T>>,
+  ): MaybePromise<T>
+}
+
+export type ChangeKind = keyof Revision | 'webhooks'
+
+/** Without audit records, the change has written nothing or is rolled back. */
+export interface AuditedChange<T> {
+  readonly result: T
+  readonly auditRecords: readonly AuditRecord[]
+  /** The events of the change, for webhooks. */
+  readonly events?: () => readonly WebhookEvent[]
+}
+
+/** The steps of a transaction: yields statements, and is resumed with their rows. */
+export type Work<T> = Generator<readonly [sql: string, parameters: readonly Value[]], T, StoredRow[]>
+
+/** A step of `Work`. */
+export function* query<R extends readonly Value[] = StoredRow>(
+  sql: string,
+  parameters: readonly Value[] = [],
+): Work<R[]> {
+  return (yield [sql, parameters]) as readonly unknown[] as R[]
+}
+
+/** The removal of a partner changes all of its keys, and has an audit entry for each. */
+const rowsPerStatement = 1000
+
+/** Runs a statement whose parameter, `$1`, has rows of `rowsSql`. */
+export function* writeRows<R>(
+  sql: string,
+  format: Pick<RowFormat<R>, 'values'>,
+  records: Iterable<R>,
+): Work<void> {
+  const rows = [...records]
+  for (let start = 0; start < rows.length; start += rowsPerStatement) {
+    yield* query(sql, [rowsText(format, rows.slice(start, start + rowsPerStatement))])
+  }
+}
+
+/** Runs all steps, synchronously unless `query` returns promises. */
+export function runWork<T>(work: Work<T>, query: Query, rows: StoredRow[] = []): MaybePromise<T> {
+  const step = work.next(rows)
+  return step.done ? step.value : andThen(query(...step.value), (found) => runWork(work, query, found))
+}
+
+/** A parameter for `rowsSql` of the format's columns. */
+export function rowsText<R>({ values }: Pick<RowFormat<R>, 'values'>, records: Iterable<R>): string {
+  return JSON.stringify(Array.from(records, values))
+}
+
+/** Names that are columns of parameters only. */
+const integers: ReadonlySet<string> = new Set([...INTEGER_COLUMNS, 'retry_ms', 'term', 'used', 'unused'])
+
+/** The rows of a parameter that is a JSON array of arrays, to be selected from. */
+export function rowsSql({ elements }: Dialect, columns: readonly string[], parameter: string = '$1'): string {
+  const values = columns.map((column, index) =>
+    `CAST(value ->> ${index} AS ${integers.has(column) ? 'BIGINT' : 'TEXT'}) AS ${column}`
+  )
+  return `(SELECT ${values} FROM ${elements(parameter)})`
+}
+
+interface UpsertOptions {
+  /** Default: the first column. */
+  readonly keys?: readonly string[]
+  /** Columns that stay as they are in existing rows. */
+  readonly preserved?: readonly string[]
+}
+
+/** Inserts or replaces the rows of a parameter, `$1`, by their keys. */
+export function upsertRowsSql(
+  dialect: Dialect,
+  table: string,
+  columns: readonly string[],
+  { keys = columns.slice(0, 1), preserved = [] }: UpsertOptions = {},
+): string {
+  const changed = columns.filter((column) => !keys.includes(column) && !preserved.includes(column))
+  return `
+    INSERT INTO partner_api.${table} (${columns}) SELECT * FROM ${
+    rowsSql(dialect, columns)
+  } AS given WHERE true
+    ON CONFLICT (${keys}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
+}
+
+/** The ids of a parameter that `idsText` makes, for `IN`. */
+export function idsSql({ elements }: Dialect, parameter: string): string {
+  return `(SELECT value ->> 0 FROM ${elements(parameter)})`
+}
+
+export function idsText(ids: Iterable<string>): string {
+  return JSON.stringify(Array.from(ids, (id) => [id]))
+}
+
+interface PruneTarget {
+  readonly table: string
+  readonly key: readonly string[]
+  /** An SQL expression. */
+  readonly expiry: string
+  /** An SQL condition on `$1`. Default: `expiry` is at or before `$1`, and past by the server's clock. */
+  readonly condition?: string
+  readonly batchSize: number
+}
+
+/** Deletes a batch of expired rows, the oldest first. Locked rows are skipped: they are deleted another time. */
+export function pruneSql(
+  { least, now, skipLocked }: Dialect,
+  { table, key, expiry, condition, batchSize }: PruneTarget,
+): string {
+  return `
+    WITH expired AS MATERIALIZED (
+      SELECT ${key} FROM partner_api.${table}
+      WHERE ${condition ?? `${expiry} <= (SELECT ${least}(CAST($1 AS BIGINT), ${now}))`}
+      ORDER BY ${expiry} LIMIT ${batchSize} ${skipLocked}
+    )
+    DELETE FROM partner_api.${table} WHERE (${key}) IN (SELECT ${key} FROM expired)`
+}

@@ -1,0 +1,168 @@
+import {
+  type AppliedChanges,
+  applyChanges,
+  checkWritten,
+  factsOf,
+  type StoredFacts,
+} from '../../../core/admin/change-set.ts'
+import { all, andThen } from '../../../core/lib/promise.ts'
+import type { Administration, Change } from '../../../core/ports/changes.ts'
+import type { FactSource } from '../../../core/ports/facts.ts'
+import { changeEvents } from '../../../core/webhooks/events.ts'
+import { digestsOf, sha256 } from '../../digest.ts'
+import { keyConditions } from '../key-filter.ts'
+import type { Value } from '../row-format.ts'
+import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import {
+  type Dialect,
+  idsSql,
+  idsText,
+  query,
+  type SqlDatabase,
+  upsertRowsSql,
+  type Work,
+  writeRows,
+} from './database.ts'
+
+const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
+const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
+const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
+export const selectFacts = `
+  SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
+
+/** Before every key, those included that another program has added: text, since no number is the least bigint. */
+const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
+
+export function createAdministration({ dialect, read, change }: SqlDatabase): Administration {
+  const ids = idsSql(dialect, '$1')
+  return {
+    listPartners: (after = '', limit) =>
+      andThen(
+        read(`${selectPartners} WHERE slug > $1 ORDER BY slug LIMIT CAST($2 AS BIGINT)`, [after, limit]),
+        (rows) => rows.map(PARTNERS.read),
+      ),
+
+    findPartner: (slug) =>
+      andThen(read(`${selectPartners} WHERE slug = $1`, [slug]), ([row]) => row && PARTNERS.read(row)),
+
+    listKeys(filter, after, limit) {
+      const { createdAt, id } = after ?? firstKeyPosition
+      const parameters: Value[] = [createdAt, id, limit]
+      const conditions = keyConditions(filter, (value) => `$${parameters.push(value)}`)
+      const created = filter.partner === undefined ? dialect.indexed('created_at') : 'created_at'
+      const sql = dialect.selectKeys(
+        KEYS.columns,
+        `partner_api.partner_key WHERE (${created}, id) > ($1, $2)${conditions}
+        ORDER BY ${created}, id LIMIT CAST($3 AS BIGINT)`,
+      )
+      return andThen(read(sql, parameters), (rows) => rows.map(KEYS.read))
+    },
+
+    findDigests: (digests) =>
+      all([
+        read(selectSchemes),
+        read(`${selectKeys} WHERE ${dialect.last('digest', 64)} IN ${ids}`, [idsText(digests)]),
+      ], ([schemes, keys]) => (
+        { schemes: schemes.map((row) => DIGEST_SCHEMES.read(row).id), keys: keys.map(KEYS.read) }
+      )),
+
+    apply: (changes, ifFacts, context) =>
+      change('facts', context, function* (facts) {
+        if (facts !== ifFacts) return { result: false, auditRecords: [] }
+        const changed = applyChanges(yield* loadFacts(dialect, changes), changes, sha256)
+        yield* writeFacts(dialect, changed, context.at)
+        const { partners, keys, auditRecords } = changed
+        checkWritten(changed, yield* readFacts(dialect, partners.keys(), keys.keys()), sha256)
+        return { result: true, auditRecords, events: () => changeEvents(changed, context) }
+      }),
+  }
+}
+
+/** Loads everything that the changes refer to. */
+function loadFacts(dialect: Dialect, changes: readonly Change[]): Work<StoredFacts> {
+  const slugs = new Set<string>()
+  const ids = new Set<string>()
+  const removed = new Set<string>()
+  for (const change of changes) {
+    if (change.type === 'partner.created') slugs.add(change.partner.slug)
+    else if (change.type === 'key.issued') {
+      slugs.add(change.key.partner)
+      ids.add(change.key.id)
+    } else if ('slug' in change) slugs.add(change.slug)
+    else ids.add(change.id)
+    if (change.type === 'partner.removed') removed.add(change.slug)
+    if (change.type === 'key.rotated') ids.add(change.successorId)
+  }
+  return readFacts(dialect, slugs, ids, removed)
+}
+
+/** Reads partners and keys. @param removed Partners whose unrevoked keys are read, too. */
+function* readFacts(
+  dialect: Dialect,
+  slugs: Iterable<string>,
+  ids: Iterable<string>,
+  removed: Iterable<string> = [],
+): Work<StoredFacts> {
+  const partners = yield* query(`${selectPartners} WHERE slug IN ${idsSql(dialect, '$1')}`, [idsText(slugs)])
+  // An OR would have Postgres read all keys.
+  const keys = yield* query(
+    `${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}
+    UNION ${selectKeys} WHERE partner IN ${idsSql(dialect, '$2')} AND state <> 'revoked'`,
+    [idsText(ids), idsText(removed)],
+  )
+  return factsOf(
+    new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
+    new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
+  )
+}
+
+function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Work<void> {
+  const { partners, schemes, keys, auditRecords } = changed
+  yield* writeRows(upsertRowsSql(dialect, 'partner', PARTNERS.columns), PARTNERS, partners.values())
+  yield* writeRows(upsertRowsSql(dialect, 'digest_scheme', DIGEST_SCHEMES.columns), DIGEST_SCHEMES, schemes)
+  // Other processes may have recorded uses since the row was read.
+  const upsertKeys = upsertRowsSql(dialect, 'partner_key', KEYS.columns, { preserved: ['last_used_at'] })
+  yield* writeRows(upsertKeys, KEYS, keys.values())
+  const revoked = auditRecords.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
+  if (revoked.length === 0) return
+  yield* query(
+    `UPDATE partner_api.partner_key SET revoked_at = CAST($2 AS BIGINT)
+    WHERE id IN ${idsSql(dialect, '$1')} AND revoked_at IS NULL`,
+    [idsText(revoked), at],
+  )
+}
+
+export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
+  const selectKey = `${selectFacts} WHERE k.id = $1`
+  // With the condition of the index.
+  const selectImported = `${selectFacts} WHERE k.digest IN ${idsSql(dialect, '$1')} AND length(k.digest) > 64`
+  // Processes lock in one order, which prevents deadlocks.
+  const updateLastUsed = `
+    UPDATE partner_api.partner_key AS k SET last_used_at = used.at FROM (
+      SELECT known.id, given.at FROM (
+        SELECT value ->> 0 AS id, CAST(value ->> 1 AS BIGINT) AS at FROM ${dialect.elements('$1')}
+      ) AS given CROSS JOIN partner_api.partner_key AS known
+      WHERE known.id = given.id AND (known.last_used_at IS NULL OR known.last_used_at < given.at)
+      ORDER BY known.id ${dialect.forUpdate && 'FOR NO KEY UPDATE OF known'}
+    ) AS used WHERE k.id = used.id`
+
+  return {
+    findKey: (id) => andThen(lookUp(selectKey, [id]), ([row]) => row && readKeyFacts(row)),
+
+    findImportedKey: (text) =>
+      andThen(lookUp(selectSchemes), (schemes) => {
+        if (schemes.length === 0) return false
+        const digests = digestsOf(text, schemes.map(DIGEST_SCHEMES.read))
+        return andThen(lookUp(selectImported, [idsText(digests)]), (rows) => {
+          const found = rows.map(readKeyFacts)
+          return digests.map((digest) => found.find(({ key }) => key.digest === digest))
+            .find((facts) => facts !== undefined)
+        })
+      }),
+
+    recordKeyUses(uses) {
+      if (uses.size === 0) return
+      return andThen(write([updateLastUsed], [JSON.stringify([...uses])]), () => undefined)
+    },
+  } satisfies Pick<FactSource, 'findKey' | 'findImportedKey' | 'recordKeyUses'>
+}

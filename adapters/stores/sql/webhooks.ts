@@ -1,0 +1,195 @@
+import { all, andThen } from '../../../core/lib/promise.ts'
+import {
+  type Delivery,
+  type DeliveryResult,
+  RETENTION_MS,
+  type WebhookEvent,
+  type WebhookStore,
+} from '../../../core/ports/webhooks.ts'
+import { createRowFormat } from '../row-format.ts'
+import {
+  changeWebhook,
+  DELIVERIES,
+  MAX_BATCH,
+  MAX_COUNT,
+  newestFirst,
+  storableResult,
+  WEBHOOKS,
+} from '../webhooks.ts'
+import {
+  type Dialect,
+  idsSql,
+  idsText,
+  query,
+  rowsSql,
+  rowsText,
+  type SqlDatabase,
+  upsertRowsSql,
+} from './database.ts'
+
+export const EVENTS = createRowFormat<WebhookEvent>()(['id', 'type', 'partner', 'createdAt', 'payload'])
+
+const RESULTS = createRowFormat<DeliveryResult>()(
+  ['webhook', 'id', 'state', 'retryMs', 'lastStatus', 'lastError'],
+)
+
+const subscribed = `w.state = 'active' AND w.events LIKE '%"' || e.type || '"%'
+  AND (w.partner IS NULL OR w.partner = e.partner)`
+
+/**
+ * Adds deliveries for all webhooks that events match.
+ *
+ * @param events A table of `EVENTS`. Default: of the parameter `$1`.
+ */
+export function enqueueSql(
+  dialect: Dialect,
+  events: string = rowsSql(dialect, EVENTS.columns),
+  condition: string = subscribed,
+): string {
+  return `
+    INSERT INTO partner_api.webhook_delivery
+      (webhook, id, type, partner, created_at, payload, state, attempts, due_at)
+    SELECT w.id, e.id, e.type, e.partner, e.created_at, e.payload, 'pending', 0, ${dialect.now}
+    FROM ${events} AS e JOIN partner_api.webhook w ON ${condition} WHERE true
+    ON CONFLICT (webhook, id) DO NOTHING`
+}
+
+// The columns in their order. A backup of an older version may be without the last.
+const selectWebhooks = 'SELECT * FROM partner_api.webhook ORDER BY id'
+const deliveries = 'partner_api.webhook_delivery'
+
+/** The statements, whose first parameter is the id of a webhook, or the results that are settled. */
+function statementsOf(dialect: Dialect) {
+  const { now, skipLocked } = dialect
+  const isDue = `state = 'pending' AND due_at <= (SELECT ${now})`
+  const results = rowsSql(dialect, RESULTS.columns)
+  const old = `(SELECT ${now}) - ${RETENTION_MS}`
+  return {
+    selectDue: `
+      SELECT id FROM (
+        SELECT id, (SELECT min(due_at) FROM ${deliveries} WHERE webhook = w.id AND ${isDue}) AS since
+        FROM partner_api.webhook w WHERE state = 'active'
+      ) AS due WHERE since IS NOT NULL ORDER BY since, id`,
+
+    // MATERIALIZED has Postgres choose the deliveries once.
+    lease: `
+      WITH chosen AS MATERIALIZED (
+        SELECT id FROM ${deliveries} WHERE webhook = $1 AND ${isDue}
+          AND EXISTS (SELECT 1 FROM partner_api.webhook WHERE id = $1 AND state = 'active')
+        ORDER BY due_at, id LIMIT CAST($2 AS BIGINT) ${skipLocked}
+      ) UPDATE ${deliveries} SET due_at = ${now} + CAST($3 AS BIGINT)
+      WHERE webhook = $1 AND id IN (SELECT id FROM chosen) RETURNING ${DELIVERIES.columns}`,
+
+    replay: `
+      UPDATE ${deliveries} SET state = 'pending', attempts = 0, due_at = ${now}
+      WHERE webhook = $1 AND id IN ${idsSql(dialect, '$2')} RETURNING id`,
+
+    list: `
+      SELECT ${DELIVERIES.columns} FROM ${deliveries}
+      WHERE webhook = $1 AND state = $2 AND (created_at, id) < (CAST($3 AS BIGINT), CAST($4 AS TEXT))
+      ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS BIGINT)`,
+
+    countPending: `
+      SELECT count(*) FROM (
+        SELECT 1 FROM ${deliveries} WHERE webhook = $1 AND state = 'pending' LIMIT ${MAX_COUNT}) AS pending`,
+
+    // An expression of the state, so that the primary key is used and not an index of all that are pending.
+    settle: `
+      UPDATE ${deliveries} AS d SET state = r.state, attempts = d.attempts + 1, last_status = r.last_status,
+        last_error = r.last_error, due_at = ${now} + CASE r.state WHEN 'pending' THEN r.retry_ms ELSE 0 END
+      FROM ${results} AS r WHERE d.webhook = r.webhook AND d.id = r.id
+        AND d.state || '' IN ('pending', CASE r.state WHEN 'delivered' THEN 'failed' END)`,
+
+    setFailing: `
+      UPDATE partner_api.webhook SET failing_since = CASE r.delivered WHEN 0 THEN ${now} END
+      FROM (SELECT webhook, sum(CASE state WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered FROM ${results} AS r
+        GROUP BY webhook) AS r
+      WHERE id = r.webhook AND (failing_since IS NULL) = (r.delivered = 0)`,
+
+    // Each webhook that has deliveries is found by a look-up, also a removed one. Older versions enable one and keep `disabled_at`.
+    prune: `
+      WITH RECURSIVE held (webhook) AS (
+        SELECT min(webhook) FROM ${deliveries} UNION ALL
+        SELECT (SELECT min(webhook) FROM ${deliveries} d WHERE d.webhook > held.webhook) FROM held WHERE webhook IS NOT NULL
+      ), chosen AS MATERIALIZED (
+        SELECT d.webhook, d.id FROM held CROSS JOIN (VALUES ('pending'), ('delivered'), ('failed')) AS s
+        JOIN ${deliveries} d ON d.webhook = held.webhook AND d.state = s.column1 AND d.due_at <= CASE
+          WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = held.webhook) THEN ${Number.MAX_SAFE_INTEGER}
+          WHEN s.column1 <> 'pending' THEN ${old}
+          WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = held.webhook AND state = 'disabled') <= ${old}
+            THEN ${Number.MAX_SAFE_INTEGER} END
+        LIMIT ${MAX_BATCH}
+      ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING webhook, state`,
+  }
+}
+
+export function createWebhookStore(
+  { dialect, read, write, writeUnsynced, change }: SqlDatabase,
+): WebhookStore {
+  const statements = statementsOf(dialect)
+  const upsert = upsertRowsSql(dialect, 'webhook', WEBHOOKS.columns)
+  const select = `${selectWebhooks} ${dialect.forUpdate}`
+  const states = ['pending', 'delivered', 'failed'] as const
+
+  return {
+    listWebhooks: () => andThen(read(selectWebhooks), (found) => found.map(WEBHOOKS.read)),
+
+    changeWebhook: (id, type, context, apply) =>
+      change('webhooks', context, function* () {
+        const stored = (yield* query(select)).map(WEBHOOKS.read)
+        const changed = changeWebhook(stored, id, type, context, apply)
+        if (changed.auditRecords.length === 0) return changed
+        if (changed.result === undefined) yield* query('DELETE FROM partner_api.webhook WHERE id = $1', [id])
+        else yield* query(upsert, [rowsText(WEBHOOKS, [changed.result])])
+        return changed
+      }),
+
+    enqueue(events, webhook) {
+      if (events.length === 0) return
+      const sql = webhook === undefined ? enqueueSql(dialect) : enqueueSql(dialect, undefined, 'w.id = $2')
+      const parameters = [rowsText(EVENTS, events), ...webhook === undefined ? [] : [webhook]]
+      return andThen(write([sql], parameters), () => undefined)
+    },
+
+    dueWebhooks: () => andThen(read<[id: string]>(statements.selectDue), (found) => found.map(([id]) => id)),
+
+    leaseDeliveries: (webhook, limit, leaseMs) =>
+      andThen(
+        writeUnsynced([statements.lease], [webhook, limit, leaseMs]),
+        (found) => found.map(DELIVERIES.read).sort((a, b) => newestFirst(b, a)),
+      ),
+
+    settleDeliveries(settled) {
+      if (settled.length === 0) return
+      const parameters = [rowsText(RESULTS, settled.map(storableResult))]
+      return andThen(writeUnsynced([statements.settle, statements.setFailing], parameters), () => undefined)
+    },
+
+    listDeliveries: (
+      webhook,
+      state,
+      { createdAt, id } = { createdAt: Number.MAX_SAFE_INTEGER, id: '' },
+      limit,
+    ) =>
+      all(
+        (state === undefined ? states : [state])
+          .map((each) => read(statements.list, [webhook, each, createdAt, id, limit])),
+        (pages) => pages.flat().map(DELIVERIES.read).sort(newestFirst).slice(0, limit),
+      ),
+
+    countPending: (webhook) =>
+      andThen(read<[count: number]>(statements.countPending, [webhook]), ([row]) => row![0]),
+
+    replayDeliveries: (webhook, ids) =>
+      andThen(
+        write([statements.replay], [webhook, idsText(ids)]),
+        (replayed) => replayed.map(([id]) => String(id)),
+      ),
+
+    pruneDeliveries: () =>
+      andThen(write([statements.prune], []), (pruned) =>
+        pruned.map(([webhook, state]) => (
+          { webhook: String(webhook), state: state as Delivery['state'] }
+        ))),
+  }
+}
