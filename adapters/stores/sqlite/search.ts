@@ -20,14 +20,18 @@ const maxPairs = 40
 
 /** Profiles of the first window for one part: a query reads them in a few milliseconds, whatever its parts are. */
 const firstWindow = 262_144
-/** Most matches of a step. They are read in less than a millisecond. */
+/** Most matches of a query. They are read in less than a millisecond. */
 const maxMatches = 256
 
-/**
- * Searches and lists in the order of labels. The index returns matches in that order from any position, so that the
- * work is that of the page. What no index bounds (frequent words that never occur together, profiles that are not due)
- * is read window by window, in time slices.
- */
+/** The next query of a search: up to `size` matches from a label to the end of its window of a level (`windowTerm`). */
+interface SearchStep {
+  readonly label: number
+  /** 0: all labels. */
+  readonly level: number
+  readonly size: number
+}
+
+/** docs/ARCHITECTURE.md describes how searches work. */
 export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer) {
   const [name, newest] = [orderStatements(database, 'name'), orderStatements(database, 'newest')]
   const selectState = database.statement<[revision: number, maxId: number | null]>(
@@ -45,29 +49,23 @@ export function createProfileSearch(database: Database, runTimeSliced: TimeSlice
       if (expression === undefined || start === undefined) return []
       const { parts, unverified } = expression
       const all = [...parts, anyOf(audience)]
-      const page: CardRow[] = []
-      let [label, size] = [start, query.limit]
-      let level = Math.max(0, Math.ceil(Math.log2((maxId ?? 0) * all.length / firstWindow) / 4))
       // The list of what a partner sees is the longest one: to read it takes longer than to check the first rows.
       let terms = parts.length === 0 ? all : parts
+      let step = firstStep(start, query.limit, (maxId ?? 0) * all.length)
+      const page: CardRow[] = []
       do {
         const startedAt = performance.now()
-        // Labels before the next match of every part are skipped.
-        for (const part of level === 0 ? [] : terms) {
-          label = Math.max(label, order.next.get(part, label)?.[0] ?? Infinity)
-        }
+        const label = step.level === 0 ? step.label : order.skip(terms, step.label)
         if (label === Infinity) return page
-        const window = level === 0 ? [] : [`${quote(windowTerm(label, level))} *`]
-        const rows = order.read.all([...terms, ...window].join(' AND '), label, size)
+        const rows = order.read.all(matchExpression(terms, { ...step, label }), label, step.size)
         for (const [, text, ...row] of rows) {
           const isVisible = row[4] <= now && audience.some((term) => text.includes(` ${term} `))
           if (isVisible && matchesWords(text, unverified) && page.push(row) === query.limit) return page
         }
-        label = rows.length === size ? rows.at(-1)![0] + 1 : windowEnd(label, level)
-        if (label === Infinity) return page
-        size = Math.min(2 * size, maxMatches)
+        const end = rows.length === step.size ? rows.at(-1)![0] + 1 : windowEnd(label, step.level)
+        if (end === Infinity) return page
+        step = nextStep(step, end, performance.now() - startedAt)
         terms = all
-        level = nextLevel(level, performance.now() - startedAt)
         yield
         // A change of content may move labels: the search then starts again.
       } while (selectState.get()![0] === revision)
@@ -78,10 +76,19 @@ export function createProfileSearch(database: Database, runTimeSliced: TimeSlice
     runTimeSliced(partner, search(partner, query, now), maxSearchMs)
 }
 
+/** @param work Profiles times parts: more than a window of them are read window by window from the start. */
+function firstStep(label: number, size: number, work: number): SearchStep {
+  return { label, size, level: Math.max(0, Math.ceil(Math.log2(work / firstWindow) / 4)) }
+}
+
 /** The window gets sixteen times smaller when one takes longer than a slice, and larger when it takes far less. */
-function nextLevel(level: number, elapsedMs: number): number {
-  if (elapsedMs > SLICE_MS && level < 4) return level + 1
-  return elapsedMs < SLICE_MS / 8 && level > 1 ? level - 1 : level
+function nextStep({ level, size }: SearchStep, label: number, elapsedMs: number): SearchStep {
+  const change = elapsedMs > SLICE_MS && level < 4 ? 1 : elapsedMs < SLICE_MS / 8 && level > 1 ? -1 : 0
+  return { label, level: level + change, size: Math.min(2 * size, maxMatches) }
+}
+
+function matchExpression(terms: readonly string[], { label, level }: SearchStep): string {
+  return [...terms, ...(level === 0 ? [] : [`${quote(windowTerm(label, level))} *`])].join(' AND ')
 }
 
 function createMatchExpressions(database: Database) {
@@ -112,6 +119,9 @@ function createMatchExpressions(database: Database) {
 }
 
 function orderStatements(database: Database, order: 'name' | 'newest') {
+  const next = database.statement<[label: number]>(`
+    SELECT rowid FROM search_${order}
+    WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT 1`)
   return {
     // A bare parameter as LIMIT makes SQLite prepare the statement again whenever it is bound. FTS5 uses a bound of
     // rowids only when its type is integer.
@@ -125,9 +135,9 @@ function orderStatements(database: Database, order: 'name' | 'newest') {
       ORDER BY s.rowid`),
     first: database.statement<[label: number]>(`
       SELECT label FROM rank_${order} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`),
-    next: database.statement<[label: number]>(`
-      SELECT rowid FROM search_${order}
-      WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT 1`),
+    /** Skips labels before the next match of every term. */
+    skip: (terms: readonly string[], label: number) =>
+      terms.reduce((from, term) => Math.max(from, next.get(term, from)?.[0] ?? Infinity), label),
   }
 }
 
