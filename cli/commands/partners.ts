@@ -1,28 +1,29 @@
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readPages } from '../../core/ports/store.ts'
-import { KEY_STATES, type LimitOverrides, type Partner } from '../../core/model.ts'
-import type { CliCommand, StoreAction } from '../command.ts'
+import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
+import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { limitChange, type LimitOptions } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
-import type { CommandResult } from '../output/print.ts'
-import { formatDetails, formatLimits, formatTime, pluralize, printable } from '../output/text.ts'
+import type { CommandResult, Output } from '../output/print.ts'
+import {
+  formatDetails,
+  formatLimits,
+  formatTable,
+  formatTime,
+  pluralize,
+  printable,
+  yesOrNo,
+} from '../output/text.ts'
 import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { confirm } from '../prompt.ts'
-import { timeOf } from '../store/open.ts'
+import { timeOf, withStore } from '../store/open.ts'
 
-interface CreateOptions {
-  readonly name: string
-  readonly module?: readonly string[]
-  readonly limit?: LimitOverrides
-}
-
-interface UpdateOptions extends LimitOptions {
+/** The options of all commands; each has a few. */
+interface Options extends LimitOptions {
   readonly name?: string
-}
-
-interface RemoveOptions {
+  readonly module?: readonly string[]
   readonly yes?: true
   readonly dryRun?: true
 }
@@ -55,11 +56,11 @@ export function define(partners: CliCommand): void {
     .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
     // Before the store is opened.
     .hook('preAction', (command) => {
-      const { name, ...options }: UpdateOptions = command.opts()
+      const { name, ...options }: Options = command.opts()
       if (limitChange(options) !== undefined || name !== undefined) return
       throw usageError('Nothing to change: pass --name, --limit or --clear-limit.')
     })
-    .change(async (store, invocation, slug: string, { name, ...options }: UpdateOptions) => {
+    .change(async (store, invocation, slug: string, { name, ...options }: Options) => {
       const partners = createPartnerAdministration(store, invocation)
       return partnerResult(await partners.update(slug, { name, limits: limitChange(options) }))
     })
@@ -75,10 +76,7 @@ export function define(partners: CliCommand): void {
     partners.subcommand('suspend <slug>', 'Refuse all requests of a partner until it is resumed'),
     (slug) => [`Suspended: running servers refuse ${slug} within their max staleness (1 s by default).`],
   ).dryRuns()
-  defineState(
-    partners.subcommand('resume <slug>', 'Accept requests of a suspended partner again'),
-    () => [],
-  )
+  defineState(partners.subcommand('resume <slug>', 'Accept requests of a suspended partner again'))
 
   partners
     .subcommand('remove <slug>', 'Remove a partner: revokes its keys, and keeps its records and its slug')
@@ -90,17 +88,22 @@ export function define(partners: CliCommand): void {
 }
 
 /** @param notes Printed without `--wait`. */
-function defineState(command: CliCommand, notes: (slug: string) => readonly string[]): CliCommand {
+function defineState(command: CliCommand, notes?: (slug: string) => string[]): CliCommand {
   const name = command.name() as 'suspend' | 'resume'
   return command
     .change(async (store, invocation, slug: string) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug)
-      return { ...partnerResult(partner), notes: () => invocation.wait ? [] : notes(slug) }
+      return { ...partnerResult(partner), notes: () => invocation.wait ? [] : notes?.(slug) ?? [] }
     })
     .examples(`partner-api partners ${name} acme`)
 }
 
-const create: StoreAction<[string, CreateOptions]> = async (store, invocation, slug, options) => {
+const create: StoreAction<[string, Options & { readonly name: string }]> = async (
+  store,
+  invocation,
+  slug,
+  options,
+) => {
   const { name, module: modules = [], limit: limits = {} } = options
   const partner = await createPartnerAdministration(store, invocation).create({ slug, name, modules, limits })
   const next = partner.modules.length > 0
@@ -109,22 +112,16 @@ const create: StoreAction<[string, CreateOptions]> = async (store, invocation, s
   return { ...partnerResult(partner), notes: () => [`Next: ${invocation.output.command(next)}`] }
 }
 
-const remove: StoreAction<[string, RemoveOptions]> = async (store, invocation, slug, { yes, dryRun }) => {
+const remove: StoreAction<[string, Options]> = async (store, invocation, slug, { yes, dryRun }) => {
   const partners = createPartnerAdministration(store, invocation)
   const { name } = await partners.show(slug)
-  const now = timeOf(store)
-  let count = 0
   const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
-  const keysToRevoke = createKeyAdministration(store, invocation).list({ partner: slug, states, now })
-  for await (const _key of keysToRevoke) count++
+  const filter = { partner: slug, states, now: timeOf(store) }
+  let count = 0
+  for await (const _key of createKeyAdministration(store, invocation).list(filter)) count++
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
-  if (!yes && !dryRun) {
-    await confirm(
-      invocation.io,
-      `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`,
-      slug,
-    )
-  }
+  const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
+  if (!yes && !dryRun) await confirm(invocation.io, consequence, slug)
   const removed = await partners.remove(slug)
   const note = `Removed the partner and revoked ${keys}. Its records are kept, and its slug stays taken.`
   return { ...partnerResult(removed), notes: () => [note] }
@@ -156,4 +153,57 @@ function partnerResult(partner: Partner): CommandResult {
       ['created', formatTime(partner.createdAt)],
     ]),
   }
+}
+
+export function defineModules(modules: CliCommand): void {
+  modules
+    .subcommand('list [partner]', 'List modules with their scopes, and whether they are active for a partner')
+    .act(listModules)
+    .examples('partner-api modules list', 'partner-api modules list acme')
+
+  defineModuleChange(
+    modules.subcommand(
+      'activate <partner> <module...>',
+      "Activate modules, which puts their scopes in force for the partner's keys",
+    ),
+    'Existing keys do not get new scopes by this. To grant one: partner-api scopes grant KEY SCOPE…',
+  )
+  defineModuleChange(
+    modules.subcommand(
+      'deactivate <partner> <module...>',
+      "Deactivate modules, which takes their scopes out of force for all of the partner's keys",
+    ),
+    'The keys still hold these scopes. Activating the module again puts them back in force.',
+  ).dryRuns()
+}
+
+function defineModuleChange(command: CliCommand, note: string): CliCommand {
+  const name = command.name() as 'activate' | 'deactivate'
+  return command
+    .change(async (store, invocation, slug: string, names: readonly string[]) => {
+      const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
+      const { text } = modulesResult(invocation.output, partner)
+      return { data: partnerJson(partner), text, notes: () => [note] }
+    })
+    .examples(`partner-api modules ${name} acme profiles countries`)
+}
+
+async function listModules(invocation: Invocation, slug: string | undefined): Promise<void> {
+  const { data, text } = slug === undefined
+    ? modulesResult(invocation.output)
+    : await withStore(invocation, {}, async (store) =>
+      modulesResult(invocation.output, await createPartnerAdministration(store, invocation).show(slug)))
+  await invocation.output.result(data, text)
+}
+
+function modulesResult(output: Output, partner?: Partner): CommandResult {
+  const data = MODULE_NAMES.map((module) => {
+    const active = partner && { active: partner.modules.includes(module) }
+    return { module, ...active, scope: MODULES[module].scope, feature: MODULES[module].feature }
+  })
+  const rows = data.map((row) =>
+    Object.values(row).map((cell) => typeof cell === 'boolean' ? yesOrNo(cell) : cell)
+  )
+  const headings = ['module', ...(partner ? ['active'] : []), 'needs', 'feature']
+  return { data, text: formatTable(headings, rows, output) }
 }
