@@ -105,6 +105,23 @@ export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): Limi
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
 
+/** Adds the options of a list. @param position What `--after` takes. */
+export function withPages<C extends Command>(
+  command: C,
+  position: string,
+  parse: (text: string) => unknown = (text) => text,
+): C {
+  const limitHelp = 'Number of rows, 1 to 100000 (default: 100 on a terminal, else all)'
+  return command
+    .option('--limit <n>', limitHelp, integerBetween(1, 100_000))
+    .option(`--after <${position}>`, 'Continue after this row, the last one of the page before', parse)
+}
+
+export interface PageOptions<Position> {
+  readonly limit?: number
+  readonly after?: Position
+}
+
 /** Adds how a secret that is made is printed. @param what The secret. */
 export function withSecret<C extends Command>(command: C, what: string): C {
   const rule = `It must be the path of a new file; without --out, the ${what} is printed on standard output.`

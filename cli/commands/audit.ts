@@ -4,11 +4,10 @@ import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
-import { integerBetween, optionParser } from '../options.ts'
+import { integerBetween, optionParser, type PageOptions, withPages } from '../options.ts'
 import { auditEntryJson, auditStateJson } from '../../core/admin/record-json.ts'
 import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatTime, joinList } from '../output/text.ts'
-import { type PageOptions, printPage, rowsToPrint, withPages } from '../pages.ts'
 
 interface ListOptions extends PageOptions<number> {
   readonly partner?: string
@@ -61,9 +60,9 @@ rewritten. To detect that too, keep the output of audit seal outside of the stor
 
 const list: StoreAction<[ListOptions], void> = async (store, { output }, { partner, after, limit }) => {
   if (partner !== undefined) await findPartner(store, partner)
-  const rows = rowsToPrint(output, limit)
+  const rows = limit ?? output.pageRows
   const start = after ?? (rows === Infinity ? -Infinity : await store.auditTail(rows, partner))
-  await printPage<AuditEntry>(output, limit, {
+  await output.page<AuditEntry>({
     read: (pageRows) =>
       readPages((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), pageRows),
     toJson: auditEntryJson,
@@ -75,7 +74,7 @@ const list: StoreAction<[ListOptions], void> = async (store, { output }, { partn
     rows: 'entries',
     after: ({ sequence }) => String(sequence),
     none: 'There are no such entries.',
-  })
+  }, limit)
   if (after === undefined && start !== -Infinity) {
     output.note('There are older entries: --limit shows more, --after 0 the first.')
   }

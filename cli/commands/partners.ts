@@ -4,7 +4,7 @@ import { readPages } from '../../core/ports/store.ts'
 import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
-import { limitChange, type LimitOptions } from '../options.ts'
+import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
 import type { CommandResult, Output } from '../output/print.ts'
 import {
@@ -16,7 +16,6 @@ import {
   printable,
   yesOrNo,
 } from '../output/text.ts'
-import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf, withStore } from '../store/open.ts'
 
@@ -128,7 +127,7 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, slug, {
 }
 
 const list: StoreAction<[PageOptions<string>], void> = async (store, { output }, { after, limit }) => {
-  await printPage<Partner>(output, limit, {
+  await output.page<Partner>({
     read: (pageRows) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), pageRows),
     toJson: partnerJson,
     headings: ['slug', 'name', 'state', 'modules'],
@@ -138,7 +137,7 @@ const list: StoreAction<[PageOptions<string>], void> = async (store, { output },
     none: after === undefined
       ? `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`
       : 'There are no more partners.',
-  })
+  }, limit)
 }
 
 function partnerResult(partner: Partner): CommandResult {

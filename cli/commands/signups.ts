@@ -5,8 +5,8 @@ import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { signupJson } from '../../core/admin/record-json.ts'
+import { type PageOptions, withPages } from '../options.ts'
 import { formatTime, printableJson } from '../output/text.ts'
-import { type PageOptions, printPage, withPages } from '../pages.ts'
 
 export function define(signups: CliCommand): void {
   withPages(signups.subcommand('list', 'List signups, newest first'), 'signup')
@@ -32,7 +32,7 @@ async function list(
   { partner, after, limit }: PageOptions<string> & { readonly partner?: string },
 ): Promise<void> {
   const start = after === undefined ? undefined : await findSignup(store, after)
-  await printPage<Signup>(output, limit, {
+  await output.page<Signup>({
     read: (pageRows) => readSignups(store, partner, pageRows, start),
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
@@ -44,7 +44,7 @@ async function list(
     rows: 'signups',
     after: ({ id }) => id,
     none: after === undefined ? 'There are no signups yet.' : 'There are no older signups.',
-  })
+  }, limit)
 }
 
 /** @throws {CliError} `signup_not_found` */

@@ -7,8 +7,8 @@ import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
+import { type PageOptions, withPages } from '../options.ts'
 import { formatRelative } from '../output/text.ts'
-import { type PageOptions, printPage, withPages } from '../pages.ts'
 import { timeOf } from '../store/open.ts'
 
 interface ListOptions extends PageOptions<string> {
@@ -67,7 +67,7 @@ async function printKeys(
   } satisfies KeyFilter
   const filter: KeyFilter = { now, partner, ...selection }
   const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
-  await printPage<UsedKey>(output, limit, {
+  await output.page<UsedKey>({
     read: (pageRows) =>
       readPages(
         async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
@@ -89,7 +89,7 @@ async function printKeys(
     none: isSelective
       ? 'There are no such keys.'
       : `There are no keys yet. To issue one: ${output.command('keys issue PARTNER --name NAME')}`,
-  })
+  }, limit)
 }
 
 /** Reads the usage of a page of keys at once. */

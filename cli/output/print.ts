@@ -40,6 +40,22 @@ type TerminalWritable = Writable & {
   readonly rows?: number
 }
 
+/** A list that is read from the store in pages. */
+export interface List<T> {
+  /** @param pageRows How many rows to read from the store at once. */
+  read(pageRows: number): AsyncIterable<T>
+  toJson(row: T): unknown
+  readonly headings: readonly string[]
+  toCells(row: T): readonly string[]
+  /** What the rows are, in the plural. */
+  readonly rows: string
+  /** The value of `--after` that continues after a row. */
+  after(row: T): string
+  /** The sentence for an empty list. */
+  readonly none: string
+}
+
+const terminalRows = 100
 /** A table aligns the rows of a chunk. As JSON, fewer are in memory at once. */
 const chunkRows = { json: 50, table: 1000 }
 const progressIntervalMs = 100
@@ -126,6 +142,22 @@ export class Output implements TableStyle {
     })
     if (this.json) await this.write(count === 0 ? this.#format({ data: [] }) : this.#listEnd(''))
     return { last, hasMore }
+  }
+
+  /** How many rows a list has without `--limit`: a page for a terminal, and all of them for programs. */
+  get pageRows(): number {
+    return this.json || this.width === Infinity ? Infinity : terminalRows
+  }
+
+  /** Prints a page of a list, and how to see the next one. */
+  async page<T>(list: List<T>, limit: number = this.pageRows): Promise<void> {
+    const rows = list.read(Math.min(limit, terminalRows) + 1)
+    const { last, hasMore } = await this.table(rows, list.toJson, list.headings, list.toCells, limit)
+    if (last === undefined) this.note(list.none)
+    else if (hasMore) {
+      const advice = `add --after ${list.after(last)} for the next, or --limit N for N at once`
+      this.note(`There are more ${list.rows}: ${advice}.`)
+    }
   }
 
   /** Prints rows as `list` does, for people as a table. */

@@ -17,7 +17,6 @@ import { durationDefault, integerBetween, optionParser, withSecret } from '../op
 import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
 import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
-import { rowsToPrint } from '../pages.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
@@ -279,7 +278,7 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
       ...[id, formatTime(createdAt), type, partner, state, String(attempts), formatTime(dueAt)],
       String(lastError ?? lastStatus),
     ],
-    rowsToPrint(output, limit),
+    limit ?? output.pageRows,
   )
 }
 
