@@ -2,7 +2,7 @@
 import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
-import { awaitReceipt, type Receipt, type ReplicaReceipt } from '../core/replicas/receipt.ts'
+import { awaitReceipt, type Receipt } from '../core/replicas/receipt.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { createArgument, createOption, integerBetween } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
@@ -130,7 +130,7 @@ export class CliCommand extends Command {
     return this.act((invocation, ...given: Given) =>
       withStore(invocation, {}, async (store) => {
         const result = await action(store, invocation, ...given)
-        if (result) await printResult(invocation.output, result)
+        if (result) await invocation.output.print(result)
       })
     )
   }
@@ -213,8 +213,8 @@ export async function changeStore(
     const { dry_run: isDryRun = false } = (result.data ?? {}) as { readonly dry_run?: boolean }
     if (output.done.detail === '' && !isDryRun) output.done = { detail: 'The change was made.' }
     // Under --json there is one document, which has to include the receipt.
-    if (wait && output.json) await printNotes(output, result)
-    else await printResult(output, result)
+    if (wait && output.json) await output.printNotes(result)
+    else await output.print(result)
     if (!wait) return
     const receipt = await awaitServers(store, output, result.data, changedAt)
     if (output.json) await output.document({ data: result.data, receipt: receiptJson(receipt) })
@@ -235,17 +235,8 @@ async function previewChange(
       report('Counting the requests of keys …')
       return dryRun(store, days, output, change)
     })
-    await printResult(output, result)
+    await output.print(result)
   })
-}
-
-async function printResult(output: Output, result: CommandResult): Promise<void> {
-  await output.result(result.data, result.text)
-  await printNotes(output, result)
-}
-
-async function printNotes(output: Output, { notes }: CommandResult): Promise<void> {
-  for (const note of await notes?.() ?? []) output.note(note)
 }
 
 function awaitServers(store: Store, output: Output, data: unknown, changedAt: number): Promise<Receipt> {
@@ -263,29 +254,20 @@ function awaitServers(store: Store, output: Output, data: unknown, changedAt: nu
 }
 
 function receiptJson({ ms, replicas }: Receipt): Record<string, unknown> {
-  const servers = replicas.map(({ name, applied, ms, skewMs }) => ({
-    name,
-    applied,
-    ms,
-    ...(skewMs !== 0 && { clock_skew_ms: skewMs }),
-  }))
+  const servers = replicas.map(({ name, applied, ms, skewMs }) => {
+    return { name, applied, ms, ...(skewMs !== 0 && { clock_skew_ms: skewMs }) }
+  })
   return { ms, replicas: servers }
 }
 
 function receiptLines({ ms, replicas }: Receipt): string[] {
-  const servers = replicas.length === 0
-    ? ['No running server has cached older data.']
-    : [...replicas.map(replicaLine), ...replicas.filter(({ skewMs }) => skewMs !== 0).map(skewLine)]
-  return [...servers, `In effect everywhere after ${ms} ms.`]
-}
-
-function replicaLine({ name, applied, ms }: ReplicaReceipt): string {
-  return applied
-    ? `${printable(name)} applied it after ${ms} ms`
-    : `${printable(name)} did not respond; its lease ended after ${ms} ms`
-}
-
-function skewLine({ name, skewMs }: ReplicaReceipt): string {
-  const skew = `${Math.abs(skewMs)} ms ${skewMs > 0 ? 'ahead of' : 'behind'} the store's clock`
-  return `warning: The clock of ${printable(name)} is ${skew}, which determines when keys expire.`
+  const applied = replicas.map(({ name, applied, ms }) =>
+    `${printable(name)} ${applied ? 'applied it' : 'did not respond; its lease ended'} after ${ms} ms`
+  )
+  const skews = replicas.filter(({ skewMs }) => skewMs !== 0).map(({ name, skewMs }) => {
+    const skew = `${Math.abs(skewMs)} ms ${skewMs > 0 ? 'ahead of' : 'behind'} the store's clock`
+    return `warning: The clock of ${printable(name)} is ${skew}, which determines when keys expire.`
+  })
+  const none = replicas.length === 0 ? ['No running server has cached older data.'] : []
+  return [...none, ...applied, ...skews, `In effect everywhere after ${ms} ms.`]
 }

@@ -104,6 +104,15 @@ export class Output implements TableStyle {
     return this.json ? this.document({ data }) : this.write(text)
   }
 
+  async print(result: CommandResult): Promise<void> {
+    await this.result(result.data, result.text)
+    await this.printNotes(result)
+  }
+
+  async printNotes({ notes }: CommandResult): Promise<void> {
+    for (const note of await notes?.() ?? []) this.note(note)
+  }
+
   document(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
     return this.write(this.#format(members))
   }

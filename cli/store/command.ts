@@ -14,7 +14,16 @@ import { type Action, type CliCommand, type Invocation, warnAboutPasswords } fro
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatDetails, formatTable, joinList, pluralize, printable, shellQuote } from '../output/text.ts'
+import {
+  formatCount,
+  formatDetails,
+  formatTable,
+  joinList,
+  pluralize,
+  printable,
+  shellQuote,
+  yesOrNo,
+} from '../output/text.ts'
 import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from './open.ts'
 import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from './url.ts'
 import { printUndone, reconcile } from './undone.ts'
@@ -238,10 +247,16 @@ function formatContents({ warnings: _, ...contents }: Contents): string {
   )
 }
 
-async function withOpen<S extends CopySource | undefined>(
-  store: S,
-  work: (store: S) => Promise<void>,
-): Promise<void> {
+function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Promise<T>): Promise<T> {
+  return output.progress((report) =>
+    work({
+      now: Date.now(),
+      progress: (doing, table, rows) => report(`${doing} ${table}: ${pluralize(rows, 'row')}`),
+    })
+  )
+}
+
+async function withOpen<S extends CopySource | undefined>(store: S, work: (store: S) => Promise<void>) {
   try {
     await work(store)
   } finally {
@@ -266,22 +281,10 @@ async function plan(output: Output, source: CopySource, target: CopySource | und
   const tables = plans.map(({ table, rows, toWrite: to_write, toRemove: to_remove }) => {
     return { table, rows, to_write, to_remove }
   })
-  const text = formatTable(
-    ['table', 'rows', 'to write', 'to remove'],
-    tables.map((row) => Object.values(row).map((cell) => cell.toLocaleString('en'))),
-    output,
-  )
+  const rows = tables.map(({ table, ...counts }) => [table, ...Object.values(counts).map(formatCount)])
+  const text = formatTable(['table', 'rows', 'to write', 'to remove'], rows, output)
   await output.result({ tables, copied: false, dry_run: true }, text)
   output.note('Nothing was written.')
-}
-
-function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Promise<T>): Promise<T> {
-  return output.progress((report) =>
-    work({
-      now: Date.now(),
-      progress: (doing, table, rows) => report(`${doing} ${table}: ${pluralize(rows, 'row')}`),
-    })
-  )
 }
 
 function copyIncompleteError(source: CopySource, target: CopyTarget, report: CopyReport): CliError {
@@ -305,17 +308,11 @@ function tableJson({ table, rows, checksum, differsAt }: TableReport): Record<st
 }
 
 function formatTables(tables: readonly TableReport[], output?: Output): string {
-  return formatTable(
-    ['table', 'rows', 'checksum', 'same'],
-    tables.map(({ table, rows, checksum, differsAt }) => [
-      table,
-      rows.toLocaleString('en'),
-      // Enough to compare by eye; --json has all of it.
-      checksum.slice(0, 16),
-      differsAt === undefined ? 'yes' : 'no',
-    ]),
-    output,
-  )
+  // Enough of a checksum to compare by eye; --json has all of it.
+  const rows = tables.map(({ table, rows, checksum, differsAt }) => [
+    ...[table, formatCount(rows), checksum.slice(0, 16), yesOrNo(differsAt === undefined)],
+  ])
+  return formatTable(['table', 'rows', 'checksum', 'same'], rows, output)
 }
 
 /** Opens a store to copy from. @throws {StoreError} when it cannot be copied, before anything is written. */
@@ -335,11 +332,8 @@ export async function openSource(url: string): Promise<CopySource> {
 
 /** Opens a store for reading. @returns `undefined` when there is no file. */
 async function openExisting(url: string): Promise<CopySource | undefined> {
-  const address = parseAddress(url)
-  if (address.kind === 'postgres') {
-    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
-    return openPostgresCopy(address.url)
-  }
+  const address = parseCopyUrl(url)
+  if (address.kind === 'postgres') return await openTarget(url)
   if (!existsSync(address.file)) return undefined
   const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
   return await openSqliteFile(address.file, () => openSqliteSource(address.file))
@@ -347,7 +341,7 @@ async function openExisting(url: string): Promise<CopySource | undefined> {
 
 /** Opens a store to copy into. It is created, or changed, when the copy begins. */
 export async function openTarget(url: string): Promise<CopyTarget> {
-  const address = parseAddress(url)
+  const address = parseCopyUrl(url)
   if (address.kind === 'postgres') {
     const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresCopy(address.url)
@@ -356,6 +350,6 @@ export async function openTarget(url: string): Promise<CopyTarget> {
   return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
 }
 
-function parseAddress(url: string): DurableAddress {
+function parseCopyUrl(url: string): DurableAddress {
   return parseDurableUrl(url, 'A memory: store ends with its process, so it cannot be copied or copied into.')
 }
