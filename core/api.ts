@@ -186,7 +186,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger.requestRejected(code, requestId, address, error)
     const { status } = PROBLEMS[code]
     if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
-    return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/', [])
+    return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
   }
 
   return {

@@ -16,6 +16,7 @@ import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './htt
 import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
+import { respondCached } from './http/response.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { registeredMethod } from './log.ts'
@@ -189,9 +190,10 @@ function negotiate(service: Service, context: RequestContext, route: Route): voi
 function enforceLimits(
   service: Service,
   context: AuthenticatedContext,
-  { fields, retryAfterSeconds }: RateLimitResult,
+  result: RateLimitResult | undefined,
 ): void {
-  context.rateLimitHeaders = fields
+  context.rateLimit = result
+  const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
   service.uses.record(context.principal.key.id, context.now)
 }
@@ -203,7 +205,7 @@ function handleGet(service: Service, context: AuthenticatedContext): MaybePromis
     return handleUncached(service, context)
   }
   requireAccess(context, cached.partner)
-  return service.writer.respond(cached, context, context.rateLimitHeaders)
+  return respondCached(cached, context)
 }
 
 function handleUncached(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
@@ -214,7 +216,7 @@ function handleUncached(service: Service, context: AuthenticatedContext): MaybeP
   return andThen(validateAndHandle(service, context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
     cacheResponse(service, context, grant, body)
-    return writer.respond(body, context, context.rateLimitHeaders)
+    return respondCached(body, context)
   })
 }
 
@@ -253,10 +255,10 @@ function handleBody(
   const grant = requireAccess(context, typeof partner === 'string' ? partner : undefined)
   // A POST has no parameters: step 12 refuses those of its query.
   parseQuery(context)
-  return andThen(validateAndHandle(service, context, grant), (result) => {
-    const { route: { status = 200 }, rateLimitHeaders } = context
-    return service.writer.respondUncached(result, status, context, rateLimitHeaders)
-  })
+  return andThen(
+    validateAndHandle(service, context, grant),
+    (result) => service.writer.respondUncached(result, context.route.status ?? 200, context),
+  )
 }
 
 /** Steps 10 and 11: partner, scope and module. */
@@ -295,9 +297,9 @@ function fail(service: Service, context: RequestContext, error: unknown): MaybeP
 
 /** The response to the error of the context. */
 function respondProblem({ writer }: Service, context: RequestContext): HttpResponse {
-  const { error, path, rateLimitHeaders } = context
+  const { error, path } = context
   const problem = error instanceof Problem ? error : new Problem('internal')
-  return writer.respondProblem(problem, context, redactPath(path), rateLimitHeaders)
+  return writer.respondProblem(problem, context, redactPath(path))
 }
 
 /** Counts the request of a key, and logs it. */

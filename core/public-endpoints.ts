@@ -2,6 +2,7 @@
 import { prefersGzip } from './http/headers.ts'
 import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
 import { type InputError, Problem } from './http/problem.ts'
+import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { EndpointName } from './model.ts'
@@ -23,11 +24,11 @@ export function createPublicHandler({ handlers, writer, createDocument }: Servic
     if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
     if ('contentType' in route) {
       const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
-      return andThen(document(route), (body) => writer.respond(body, context, []))
+      return andThen(document(route), (body) => respondCached(body, context))
     }
     return andThen(
       route.handle(handlers),
-      (result) => writer.respondUncached(result, 200, context, []),
+      (result) => writer.respondUncached(result, 200, context),
     )
   }
 }

@@ -2,7 +2,7 @@ import type { CachedResponse, ResponseCache } from './cache/response-cache.ts'
 import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf, type ServiceNames } from './http/headers.ts'
-import type { HttpRequest, StaticDocument } from './http/message.ts'
+import type { HttpRequest, RateLimitFields, StaticDocument } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
 import type { ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticator.ts'
@@ -75,8 +75,8 @@ export interface RequestContext {
   isLookUpPending: boolean
   /** The count of the failure, which the response waits for. Never rejects. */
   failureCount: Promise<number | undefined> | undefined
-  /** The RateLimit fields, once limits have been enforced. */
-  rateLimitHeaders: readonly string[]
+  /** Set once limits have been enforced. */
+  rateLimit: RateLimitFields | undefined
   error: unknown
 }
 
@@ -88,7 +88,6 @@ export interface AuthenticatedContext extends RequestContext {
 
 const unknownRevision: Revision = { facts: '', content: '' }
 const emptyQuery: Query = readQuery('')
-const noHeaders: readonly string[] = []
 
 export function createRequestContext(service: Service, request: HttpRequest): RequestContext {
   const startedAt = service.elapsed()
@@ -113,7 +112,7 @@ export function createRequestContext(service: Service, request: HttpRequest): Re
     isCredentialRejected: false,
     isLookUpPending: false,
     failureCount: undefined,
-    rateLimitHeaders: noHeaders,
+    rateLimit: undefined,
     error: undefined,
   }
 }

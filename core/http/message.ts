@@ -5,6 +5,17 @@ export interface RequestMeta {
   readonly requestId: string
   /** Absent for a request that could not be parsed. */
   readonly request: Pick<HttpRequest, 'method' | 'header'> | undefined
+  /** Absent if no limit was applied. */
+  readonly rateLimit?: RateLimitFields | undefined
+}
+
+/**
+ * The values of `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11 §3 and §4), with every policy
+ * that was applied.
+ */
+export interface RateLimitFields {
+  readonly policy: string
+  readonly limit: string
 }
 
 /** The body and headers of a successful GET, from which 200, 304 and HEAD responses are made. */

@@ -2,6 +2,7 @@ import type { Sha256 } from '../lib/digest.ts'
 import { createRequestIds } from '../lib/ids.ts'
 import { entityTag, matchesNone, type ServiceNames } from './headers.ts'
 import {
+  type BodyContent,
   byteLength,
   type CachedBody,
   encode,
@@ -15,7 +16,7 @@ import type { Query } from './query.ts'
 
 const json = 'application/json; charset=utf-8'
 
-/** The fields that differ between responses from one cached body. With room for them, a copy of the headers is exact. */
+/** The fields that differ between responses from one cached body: their values are set in a copy of its headers. */
 const changing = ['X-Request-Id', '', 'RateLimit-Policy', '', 'RateLimit', '']
 
 export type ResponseWriter = ReturnType<typeof createResponseWriter>
@@ -32,134 +33,112 @@ export function createResponseWriter(
   problemBase: string,
   sha256: Sha256,
 ) {
-  const nextRequestId = createRequestIds()
   const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, version]
   const varyByKey = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
 
-  function cachedBody(
-    body: string | Uint8Array,
-    etag: string,
-    type: string,
-    headers: readonly string[],
-  ): CachedBody {
-    const length = typeof body === 'string' ? byteLength(body) : body.length
-    return { body, etag, headers: [...contentHeaders(type, length), 'ETag', etag, ...headers, ...changing] }
-  }
-
-  /** Serialises the result of a GET that takes a key. */
-  function toCachedBody(result: HandlerResult, query: Query): CachedBody {
-    const text = serialize(result)
-    const caching = ['Cache-Control', 'private, no-cache', 'Vary', varyByKey]
-    const headers = [...caching, ...common, ...nextLink(result, query), ...result.headers ?? []]
-    return cachedBody(text, entityTag(text, sha256), json, headers)
-  }
-
-  function toCachedDocument({ text, headers = [] }: StaticDocument, type: string): CachedBody {
-    const caching = ['Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
-    return cachedBody(encode(text), entityTag(text, sha256), type, [...caching, ...common, ...headers])
-  }
-
-  /** The same document with the content coding gzip. */
-  async function compress({ body, headers }: CachedBody): Promise<CachedBody> {
-    const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
-    const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
-    const gzip = new Uint8Array(await zipped.arrayBuffer())
-    // Runtimes compress differently, and a strong tag identifies bytes. Latin-1 maps bytes to characters one to one.
-    const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
-    const [, type = ''] = headers
-    const others = headers.slice(headers.indexOf('ETag') + 2)
-    const content = [...contentHeaders(type, gzip.length), 'Content-Encoding', 'gzip']
-    return { body: gzip, etag, headers: [...content, 'ETag', etag, ...others] }
-  }
-
-  /** Responds to a GET or HEAD; with 304 if the client has the body already (RFC 9110 §15.4.5). */
-  function respond(
-    { body, etag, headers }: CachedBody,
-    { request, requestId }: RequestMeta,
-    more: readonly string[],
-  ): HttpResponse {
-    const ifNoneMatch = request?.header('if-none-match')
-    const isNotModified = ifNoneMatch !== undefined && matchesNone(ifNoneMatch, etag)
-    const fields = headers.slice(isNotModified ? headers.indexOf('ETag') : 0)
-    let index = fields.length - changing.length
-    fields[++index] = requestId
-    for (const text of more) fields[++index] = text
-    fields.length = index + 1
-    return {
-      status: isNotModified ? 304 : 200,
-      headers: fields,
-      body: isNotModified || request?.method === 'HEAD' ? undefined : body,
-    }
-  }
-
-  /** Responds to a POST, or to a GET that must not be cached. */
-  function respondUncached(
-    result: HandlerResult,
-    status: number,
-    meta: RequestMeta,
-    headers: readonly string[],
-  ): HttpResponse {
-    const { text, utf8 } = result.json ?? { text: serialize(result) }
-    return uncached(status, json, text, meta, [...result.headers ?? [], ...headers], utf8)
-  }
-
   function uncached(
     status: number,
-    type: string,
-    text: string,
-    { request, requestId }: RequestMeta,
+    content: { readonly type: string; readonly text: string; readonly utf8?: string },
+    { request, requestId, rateLimit }: RequestMeta,
     headers: readonly string[],
-    utf8?: string,
   ): HttpResponse {
-    const id = ['X-Request-Id', requestId]
+    const { type, text, utf8 } = content
     return {
       status,
       headers: [
         ...contentHeaders(type, utf8?.length ?? byteLength(text)),
-        'Cache-Control',
-        'no-store',
-        ...common,
-        ...id,
-        ...headers,
+        ...['Cache-Control', 'no-store', ...common, 'X-Request-Id', requestId, ...headers],
+        ...(rateLimit ? ['RateLimit-Policy', rateLimit.policy, 'RateLimit', rateLimit.limit] : []),
       ],
       body: request?.method === 'HEAD' ? undefined : text,
       utf8,
     }
   }
 
-  /** @param path The path of the request, without anything that looks like a key. */
-  function respondProblem(
-    problem: Problem,
-    meta: RequestMeta,
-    path: string,
-    headers: readonly string[],
-  ): HttpResponse {
-    const { code, members: { retryAfterSeconds, allow } } = problem
-    const text = JSON.stringify(
-      problemDocument(code, problem.members, problemBase, toReference(path), meta.requestId),
-    )
-    return uncached(PROBLEMS[code].status, 'application/problem+json', text, meta, [
-      ...challenge(problem, names.name),
-      ...(allow === undefined ? [] : ['Allow', allow]),
-      ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
-      ...headers,
-    ])
-  }
-
-  function respondOptions(allow: string, requestId: string): HttpResponse {
-    return { status: 204, headers: ['Allow', allow, ...common, 'X-Request-Id', requestId], body: undefined }
-  }
-
   return {
-    nextRequestId,
-    toCachedBody,
-    toCachedDocument,
-    compress,
-    respond,
-    respondUncached,
-    respondProblem,
-    respondOptions,
+    nextRequestId: createRequestIds(),
+
+    /** Serialises the result of a GET that takes a key. */
+    toCachedBody(result: HandlerResult, query: Query): CachedBody {
+      const text = serialize(result)
+      const caching = ['Cache-Control', 'private, no-cache', 'Vary', varyByKey]
+      const headers = [...caching, ...common, ...nextLink(result, query), ...result.headers ?? []]
+      return cachedBody(text, entityTag(text, sha256), contentHeaders(json, byteLength(text)), headers)
+    },
+
+    toCachedDocument({ text, headers = [] }: StaticDocument, type: string): CachedBody {
+      const caching = ['Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
+      const body = encode(text)
+      const content = contentHeaders(type, body.length)
+      return cachedBody(body, entityTag(text, sha256), content, [...caching, ...common, ...headers])
+    },
+
+    /** The same document with the content coding gzip. */
+    async compress({ body, headers }: CachedBody): Promise<CachedBody> {
+      const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
+      const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
+      const gzip = new Uint8Array(await zipped.arrayBuffer())
+      // Runtimes compress differently, and a strong tag identifies bytes. Latin-1 maps bytes to characters one to one.
+      const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
+      const content = [...contentHeaders(headers[1]!, gzip.length), 'Content-Encoding', 'gzip']
+      return cachedBody(gzip, etag, content, headers.slice(headers.indexOf('ETag') + 2, -changing.length))
+    },
+
+    /** Responds to a POST, or to a GET that must not be cached. */
+    respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
+      const content = result.json ?? { text: serialize(result) }
+      return uncached(status, { type: json, ...content }, meta, result.headers ?? [])
+    },
+
+    /** @param path The path of the request, without anything that looks like a key. */
+    respondProblem(problem: Problem, meta: RequestMeta, path: string): HttpResponse {
+      const { code, members } = problem
+      const { retryAfterSeconds, allow } = members
+      const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
+      const content = { type: 'application/problem+json', text: JSON.stringify(document) }
+      return uncached(PROBLEMS[code].status, content, meta, [
+        ...challenge(problem, names.name),
+        ...(allow === undefined ? [] : ['Allow', allow]),
+        ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
+      ])
+    },
+
+    respondOptions(allow: string, requestId: string): HttpResponse {
+      const headers = ['Allow', allow, ...common, 'X-Request-Id', requestId]
+      return { status: 204, headers, body: undefined }
+    },
   }
+}
+
+/** Responds to a GET or HEAD; with 304 if the client has the body already (RFC 9110 §15.4.5). */
+export function respondCached(
+  { body, etag, headers }: CachedBody,
+  { request, requestId, rateLimit }: RequestMeta,
+): HttpResponse {
+  const ifNoneMatch = request?.header('if-none-match')
+  const isNotModified = ifNoneMatch !== undefined && matchesNone(ifNoneMatch, etag)
+  const fields = headers.slice(isNotModified ? headers.indexOf('ETag') : 0)
+  const start = fields.length - changing.length
+  fields[start + 1] = requestId
+  if (rateLimit === undefined) fields.length = start + 2
+  else {
+    fields[start + 3] = rateLimit.policy
+    fields[start + 5] = rateLimit.limit
+  }
+  return {
+    status: isNotModified ? 304 : 200,
+    headers: fields,
+    body: isNotModified || request?.method === 'HEAD' ? undefined : body,
+  }
+}
+
+function cachedBody(
+  body: BodyContent,
+  etag: string,
+  content: readonly string[],
+  headers: readonly string[],
+): CachedBody {
+  return { body, etag, headers: [...content, 'ETag', etag, ...headers, ...changing] }
 }
 
 function serialize({ data, page }: HandlerResult): string {

@@ -54,10 +54,10 @@ t.test('Retry-After is the longest of several spent quotas, and a failing limite
   for (const [subject, limiter] of Object.entries({ local, pending })) {
     const waits = []
     for (let n = 0; n < 3; n++) {
-      waits.push((await consumeQuotas(limiter, policies, names, subject, 0)).retryAfterSeconds)
+      waits.push((await consumeQuotas(limiter, policies, names, subject, 0))?.retryAfterSeconds)
     }
     t.strictSame(waits, [undefined, 60, 60], subject)
-    t.equal((await consumeQuotas(limiter, policies, ['key'], subject, 0)).retryAfterSeconds, 30)
+    t.equal((await consumeQuotas(limiter, policies, ['key'], subject, 0))?.retryAfterSeconds, 30)
   }
   await t.rejects(Promise.resolve(consumeQuotas(failing, policies, names, 'failing', 0)), {
     message: 'silent',
@@ -71,15 +71,10 @@ t.test('a policy that is off is not in the fields', async (t) => {
       key: { quota: key, windowSeconds: 30 },
       signup: { quota: signup, windowSeconds: 60 },
     })
-    return (await consumeQuotas(createLocalLimiter(), policies, ['key', 'signup'], 'k', 0)).fields
+    return await consumeQuotas(createLocalLimiter(), policies, ['key', 'signup'], 'k', 0)
   }
-  t.strictSame(await fieldsOf(0, 0), [])
-  t.strictSame(await fieldsOf(0, 1), [
-    'RateLimit-Policy',
-    '"signup";q=1;w=60',
-    'RateLimit',
-    '"signup";r=0;t=60',
-  ])
+  t.equal(await fieldsOf(0, 0), undefined)
+  t.match(await fieldsOf(0, 1), { policy: '"signup";q=1;w=60', limit: '"signup";r=0;t=60' })
 })
 
 t.test('exactly the quota passes in a window, whatever the timing of requests', (t) => {
