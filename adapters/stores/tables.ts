@@ -1,10 +1,21 @@
 /** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
-import type { Industry, Key, KeyFacts, LimitOverrides, Partner, Plan, ProfileCard } from '../../core/model.ts'
+import { type Fields, type ObjectFormat, pickFields } from '../../core/content/fields.ts'
+import { CARD_FIELDS, CONTENT_FORMATS, DETAIL_FIELDS } from '../../core/content/kinds.ts'
+import type {
+  Industry,
+  Key,
+  KeyFacts,
+  LimitOverrides,
+  Partner,
+  Plan,
+  Profile,
+  ProfileCard,
+} from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
 import type { DigestScheme } from '../../core/ports/changes.ts'
+import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
-import { pickBanner, pickCard, pickDetail, pickPlan, readCard, readDetail } from './content-text.ts'
 import {
   type Codec,
   createRowFormat,
@@ -78,6 +89,16 @@ function readSequence(sequence: number): number {
   return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
 }
 
+/** The table of a kind of content. Equal records have equal rows, which begin with the slug (banners: the partner). */
+interface ContentTable<R> {
+  readonly name: string
+  readonly columns: readonly string[]
+  /** Whether the table also has `updated_at`, the instant of the import that last changed the record. */
+  readonly isDated: boolean
+  values(record: R): StoredRow
+  read(row: readonly Value[]): R
+}
+
 /** The rows of a profile, without the columns that follow from these. */
 export type ProfileRow = [
   slug: string,
@@ -88,14 +109,16 @@ export type ProfileRow = [
   detail: string,
 ]
 
-/** The table of a kind of content. Equal records have equal rows, which begin with the slug (banners: the partner). */
-export interface ContentTable<R> {
-  readonly name: string
-  readonly columns: readonly string[]
-  /** Whether the table also has `updated_at`, the instant of the import that last changed the record. */
-  readonly isDated: boolean
-  values(record: R): StoredRow
-  read(row: readonly Value[]): R
+type ProfileDetail = Omit<Profile, keyof ProfileCard> & Pick<ProfileRecord, 'visibleTo'>
+
+const detailFields: Fields<ProfileDetail> = {
+  ...DETAIL_FIELDS,
+  visibleTo: CONTENT_FORMATS.profiles.fields.visibleTo,
+}
+
+/** The members that the columns and the card of a profile lack. */
+export function readDetail(text: string): ProfileDetail {
+  return pickFields(detailFields, JSON.parse(text))
 }
 
 export const PROFILES = {
@@ -104,8 +127,15 @@ export const PROFILES = {
   isDated: true,
   values(record: ProfileRecord): ProfileRow {
     const { slug, country, industry, publishedAt } = record
-    const [card, detail] = [JSON.stringify(pickCard(record)), JSON.stringify(pickDetail(record))]
-    return [slug, country, industry, publishedAt ?? null, card, detail]
+    const card = JSON.stringify(pickFields(CARD_FIELDS, record))
+    return [
+      slug,
+      country,
+      industry,
+      publishedAt ?? null,
+      card,
+      JSON.stringify(pickFields(detailFields, record)),
+    ]
   },
   read(row: readonly Value[]): ProfileRecord {
     const [slug, country, industry, publishedAt, card, detail] = row as ProfileRow
@@ -114,7 +144,7 @@ export const PROFILES = {
       country,
       industry,
       publishedAt: publishedAt ?? undefined,
-      ...readCard(card),
+      ...pickFields(CARD_FIELDS, JSON.parse(card)),
       ...readDetail(detail),
     }
   },
@@ -130,21 +160,25 @@ export const INDUSTRIES: ContentTable<Industry> = {
 function recordTable<R extends object>(
   table: Pick<ContentTable<R>, 'name' | 'isDated'>,
   key: keyof R & string,
-  pick: (record: R) => R,
+  { fields }: ObjectFormat<R>,
 ): ContentTable<R> {
   return {
     ...table,
     columns: [key, 'record'],
-    values: (record) => [String(record[key]), JSON.stringify(pick(record))],
-    read: ([, text]) => pick(JSON.parse(String(text))),
+    values: (record) => [String(record[key]), JSON.stringify(pickFields(fields, record))],
+    read: ([, text]) => pickFields(fields, JSON.parse(String(text))),
   }
 }
 
-export const PLANS: ContentTable<Plan> = recordTable({ name: 'plan', isDated: false }, 'slug', pickPlan)
+export const PLANS: ContentTable<Plan> = recordTable(
+  { name: 'plan', isDated: false },
+  'slug',
+  CONTENT_FORMATS.plans,
+)
 export const BANNERS: ContentTable<BannerRecord> = recordTable(
   { name: 'banner', isDated: true },
   'partner',
-  pickBanner,
+  CONTENT_FORMATS.banners,
 )
 
 export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> } = {
@@ -168,10 +202,9 @@ export type CardRow = [
 /** The columns of the card of a profile `p` and its industry `i`. */
 export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
 
-export function readCardRow(
-  [slug, country, industry, industryName, publishedAt, updatedAt, text]: CardRow,
-): ProfileCard {
-  const { name, headline, logoUrl } = readCard(text)
+export function readCardRow(row: CardRow): ProfileCard {
+  const [slug, country, industry, industryName, publishedAt, updatedAt, card] = row
+  const { name, headline, logoUrl } = JSON.parse(card)
   return {
     slug,
     name,
@@ -182,6 +215,15 @@ export function readCardRow(
     publishedAt,
     updatedAt,
   }
+}
+
+/** The position that a page starts after. By recency, profiles that are not due come before it. */
+export function startPosition(
+  { sort, after }: ProfileQuery,
+  now: number,
+): [key: string | number, slug: string] {
+  if (sort === 'name') return after === undefined ? ['', ''] : [after.key, after.slug]
+  return after === undefined || Number(after.key) > now ? [-now, ''] : [-after.key, after.slug]
 }
 
 /** A table as `store copy` reads and writes it. Other columns follow from these. */

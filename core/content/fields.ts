@@ -192,13 +192,21 @@ export function toLine<R>(format: ObjectFormat<R>, record: R): unknown {
   return convert(format as unknown as AnyFormat, record, true)
 }
 
-/** A copy of all members that a format names, in its order: equal records have equal JSON. Absent ones are `undefined`. */
-export function pickFields<R>(fields: Fields<R>, record: R): R {
+/**
+ * A copy of all members that a format names, in its order: equal records have equal JSON.
+ *
+ * @throws {TypeError} for a required member that is absent.
+ */
+export function pickFields<R>(fields: Fields<R>, record: NoInfer<R>): R {
   return convert({ type: 'object', fields } as unknown as AnyFormat, record, false) as R
 }
 
 function convert(format: AnyFormat, value: unknown, isLine: boolean): unknown {
-  if (value == null) return isLine ? null : undefined
+  if (value == null) {
+    if (isLine) return null
+    if ('absent' in format) return format.absent
+    throw new TypeError(`A record lacks a member of type ${format.type}.`)
+  }
   if (format.type === 'list') {
     return (value as readonly unknown[]).map((item) => convert(format.item as AnyFormat, item, isLine))
   }

@@ -1,7 +1,7 @@
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { collect } from '../../adapters/stores/content-text.ts'
+import { collect } from '../../adapters/stores/content.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import { fillWorld, type WorldContents } from '../support/world.ts'

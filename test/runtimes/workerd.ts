@@ -1,5 +1,5 @@
 import { sha256 } from '../../adapters/digest.ts'
-import { collect } from '../../adapters/stores/content-text.ts'
+import { collect } from '../../adapters/stores/content.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'

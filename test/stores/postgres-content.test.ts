@@ -1,7 +1,7 @@
 /** Content and lists: how many rows the server reads, snapshots, and limits of the server. */
 import t from 'tap'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
-import { createContentAdministration } from '../../adapters/stores/postgres/content.ts'
+import { createContent } from '../../adapters/stores/postgres/content.ts'
 import { createDirectory } from '../../adapters/stores/postgres/directory.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
 import { createSignups } from '../../adapters/stores/postgres/signups.ts'
@@ -91,7 +91,7 @@ await t.test('a retried import keeps nothing of its first attempt', async (t) =>
       return await database.transaction(work, options)
     },
   }
-  const content = createContentAdministration(twice, createRevisions(twice))
+  const content = createContent(twice, createRevisions(twice))
   const before = await store.auditHead()
   t.strictSame(
     await content.importContent(

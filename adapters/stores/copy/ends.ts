@@ -1,7 +1,7 @@
 /** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
-import type { Draft } from '../content-import.ts'
+import type { Draft } from '../content.ts'
 import { safeColumns, type Value } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
 import { StoreError } from '../store-error.ts'

@@ -1,69 +1,130 @@
-import { andThen } from '../../../core/lib/promise.ts'
+import { createProfileIndex } from '../../../core/content/profile-index.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
-import type {
-  ContentAdministration,
-  ContentKind,
-  ContentRecords,
-  ImportReport,
-} from '../../../core/ports/content.ts'
+import type { ProfileCard } from '../../../core/model.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
-import { type AuditRecord, removalAuditRecord } from '../../../core/audit/records.ts'
-import { createImportLog, type Draft, toDrafts } from '../content-import.ts'
-import { collect } from '../content-text.ts'
+import {
+  type ContentAdministration,
+  type ContentKind,
+  type ContentRecords,
+  isPublic,
+  type ProfileRecord,
+} from '../../../core/ports/content.ts'
+import type { Catalog, Directory } from '../../../core/ports/directory.ts'
+import {
+  type ContentChange,
+  type ContentTable,
+  type ContentTables,
+  createContentAdministration,
+  type Draft,
+  type RunContentChange,
+} from '../content.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 
-/** All content, by kind and slug (banners: partner). `updatedAt` is the instant of the import that last changed a record. */
-export type Content = { readonly [K in ContentKind]: Map<string, Draft<ContentRecords[K]>> }
+type Stored<K extends ContentKind> = Map<string, Draft<ContentRecords[K]>>
 
-export function createContent(): Content {
-  return { profiles: new Map(), industries: new Map(), plans: new Map(), banners: new Map() }
-}
+/**
+ * All content by kind and slug (banners: partner), and the directory over it, which is indexed once after each change.
+ *
+ * @param onChange Called once after each change, with its audit records.
+ */
+export function createContent(
+  onChange: (auditRecords: ContentChange<unknown>['auditRecords'], context: AuditContext) => void,
+): ContentAdministration & Omit<Directory, 'directoryRevision'> & Catalog {
+  const content: { readonly [K in ContentKind]: Stored<K> } = {
+    profiles: new Map(),
+    industries: new Map(),
+    plans: new Map(),
+    banners: new Map(),
+  }
+  const { profiles, industries, plans, banners } = content
+  let index: ReturnType<typeof createProfileIndex> | undefined
 
-/** @param onChange Called once after each change, with its audit records. */
-export function createContentAdministration(
-  content: Content,
-  onChange: (auditRecords: readonly AuditRecord[], context: AuditContext) => void,
-) {
-  return {
-    importContent(kind, source, { now, actor, dryRun, progress }) {
-      return andThen(collect(source), (records): ImportReport => {
-        const importLog = createImportLog(kind, progress)
-        const changed = importLog.addAll(toDrafts(kind, records, now), (slug) => content[kind].get(slug)?.row)
-        if (!dryRun && changed.length > 0) {
-          // A copy of the record: the caller may change its own later.
-          const { read } = CONTENT_TABLES[kind]
-          for (const draft of changed) content[kind].set(draft.slug, { ...draft, record: read(draft.row) })
-          onChange(importLog.auditRecords(), { actor, at: now })
-        }
-        return importLog.report
-      })
+  const tables: ContentTables = {
+    profiles: tableOf('profiles', profiles),
+    industries: {
+      ...tableOf('industries', industries),
+      findReferenced(slugs) {
+        const remaining = [...industries.values()].filter(({ slug }) => !slugs.includes(slug))
+        return [
+          ...Array.from(profiles.values(), ({ record }) => record.industry),
+          ...remaining.flatMap(({ record }) => record.parentSlug ?? []),
+        ]
+      },
     },
+    plans: tableOf('plans', plans),
+    banners: tableOf('banners', banners),
+  }
+
+  // All work is synchronous.
+  const change: RunContentChange = (context, dryRun, work) => {
+    const { result, auditRecords } = work(tables, !dryRun) as Awaited<ReturnType<typeof work>>
+    if (!dryRun && auditRecords.length > 0) {
+      onChange(auditRecords, context)
+      index = undefined
+    }
+    return result
+  }
+
+  function toCard({ record, updatedAt }: Draft<ProfileRecord>, publishedAt: number): ProfileCard {
+    const { slug, name, headline, country, logoUrl } = record
+    const industry = { slug: record.industry, name: industries.get(record.industry)!.record.name }
+    return { slug, name, headline, country, industry, logoUrl, publishedAt, updatedAt }
+  }
+
+  const indexed = () =>
+    index ??= createProfileIndex([...profiles.values()].flatMap((stored) => {
+      const { publishedAt, description, tags, visibleTo } = stored.record
+      if (publishedAt === undefined) return []
+      return [{ publishedAt, description, tags, visibleTo, card: toCard(stored, publishedAt) }]
+    }))
+
+  return {
+    ...createContentAdministration(change),
 
     exportContent(kind) {
       return [...content[kind].values()]
-        .sort((a, b) => compareCodePoints(String(a.row[0]), String(b.row[0])))
+        .sort((a, b) => compareCodePoints(a.slug, b.slug))
         .map(({ record }) => record)
     },
 
-    removeContent(kind, slugs, context, dryRun = false) {
-      const removed = new Set(slugs)
-      const missing = [...removed].filter((slug) => !content[kind].has(slug))
-      const referenced = kind === 'industries' ? referencedIndustries(content, removed) : new Set<string>()
-      const used = [...removed].filter((slug) => referenced.has(slug))
-      if (!dryRun && removed.size > 0 && missing.length === 0 && used.length === 0) {
-        for (const slug of removed) content[kind].delete(slug)
-        onChange([removalAuditRecord(kind, removed)], context)
-      }
-      return { missing, used }
+    listProfiles: (...query) => indexed().listProfiles(...query),
+
+    findProfile(partner, slug, now) {
+      const stored = profiles.get(slug)
+      if (stored === undefined || !isPublic(stored.record, partner, now)) return undefined
+      const { visibleTo: _, ...visible } = stored.record
+      return { ...visible, ...toCard(stored, stored.record.publishedAt!) }
     },
-  } satisfies ContentAdministration
+
+    countProfiles: (...query) => indexed().countProfiles(...query),
+
+    nextProfileChangeAt: (...query) => indexed().nextProfileChangeAt(...query),
+
+    listIndustries: () => Array.from(industries.values(), ({ record }) => record),
+
+    findBanner(partner) {
+      const stored = banners.get(partner)
+      return stored && { ...stored.record, updatedAt: stored.updatedAt }
+    },
+
+    listPlans: () => Array.from(plans.values(), ({ record }) => record),
+  }
 }
 
-/** The industries that profiles, or industries other than `removed`, refer to. */
-function referencedIndustries({ profiles, industries }: Content, removed: ReadonlySet<string>): Set<string> {
-  const remaining = [...industries.values()].filter(({ record }) => !removed.has(record.slug))
-  return new Set([
-    ...Array.from(profiles.values(), ({ record }) => record.industry),
-    ...remaining.flatMap(({ record }) => record.parentSlug ?? []),
-  ])
+function tableOf<K extends ContentKind>(kind: K, stored: Stored<K>): ContentTable<ContentRecords[K]> {
+  return {
+    batchSize: Infinity,
+    find: (slugs) =>
+      new Map(slugs.flatMap((slug) => {
+        const draft = stored.get(slug)
+        return draft === undefined ? [] : [[slug, draft.row]]
+      })),
+    write(drafts) {
+      // A copy of the record: the caller may change its own later.
+      for (const draft of drafts) {
+        stored.set(draft.slug, { ...draft, record: CONTENT_TABLES[kind].read(draft.row) })
+      }
+    },
+    remove: (slugs) => slugs.forEach((slug) => stored.delete(slug)),
+  }
 }

@@ -7,8 +7,7 @@ import { sha256 } from '../../digest.ts'
 import type { AuditRecord } from '../../../core/audit/records.ts'
 import { newSettings, randomHex } from '../schema.ts'
 import { createAuditLog } from './audit.ts'
-import { createContent, createContentAdministration } from './content.ts'
-import { createDirectory } from './directory.ts'
+import { createContent } from './content.ts'
 import { createPartnersAndKeys } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createSignups } from './signups.ts'
@@ -33,8 +32,6 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     keys,
     (signup) => addEvents(() => [signupEvent(signup)]),
   )
-  const content = createContent()
-  const { directory, invalidate } = createDirectory(content)
   const storeId = randomHex(8)
   const changes = { facts: 0, content: 0 }
   let revision = currentRevision()
@@ -64,11 +61,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
       addEvents(() => changeEvents(changed, context))
       return true
     },
-    ...directory,
-    ...createContentAdministration(content, (auditRecords, context) => {
-      commit('content', auditRecords, context)
-      invalidate()
-    }),
+    ...createContent((auditRecords, context) => commit('content', auditRecords, context)),
     ...signupStore,
     ...createReports(keys, signups, audit),
     ...auditLog,

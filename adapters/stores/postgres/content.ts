@@ -1,58 +1,165 @@
-import type { ContentAdministration, ContentKind, ContentRecords } from '../../../core/ports/content.ts'
-import { removalAuditRecord } from '../../../core/audit/records.ts'
-import { createImportLog, toDrafts } from '../content-import.ts'
-import { collect } from '../content-text.ts'
+import { searchWords } from '../../../core/content/profile-index.ts'
+import { andThen } from '../../../core/lib/promise.ts'
+import { fold } from '../../../core/lib/text.ts'
+import type { Industry } from '../../../core/model.ts'
+import type {
+  ContentAdministration,
+  ContentKind,
+  ContentRecords,
+  ProfileRecord,
+} from '../../../core/ports/content.ts'
+import { type ContentTable, type ContentTables, createContentAdministration } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
-import { CONTENT_TABLES } from '../tables.ts'
-import { runAudited } from './sql-database.ts'
-import { CONTENT_TABLE_OPENERS, findReferenced } from './content-tables.ts'
+import { CONTENT_TABLES, PROFILES } from '../tables.ts'
+import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
+import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import type { Revisions } from './revisions.ts'
+import { runAudited } from './sql-database.ts'
+import { columnParameters, listText, upsertSql } from './sql.ts'
 
-export function createContentAdministration(
-  database: Database,
-  revisions: Revisions,
-): ContentAdministration {
+export function createContent(database: Database, revisions: Revisions): ContentAdministration {
+  const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
+    runAudited(database, revisions, 'content', context, async (query) => {
+      const tables = openContentTables(query)
+      const { result, auditRecords } = await work(tables, true)
+      await tables.flush()
+      return { result, auditRecords: dryRun ? [] : auditRecords }
+    })
+  )
+
   return {
-    async importContent(kind, source, { now, actor, dryRun = false, progress }) {
-      const records = await collect(source)
-      const report = await runAudited(database, revisions, 'content', { actor, at: now }, async (query) => {
-        const table = CONTENT_TABLE_OPENERS[kind](query)
-        const importLog = createImportLog(kind, progress)
-        for (let start = 0; start < records.length; start += table.batchSize) {
-          const drafts = toDrafts(kind, records.slice(start, start + table.batchSize), now)
-          const stored = await table.find(drafts.map(({ slug }) => slug))
-          await table.write(importLog.addAll(drafts, (slug) => stored.get(slug)), stored)
+    importContent: (kind, records, options) =>
+      andThen(importContent(kind, records, options), async (report) => {
+        const changed = report.created + report.replaced
+        if (!options.dryRun && kind === 'profiles' && changed >= statisticsThreshold) {
+          await refreshStatistics(database)
         }
-        await table.flush()
-        // A dry run writes everything and rolls it back: its report is exact.
-        return { result: importLog.report, auditRecords: dryRun ? [] : importLog.auditRecords() }
-      })
-      if (!dryRun) await refreshStatistics(database, kind, report.created + report.replaced)
-      return report
-    },
-
+        return report
+      }),
     exportContent: (kind) => exportRecords(database, kind),
+    removeContent,
+  }
+}
 
-    removeContent(kind, slugs, stamp, dryRun = false) {
-      return runAudited(database, revisions, 'content', stamp, async (query) => {
-        const table = CONTENT_TABLE_OPENERS[kind](query)
-        const removed = [...new Set(slugs)]
-        if (removed.length === 0) return { result: { missing: [], used: [] }, auditRecords: [] }
-        const existing = await table.find(removed)
-        const referenced = kind === 'industries' ? await findReferenced(query, removed) : new Set()
-        const missing = removed.filter((slug) => !existing.has(slug))
-        const used = removed.filter((slug) => referenced.has(slug))
-        if (dryRun || missing.length > 0 || used.length > 0) {
-          return { result: { missing, used }, auditRecords: [] }
-        }
-        await table.remove(removed)
-        await table.flush()
-        return { result: { missing, used }, auditRecords: [removalAuditRecord(kind, removed)] }
-      })
+/** The tables in a transaction. `flush` has to be called at its end. */
+export function openContentTables(query: Query): ContentTables & { readonly flush: () => Promise<void> } {
+  const counter = createListingCounter()
+  return {
+    profiles: openProfileTable(query, counter),
+    industries: openIndustryTable(query),
+    plans: openPlainTable(query, 'plans'),
+    banners: openPlainTable(query, 'banners'),
+    flush: () => counter.flush(query),
+  }
+}
+
+/** A table that nothing else follows from. */
+function openPlainTable<K extends ContentKind>(query: Query, kind: K): ContentTable<ContentRecords[K]> {
+  const { name, columns, isDated } = CONTENT_TABLES[kind]
+  const selected = `FROM partner_api.${name} WHERE ${columns[0]} = ANY ($1::text[])`
+  const upsert = upsertSql(name, isDated ? [...columns, 'updated_at'] : columns)
+
+  return {
+    batchSize: 500,
+    async find(slugs) {
+      const rows = await query<StoredRow>(`SELECT ${columns} ${selected}`, [listText(slugs)])
+      return new Map(rows.map((row) => [String(row[0]), row]))
+    },
+    async write(drafts) {
+      if (drafts.length === 0) return
+      const rows = drafts.map(({ row, updatedAt }) => isDated ? [...row, updatedAt] : row)
+      await query(upsert, columnParameters(rows))
+    },
+    async remove(slugs) {
+      await query(`DELETE ${selected}`, [listText(slugs)])
     },
   }
+}
+
+function openIndustryTable(query: Query): ContentTable<Industry> {
+  return {
+    ...openPlainTable(query, 'industries'),
+    // In one statement: foreign keys are checked at its end, and parents may come after children.
+    batchSize: Infinity,
+
+    async findReferenced(slugs) {
+      const rows = await query<[slug: string]>(
+        `SELECT needed.slug FROM unnest($1::text[]) AS needed (slug)
+        WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.slug)
+          OR EXISTS (
+            SELECT 1 FROM partner_api.industry i
+            WHERE i.parent_slug = needed.slug AND i.slug <> ALL ($1::text[])
+          )`,
+        [listText(slugs)],
+      )
+      return rows.map(([slug]) => slug)
+    },
+  }
+}
+
+type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]
+
+/** A profile is stored once, as its record; its listings follow from that and are written with it. */
+function openProfileTable(
+  query: Query,
+  counter: ReturnType<typeof createListingCounter>,
+): ContentTable<ProfileRecord> {
+  const base = openPlainTable(query, 'profiles')
+
+  async function deleteListings(slugs: readonly string[]): Promise<void> {
+    const deleted = await query<[...CounterKey]>(
+      'DELETE FROM partner_api.listing WHERE slug = ANY ($1::text[]) RETURNING audience, country, industry',
+      [listText(slugs)],
+    )
+    for (const key of deleted) counter.add(key, -1)
+  }
+
+  async function insertListings(rows: readonly ListingRow[]): Promise<void> {
+    for (const [audience, country, industry] of rows) counter.add([audience, country, industry], 1)
+    if (rows.length === 0) return
+    await query(
+      `INSERT INTO partner_api.listing (audience, country, industry, slug, name_key, recency, words)
+      SELECT audience, country, industry, slug, name_key, recency, words::tsvector
+      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
+        AS listed (audience, country, industry, slug, name_key, recency, words)`,
+      columnParameters(rows),
+    )
+  }
+
+  return {
+    ...base,
+
+    async write(drafts, before) {
+      await base.write(drafts, before)
+      // A change of members that no list shows leaves the listings alone.
+      const changed = drafts.map(({ slug, record }) => {
+        const row = before.get(slug)
+        const [old, listings] = [row === undefined ? [] : toListings(PROFILES.read(row)), toListings(record)]
+        return { slug, old, listings }
+      }).filter(({ old, listings }) => JSON.stringify(old) !== JSON.stringify(listings))
+      const listed = changed.filter(({ old }) => old.length > 0).map(({ slug }) => slug)
+      if (listed.length > 0) await deleteListings(listed)
+      await insertListings(changed.flatMap(({ listings }) => listings))
+    },
+
+    async remove(slugs) {
+      await deleteListings(slugs)
+      await base.remove(slugs)
+    },
+  }
+}
+
+function toListings(record: ProfileRecord): ListingRow[] {
+  const { slug, country, industry, publishedAt } = record
+  if (publishedAt === undefined) return []
+  const nameKey = fold(record.name)
+  const words = wordVector(searchWords(record))
+  return Array.from(
+    new Set(record.visibleTo ?? ['']),
+    (audience) => [audience, country, industry, slug, nameKey, -publishedAt, words],
+  )
 }
 
 /** Number of imported records after which the query planner needs new statistics. */
@@ -63,12 +170,7 @@ const statisticsThreshold = 1000
  * sort a million of them for one page. VACUUM enables index-only scans and merges the pending words into their index.
  * Errors are ignored: the user may lack the permission, a compatible server the command.
  */
-async function refreshStatistics(
-  database: Database,
-  kind: ContentKind,
-  changed: number,
-): Promise<void> {
-  if (kind !== 'profiles' || changed < statisticsThreshold) return
+async function refreshStatistics(database: Database): Promise<void> {
   for (
     const command of [
       'ANALYZE partner_api.listing',

@@ -2,7 +2,8 @@ import { type CopyDialect, type CopyTarget, createCopyEnd } from '../copy/ends.t
 import type { Value } from '../row-format.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
-import { openProfileTable } from './content-tables.ts'
+import { replaceProfiles } from '../content.ts'
+import { openContentTables } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
@@ -40,10 +41,9 @@ export function openPostgresCopy(url: string): CopyTarget {
             query,
             runAll: (sql, rows) => rows.length === 0 ? undefined : query(sql, columnParameters(rows)),
             async changeProfiles(drafts, removed) {
-              const table = openProfileTable(query)
-              await table.write(drafts, await table.find(drafts.map(({ slug }) => slug)))
-              await table.remove(removed)
-              await table.flush()
+              const { profiles, flush } = openContentTables(query)
+              await replaceProfiles(profiles, drafts, removed)
+              await flush()
             },
           })
         })),

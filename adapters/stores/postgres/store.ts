@@ -7,7 +7,7 @@ import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.
 import { createQuotaStore } from '../sql/quotas.ts'
 import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
-import { createContentAdministration } from './content.ts'
+import { createContent } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
@@ -83,7 +83,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     findKey: batchKeyLookups(database, lookups.findKey),
     ...createDirectory(database),
     ...createAdministration(sql),
-    ...createContentAdministration(database, revisions),
+    ...createContent(database, revisions),
     ...createSignups(database),
     ...createReports(database),
     ...createAuditLog(sql),

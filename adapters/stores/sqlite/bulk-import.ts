@@ -1,6 +1,6 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ImportOptions, ProfileRecord } from '../../../core/ports/content.ts'
-import { createImportLog } from '../content-import.ts'
+import { createImportLog } from '../content.ts'
 import { randomHex } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'

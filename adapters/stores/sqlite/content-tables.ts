@@ -1,52 +1,40 @@
 import { searchText } from '../../../core/content/profile-index.ts'
 import { fold } from '../../../core/lib/text.ts'
-import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
-import type { Draft } from '../content-import.ts'
-import { readCard } from '../content-text.ts'
+import type { ContentKind, ProfileRecord } from '../../../core/ports/content.ts'
+import type { ContentTable, ContentTables } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
 import { CONTENT_TABLES, type ProfileRow, PROFILES } from '../tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
 
-/** The table of one kind of content. Writes belong in a transaction. */
-interface ContentTable<R> {
-  /** The row of the record with this slug. */
-  find(slug: string): StoredRow | undefined
-  /** Creates or replaces records, each slug once. */
-  write(drafts: readonly Draft<R>[]): void
-  remove(slugs: readonly string[]): void
-}
-
-type ContentTables = { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> }
-
 export function createContentTables(database: Database): ContentTables {
+  const selectReferenced = database.statement<[slug: string]>(`
+    SELECT value FROM json_each(?1)
+    WHERE EXISTS (SELECT 1 FROM profile WHERE industry = value) OR EXISTS (
+      SELECT 1 FROM industry WHERE parent_slug = value AND slug NOT IN (SELECT value FROM json_each(?1))
+    )`)
   return {
     profiles: createProfileTable(database),
-    industries: createPlainTable(database, 'industries'),
+    industries: {
+      ...createPlainTable(database, 'industries'),
+      findReferenced: (slugs) => selectReferenced.all(JSON.stringify(slugs)).map(([slug]) => slug),
+    },
     plans: createPlainTable(database, 'plans'),
     banners: createPlainTable(database, 'banners'),
   }
 }
 
-/** All records of a kind by slug, read from one state of the file. */
-export function* exportRecords<K extends ContentKind>(
-  database: Database,
-  kind: K,
-): Iterable<ContentRecords[K]> {
-  const { name, columns, read } = CONTENT_TABLES[kind]
-  const rows = database.iterate<StoredRow>(`SELECT ${columns} FROM ${name} ORDER BY ${columns[0]}`)
-  for (const row of rows) yield read(row)
-}
-
+/** A table that nothing else follows from. */
 function createPlainTable(database: Database, kind: ContentKind): ContentTable<unknown> {
   const { name, columns, isDated } = CONTENT_TABLES[kind]
-  const slugIs = `${columns[0]} = ?1`
-  const selectRow = database.statement<StoredRow>(`SELECT ${columns} FROM ${name} WHERE ${slugIs}`)
+  const selectRow = database.statement<StoredRow>(`SELECT ${columns} FROM ${name} WHERE ${columns[0]} = ?1`)
   const upsertRow = database.statement(upsertSql(name, isDated ? [...columns, 'updated_at'] : columns))
-  const deleteRow = database.statement(`DELETE FROM ${name} WHERE ${slugIs}`)
+  const deleteRow = database.statement(`DELETE FROM ${name} WHERE ${columns[0]} = ?1`)
 
   return {
-    find: (slug) => selectRow.get(slug),
+    batchSize: Infinity,
+    find: (slugs) =>
+      new Map(slugs.flatMap((slug) => selectRow.all(slug)).map((row) => [String(row[0]), row])),
     write(drafts) {
       for (const { row, updatedAt } of drafts) upsertRow.run(...row, ...(isDated ? [updatedAt] : []))
     },
@@ -56,19 +44,10 @@ function createPlainTable(database: Database, kind: ContentKind): ContentTable<u
   }
 }
 
-/** Industries among `slugs` that profiles, or industries not among `slugs`, refer to. */
-export function findReferenced(database: Database, slugs: readonly string[]): string[] {
-  return database.statement<[slug: string]>(`
-    SELECT value FROM json_each(?1)
-    WHERE EXISTS (SELECT 1 FROM profile WHERE industry = value) OR EXISTS (
-      SELECT 1 FROM industry WHERE parent_slug = value AND slug NOT IN (SELECT value FROM json_each(?1))
-    )`).all(JSON.stringify(slugs)).map(([slug]) => slug)
-}
-
 type StoredProfileRow = [...ProfileRow, id: number, search: string]
 
 /** A profile is stored once, as its record; its places in the orders and its search terms follow from that. */
-export function createProfileTable(database: Database) {
+export function createProfileTable(database: Database): ContentTable<ProfileRecord> {
   const selectProfile = database.statement<StoredProfileRow>(
     `SELECT ${PROFILES.columns}, id, search FROM profile WHERE slug = ?1`,
   )
@@ -98,13 +77,14 @@ export function createProfileTable(database: Database) {
   }
 
   return {
-    find: (slug: string) => selectProfile.get(slug),
+    batchSize: Infinity,
+    find: (slugs) => new Map(slugs.flatMap((slug) => selectProfile.all(slug)).map((row) => [row[0], row])),
 
-    write(drafts: readonly Draft<ProfileRecord>[]): void {
-      const changes = drafts.map(({ record, row, updatedAt }) => ({
+    write(drafts, stored) {
+      const changes = drafts.map(({ slug, record, row, updatedAt }) => ({
         row: row as ProfileRow,
         updatedAt,
-        before: selectProfile.get(record.slug),
+        before: stored.get(slug) as StoredProfileRow | undefined,
         search: searchTerms(record),
       }))
       // A change of members that no list shows leaves the indexes alone.
@@ -117,7 +97,7 @@ export function createProfileTable(database: Database) {
       updateListings(moved.map(({ row: [slug] }) => selectProfile.get(slug)!), 'add')
     },
 
-    remove(slugs: readonly string[]): void {
+    remove(slugs) {
       updateListings(slugs.flatMap((slug) => selectProfile.all(slug)), 'remove')
       for (const slug of slugs) deleteProfile.run(slug)
     },
@@ -145,5 +125,5 @@ function audiencesOf(row: StoredProfileRow): readonly string[] {
 }
 
 function nameKey(row: readonly [...ProfileRow, ...unknown[]]): string {
-  return fold(readCard(row[4]).name)
+  return fold(JSON.parse(row[4]).name)
 }

@@ -1,52 +1,47 @@
-import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import type {
   ContentAdministration,
   ContentKind,
-  ContentRecords,
   ImportOptions,
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { removalAuditRecord } from '../../../core/audit/records.ts'
-import { createImportLog, toDrafts } from '../content-import.ts'
-import { collect } from '../content-text.ts'
+import { createContentAdministration, type RunContentChange } from '../content.ts'
+import type { StoredRow } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
-import { assertNoImport } from './rebuild.ts'
+import { CONTENT_TABLES } from '../tables.ts'
 import { createBulkImport } from './bulk-import.ts'
-import { createContentTables, exportRecords, findReferenced } from './content-tables.ts'
+import { createContentTables } from './content-tables.ts'
 import type { Database } from './database.ts'
+import { assertNoImport } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
 import type { SqliteDatabase } from './sql-database.ts'
 
 /** Profiles per transaction: it holds the write lock for two seconds at most. */
 const maxPerTransaction = 5000
 
-export function createContentAdministration(
+export function createContent(
   database: Database,
   revisions: Revisions,
   sql: Pick<SqliteDatabase, 'appendAudit'>,
-) {
+): ContentAdministration {
   const tables = createContentTables(database)
   let isBulkImporting = false
 
-  function importInOneTransaction<K extends ContentKind>(
-    kind: K,
-    records: readonly ContentRecords[K][],
-    { now, actor, dryRun = false, progress }: ImportOptions,
-  ): ImportReport {
+  // All work is synchronous.
+  const change: RunContentChange = (context, dryRun, work) => {
     const write = () => {
       if (!dryRun) assertNoImport(database)
-      const importLog = createImportLog(kind, progress)
-      const changed = importLog.addAll(toDrafts(kind, records, now), tables[kind].find)
-      if (!dryRun && changed.length > 0) {
-        tables[kind].write(changed)
-        sql.appendAudit(importLog.auditRecords(), { actor, at: now })
+      const { result, auditRecords } = work(tables, !dryRun) as Awaited<ReturnType<typeof work>>
+      if (!dryRun && auditRecords.length > 0) {
+        sql.appendAudit(auditRecords, context)
         revisions.bump('content')
       }
-      return importLog.report
+      return result
     }
     return dryRun ? database.snapshot(write) : database.transaction(write)
   }
+
+  const { importContent, removeContent } = createContentAdministration(change)
 
   async function importProfiles(
     records: Iterable<ProfileRecord> | AsyncIterable<ProfileRecord>,
@@ -66,7 +61,7 @@ export function createContentAdministration(
         bulk.stage(batch)
         batch = []
       }
-      if (bulk === undefined) return importInOneTransaction('profiles', batch, options)
+      if (bulk === undefined) return await importContent('profiles', batch, options)
       bulk.stage(batch)
       if (!options.dryRun) await bulk.finish()
       return bulk.report
@@ -77,32 +72,16 @@ export function createContentAdministration(
   }
 
   return {
-    importContent<K extends ContentKind>(
-      kind: K,
-      records: Iterable<ContentRecords[K]> | AsyncIterable<ContentRecords[K]>,
-      options: ImportOptions,
-    ): MaybePromise<ImportReport> {
-      if (kind === 'profiles' && !(Array.isArray(records) && records.length <= maxPerTransaction)) {
-        return importProfiles(records as AsyncIterable<ProfileRecord>, options)
-      }
-      return andThen(collect(records), (all) => importInOneTransaction(kind, all, options))
+    importContent: (kind, records, options) =>
+      kind === 'profiles' && !(Array.isArray(records) && records.length <= maxPerTransaction)
+        ? importProfiles(records as AsyncIterable<ProfileRecord>, options)
+        : importContent(kind, records, options),
+    *exportContent<K extends ContentKind>(kind: K) {
+      // Read from one state of the file.
+      const { name, columns, read } = CONTENT_TABLES[kind]
+      const rows = database.iterate<StoredRow>(`SELECT ${columns} FROM ${name} ORDER BY ${columns[0]}`)
+      for (const row of rows) yield read(row)
     },
-
-    exportContent: (kind) => exportRecords(database, kind),
-
-    removeContent(kind, slugs, context, dryRun = false) {
-      return database.transaction(() => {
-        assertNoImport(database)
-        const removed = [...new Set(slugs)]
-        const missing = removed.filter((slug) => tables[kind].find(slug) === undefined)
-        const used = kind === 'industries' ? findReferenced(database, removed) : []
-        if (!dryRun && removed.length > 0 && missing.length === 0 && used.length === 0) {
-          tables[kind].remove(removed)
-          sql.appendAudit([removalAuditRecord(kind, removed)], context)
-          revisions.bump('content')
-        }
-        return { missing, used }
-      })
-    },
-  } satisfies ContentAdministration
+    removeContent,
+  }
 }

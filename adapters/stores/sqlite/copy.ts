@@ -8,6 +8,7 @@ import {
 } from '../copy/ends.ts'
 import type { StoredRow } from '../row-format.ts'
 import { danglingReferenceError } from '../store-error.ts'
+import { replaceProfiles } from '../content.ts'
 import { createProfileTable } from './content-tables.ts'
 import { errorMessage, openDatabase, type Statement } from './database.ts'
 import { checkSchema, configure, migrate, schemaVersion } from './migrate.ts'
@@ -58,10 +59,7 @@ function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolea
     runAll(sql, rows) {
       for (const row of rows) query(sql, row)
     },
-    changeProfiles(drafts, removed) {
-      profiles.write(drafts)
-      profiles.remove(removed)
-    },
+    changeProfiles: (drafts, removed) => replaceProfiles(profiles, drafts, removed),
   }
 
   return createCopyEnd({

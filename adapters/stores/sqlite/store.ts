@@ -7,7 +7,7 @@ import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.
 import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
-import { createContentAdministration } from './content.ts'
+import { createContent } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
@@ -87,7 +87,7 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     ...createDirectory(database),
     ...createCatalog(database),
     ...createAdministration(sql),
-    ...createContentAdministration(database, revisions, sql),
+    ...createContent(database, revisions, sql),
     ...signupStore,
     ...createUsageCounts(database),
     ...createActivityList(database, readSignups),

@@ -102,7 +102,7 @@ export async function contentContract(check: Check): Promise<void> {
   await check('an import that fails midway stores nothing', async (t, store) => {
     await publish(store, [profile('a')])
     const before = await store.revision()
-    const broken = { ...profile('c'), links: undefined } as unknown as ContentRecords['profiles']
+    const broken = { ...profile('c'), headline: undefined } as unknown as ContentRecords['profiles']
     t.ok(
       await fails(() => store.importContent('profiles', [profile('b'), broken], { now: T0, actor })),
       'it fails',
