@@ -1,7 +1,7 @@
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'
-import { codeBlock, type Inset, type Markup, markup, prose } from './html.ts'
+import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 import type {
   DocumentSettings,
@@ -10,7 +10,6 @@ import type {
   Reference,
   ResponseObject,
 } from './model.ts'
-import { sampleOf } from './reference-samples.ts'
 
 interface EndpointEntry {
   readonly path: string

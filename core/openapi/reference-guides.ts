@@ -2,12 +2,10 @@
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES, MODULES } from '../model.ts'
-import { API_VERSION } from '../wire.ts'
 import { fill, type OpenApiDocument } from './document.ts'
 import texts from './guides.json' with { type: 'json' }
-import { type CodeBlock, codeBlock, type Markup, markup, paragraphs, prose, table } from './html.ts'
+import { type CodeBlock, codeBlock, type Markup, markup, paragraphs, prose, sampleOf, table } from './html.ts'
 import type { DocumentSettings } from './model.ts'
-import { sampleOf } from './reference-samples.ts'
 
 export interface Section {
   readonly id: string
@@ -19,49 +17,32 @@ export interface Section {
   readonly below: Markup | undefined
 }
 
-type Block = Omit<CodeBlock, 'code'> & { readonly code: CodeBlock['code'] | undefined }
-type PerGuide<T> = { readonly [Id in keyof typeof texts]?: T }
+interface Guide {
+  readonly title: string
+  readonly text: readonly string[]
+  /** Text to copy, an operation with samples, or a problem. */
+  readonly code: readonly (Omit<CodeBlock, 'code'> & {
+    readonly code?: string
+    readonly sample?: string
+    readonly problem?: string
+  })[]
+}
 
 /** All guides. The last one is the longest, so that every one can be scrolled to the top. */
 export function guides(described: OpenApiDocument, settings: DocumentSettings): readonly Section[] {
-  const filled = fill<typeof texts>(texts, settings)
-  const blocks = blocksOf(described, settings)
+  const { examples } = described.components
   const tables = tablesOf(settings)
-  return (Object.keys(texts) as (keyof typeof texts)[]).map((id) => {
-    const { title, text } = filled[id]
-    const code = (blocks[id] ?? []).flatMap(({ code, ...block }) =>
-      code ? [codeBlock({ ...block, code })] : []
-    )
-    return { id, title, text: paragraphs(text), code, below: tables[id] }
-  })
-}
-
-function blocksOf(
-  { components: { examples } }: OpenApiDocument,
-  settings: DocumentSettings,
-): PerGuide<readonly Block[]> {
-  const { names: { keyHeader, versionHeader }, limits: { key } } = settings
-  const http = (caption: string, code: string): Block => ({ caption, note: 'HTTP', code, fixed: true })
-  const problem = JSON.stringify(examples['invalid_parameter']?.value, null, 2)
-  return {
-    'quick-start': [
-      { caption: '1. Read the key', code: 'read -rs PARTNER_API_KEY && export PARTNER_API_KEY' },
-      { caption: '2. Verify the key', code: sampleOf('verifyKey', settings) },
-      { caption: '3. Read profiles', code: sampleOf('recentProfiles', settings) },
-    ],
-    authentication: [
-      http('The two ways to send a key', `${keyHeader}: <API_KEY>\nAuthorization: Bearer <API_KEY>`),
-    ],
-    paging: [http('The link to the next page', 'Link: <?partner=demo&limit=20&cursor=…>; rel="next"')],
-    retries: [http('A key for retries', 'Idempotency-Key: 7d1f0c1e-6b8a-4a53-9c60-2f6a35d3c9a1')],
-    limits: [http(
-      'The rate limit headers',
-      `RateLimit-Policy: "key";q=${key.quota};w=${key.windowSeconds}\n` +
-        `RateLimit: "key";r=${Math.max(0, key.quota - 1)};t=${key.windowSeconds}`,
-    )],
-    versioning: [http('The version header', `${versionHeader}: ${API_VERSION}`)],
-    problems: [{ caption: 'A problem', note: '400 · application/problem+json', code: problem, fixed: true }],
-  }
+  return Object.entries(fill<Record<string, Guide>>(texts, settings)).map(([id, { title, text, code }]) => ({
+    id,
+    title,
+    text: paragraphs(text),
+    code: code.flatMap(({ sample = '', problem, code, ...block }) => {
+      const shown = code ??
+        (problem ? JSON.stringify(examples[problem]?.value, null, 2) : sampleOf(sample, settings))
+      return shown ? [codeBlock({ ...block, code: shown, fixed: block.note !== undefined })] : []
+    }),
+    below: tables[id],
+  }))
 }
 
 const limitTexts: Readonly<Record<string, string>> = {
@@ -71,7 +52,7 @@ const limitTexts: Readonly<Record<string, string>> = {
   authfail: 'Failed authentications from an address. Keys known to be valid still work.',
 }
 
-function tablesOf({ limits }: DocumentSettings): PerGuide<Markup> {
+function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>> {
   const limitRows = Object.entries(limits).map(([name, { quota, windowSeconds }]) => ({
     name,
     note: quota === 0 ? 'off' : `${quota} in ${windowSeconds} s`,

@@ -3,12 +3,11 @@ import type { StaticDocument } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { API_VERSION } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
-import { type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
+import { baseUrl, type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
 import type { DocumentSettings } from './model.ts'
 import assets from './reference-assets.json' with { type: 'json' }
 import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
 import { guides, type Section } from './reference-guides.ts'
-import { baseUrl } from './reference-samples.ts'
 
 export function createReferencePage(
   described: OpenApiDocument,
