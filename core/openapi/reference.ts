@@ -1,13 +1,29 @@
 /** The reference page: the OpenAPI document for people, in one self-contained file. */
 import type { StaticDocument } from '../http/message.ts'
+import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
+import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
+import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
-import type { OpenApiDocument } from './document.ts'
-import { baseUrl, type Inset, LANGUAGES, markPlaces, type Markup, markup } from './html.ts'
+import { fill, type OpenApiDocument } from './document.ts'
+import texts from './guides.json' with { type: 'json' }
+import {
+  baseUrl,
+  type CodeBlock,
+  codeBlock,
+  type Inset,
+  LANGUAGES,
+  markPlaces,
+  type Markup,
+  markup,
+  paragraphs,
+  prose,
+  sampleOf,
+  table,
+} from './html.ts'
 import type { DocumentSettings } from './model.ts'
 import assets from './reference-assets.json' with { type: 'json' }
 import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
-import { guides, type Section } from './reference-guides.ts'
 
 export function createReferencePage(
   described: OpenApiDocument,
@@ -20,16 +36,16 @@ export function createReferencePage(
   const [before, after] = [sections.slice(0, 2), sections.slice(2)]
   const groups = [...groupEndpoints(described)]
   const contents = [
-    contentsGroup('Overview', [contentsItem('introduction', 'Introduction'), ...before.map(toContents)]),
+    contentsGroup('Overview', [{ id: 'introduction', title: 'Introduction' }, ...before]),
     ...groups.map(([name, entries]) =>
       contentsGroup(
         name,
-        entries.map(({ method, operation }) =>
-          contentsItem(operation.operationId, operation.summary, methodBadge(method))
-        ),
+        entries.map(({ method, operation: { operationId: id, summary: title } }) => (
+          { id, title, badge: methodBadge(method) }
+        )),
       )
     ),
-    contentsGroup('Guides', after.map(toContents)),
+    contentsGroup('Guides', after),
   ]
   const endpoints = groups.map(([name, entries]) =>
     markup`
@@ -82,18 +98,9 @@ export function createReferencePage(
       </body>
     </html>
   `
-  const policy = [
-    `default-src 'none'`,
-    `style-src ${source(assets.style, sha256)}`,
-    `script-src ${source(assets.script, sha256)}`,
-    'img-src data:',
-    `base-uri 'none'`,
-    `form-action 'none'`,
-    `frame-ancestors 'none'`,
-  ]
   return {
     text: page.html,
-    headers: ['Content-Security-Policy', policy.join('; '), 'Referrer-Policy', 'no-referrer'],
+    headers: ['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
   }
 }
 
@@ -105,7 +112,63 @@ const languageChoices = languages.map(([id, name], index) =>
   }><label for="in-${id}">${name}</label>`
 )
 
-function section({ id, title, text, code, below }: Section): Markup {
+interface Guide {
+  readonly title: string
+  readonly text: readonly string[]
+  /** Text to copy, an operation with samples, or a problem. */
+  readonly code: readonly (Omit<CodeBlock, 'code'> & {
+    readonly code?: string
+    readonly sample?: string
+    readonly problem?: string
+  })[]
+}
+
+/** All guides. The last one is the longest, so that every one can be scrolled to the top. */
+function guides(described: OpenApiDocument, settings: DocumentSettings) {
+  const { examples } = described.components
+  const tables = tablesOf(settings)
+  return Object.entries(fill<Record<string, Guide>>(texts, settings)).map(([id, { title, text, code }]) => ({
+    id,
+    title,
+    text: paragraphs(text),
+    code: code.flatMap(({ sample = '', problem, code, ...block }) => {
+      const shown = code ??
+        (problem ? JSON.stringify(examples[problem]?.value, null, 2) : sampleOf(sample, settings))
+      return shown ? [codeBlock({ ...block, code: shown, fixed: block.note !== undefined })] : []
+    }),
+    below: tables[id],
+  }))
+}
+
+const limitTexts: Readonly<Record<string, string>> = {
+  key: 'Requests with a key.',
+  signup: 'Signups with a key.',
+  verify: 'Verifications with a key, which count toward no other policy.',
+  authfail: 'Failed authentications from an address. Keys known to be valid still work.',
+}
+
+function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>> {
+  const limitRows = Object.entries(limits).map(([name, { quota, windowSeconds }]) => ({
+    name,
+    note: quota === 0 ? 'off' : `${quota} in ${windowSeconds} s`,
+    about: limitTexts[name],
+  }))
+  const scopeRows = MODULE_NAMES.map((module) => {
+    const { scope, feature } = MODULES[module]
+    return { name: scope, note: module, about: feature }
+  })
+  const problemRows = (Object.keys(PROBLEMS) as ProblemCode[]).map((code) => {
+    const { status, detail } = PROBLEMS[code]
+    return { id: code, name: code, note: status, about: [detail, markup`<br>`, prose(PROBLEM_ACTIONS[code])] }
+  })
+  return {
+    limits: table(['Policy and default', 'What it counts'], limitRows),
+    scopes: table(['Scope and module', 'Purpose'], scopeRows),
+    problems: table(['Code and status', 'Meaning, and what to do'], problemRows),
+  }
+}
+
+function section({ id, title, text, code, below }: ReturnType<typeof guides>[number]): Markup {
   return markup`
     <section class="split" id="${id}" aria-labelledby="${id}-title">
       <div class="text"><h2 id="${id}-title">${title}</h2>${text}</div>
@@ -115,15 +178,28 @@ function section({ id, title, text, code, below }: Section): Markup {
   `
 }
 
-function contentsGroup(name: string, items: Inset): Markup {
-  return markup`<strong>${name}</strong><ul>${items}</ul>`
+interface ContentsItem {
+  readonly id: string
+  readonly title: string
+  readonly badge?: Markup
 }
 
-function contentsItem(id: string, title: string, badge?: Markup): Markup {
-  return markup`<li><a href="#${id}">${title}${badge}</a></li>`
+function contentsGroup(name: string, items: readonly ContentsItem[]): Markup {
+  const links = items.map(({ id, title, badge }) => markup`<li><a href="#${id}">${title}${badge}</a></li>`)
+  return markup`<strong>${name}</strong><ul>${links}</ul>`
 }
 
-const toContents = ({ id, title }: Section): Markup => contentsItem(id, title)
+function contentPolicy(sha256: Sha256): string {
+  return [
+    `default-src 'none'`,
+    `style-src ${source(assets.style, sha256)}`,
+    `script-src ${source(assets.script, sha256)}`,
+    'img-src data:',
+    `base-uri 'none'`,
+    `form-action 'none'`,
+    `frame-ancestors 'none'`,
+  ].join('; ')
+}
 
 /** Allows an inline style or script by its hash (CSP 3 §2.3.1). */
 function source(text: string, sha256: Sha256): string {
