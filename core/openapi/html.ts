@@ -16,10 +16,18 @@ export function escapeHtml(text: string): string {
 }
 
 /** A template that escapes its insets. Indentation is removed from the template, not from the insets. */
-export function markup(strings: TemplateStringsArray, ...insets: readonly Inset[]): Markup {
+export function markup(strings: readonly string[], ...insets: readonly Inset[]): Markup {
   const parts = strings.map((part) => part.replace(/\n\s*/g, '\n'))
   const text = parts.reduce((text, part, index) => text + write(insets[index - 1]) + part)
   return { html: text.replace(/^\n|\n$/g, '') }
+}
+
+/** The same for a template with the names of its insets in braces. */
+export function fillMarkup(template: string, insets: Readonly<Record<string, Inset>>): Markup {
+  const parts = template.split(/\{(\w+)\}/)
+  const strings = parts.filter((_, index) => index % 2 === 0)
+  const names = parts.filter((_, index) => index % 2 === 1)
+  return markup(strings, ...names.map((name) => insets[name]))
 }
 
 function write(inset: Inset): string {

@@ -11,6 +11,7 @@ import {
   baseUrl,
   type CodeBlock,
   codeBlock,
+  fillMarkup,
   type Inset,
   LANGUAGES,
   markPlaces,
@@ -55,62 +56,29 @@ export function createReferencePage(
       </section>
     `
   )
-  const page = markup`
-    <!doctype html>
-    <html lang="en">
-      <head>
-        <meta charset="utf-8">
-        <meta name="viewport" content="width=device-width, initial-scale=1">
-        <meta name="color-scheme" content="light dark">
-        <meta name="description" content="${summary}">
-        <title>${title} · Reference</title>
-        <link rel="icon" href="${icon}">
-        <style>${{ html: assets.style }}</style>
-        <script>${{ html: assets.script }}</script>
-      </head>
-      <body>
-        <a class="skip" href="#main">Skip to the content</a>
-        <header class="bar">
-          <a class="brand" href="#introduction"><img src="${settings.logo ?? icon}" alt="">${title}</a>
-          <button class="menu" type="button" popovertarget="contents">Contents</button>
-          <button class="find" type="button">Search <kbd aria-hidden="true">/</kbd></button>
-          <fieldset class="langs"><legend class="unseen">Language of samples</legend>${languageChoices}</fieldset>
-          <label class="theme"><span class="unseen">Theme</span><select id="theme">
-            <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
-          </select></label>
-        </header>
-        <div class="frame">
-          <nav class="side" id="contents" aria-label="Contents" tabindex="-1" popover>${contents}</nav>
-          <main id="main" tabindex="-1">
-            ${introduction(described, settings)}
-            ${[...before.map(section), ...endpoints, ...after.map(section)]}
-          </main>
-        </div>
-        <footer><p>Generated from the service’s route table.</p></footer>
-        <dialog class="search" aria-label="Search">
-          <input type="text" role="combobox" aria-label="Search endpoints, parameters, fields and problems"
-            aria-expanded="true" aria-controls="results" aria-autocomplete="list" autocomplete="off" spellcheck="false"
-            placeholder="Search endpoints, parameters, fields and problems">
-          <ul id="results" role="listbox" aria-label="Results"></ul>
-          <p id="found" role="status"></p>
-        </dialog>
-        <div id="status" class="unseen" role="status"></div>
-      </body>
-    </html>
-  `
+  const page = fillMarkup(assets.page, {
+    title,
+    summary,
+    icon,
+    logo: settings.logo ?? icon,
+    style: { html: assets.style },
+    script: { html: assets.script },
+    languages: Object.entries(LANGUAGES).map(([id, name], index) =>
+      markup`<input type="radio" name="language" id="in-${id}"${
+        index === 0 ? markup` checked` : undefined
+      }><label for="in-${id}">${name}</label>`
+    ),
+    contents,
+    facts: factsOf(settings).map(([name, value]) =>
+      value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
+    ),
+    sections: [...before.map(section), ...endpoints, ...after.map(section)],
+  })
   return {
     text: page.html,
     headers: ['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
   }
 }
-
-const languages = Object.entries(LANGUAGES)
-
-const languageChoices = languages.map(([id, name], index) =>
-  markup`<input type="radio" name="language" id="in-${id}"${
-    index === 0 ? markup` checked` : undefined
-  }><label for="in-${id}">${name}</label>`
-)
 
 interface Guide {
   readonly title: string
@@ -209,9 +177,9 @@ function source(text: string, sha256: Sha256): string {
 
 const link = (url: string, text: string): Markup => markup`<a href="${url}">${text}</a>`
 
-function introduction({ info }: OpenApiDocument, settings: DocumentSettings): Markup {
+function factsOf(settings: DocumentSettings): readonly (readonly [string, Inset])[] {
   const { names, contact: { name, email, url } = {}, terms } = settings
-  const facts: readonly (readonly [string, Inset])[] = [
+  return [
     ['Base URL', markup`<code>${markPlaces(baseUrl(settings))}</code>`],
     ['Key', markup`<code>${names.keyHeader}</code>`],
     ['Version', markup`<code>${API_VERSION}</code>`],
@@ -219,22 +187,6 @@ function introduction({ info }: OpenApiDocument, settings: DocumentSettings): Ma
     ['Contact', email ? link(`mailto:${email}`, name ?? email) : url && link(url, name ?? url)],
     ['Terms', terms && link(terms, terms)],
   ]
-  return markup`
-    <section class="split" id="introduction" aria-labelledby="introduction-title">
-      <div class="text">
-        <h1 id="introduction-title">${info.title}</h1>
-        <p class="lead">${info.summary} Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and reports: one key per partner, JSON over HTTP.</p>
-        <label class="slug-field"><span>Your partner slug</span>
-          <input type="text" placeholder="demo" maxlength="80" autocomplete="off" autocapitalize="off" spellcheck="false">
-          <small>Fills in the samples on this page. Never enter a key here.</small></label>
-      </div>
-      <div class="code">
-        <dl class="facts">${
-    facts.map(([name, value]) => value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`)
-  }</dl>
-      </div>
-    </section>
-  `
 }
 
 const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="3 3 18 18" fill="none" stroke="#0a8f72" ' +

@@ -67,7 +67,7 @@ t.test('reference-assets.json is up to date', (t) => {
     readFileSync(new URL(`../../core/openapi/reference${end}`, import.meta.url), 'utf8')
   t.strictSame(
     JSON.parse(read('-assets.json')),
-    { style: read('.css'), script: read('.js') },
+    { page: read('.html'), style: read('.css'), script: read('.js') },
     'otherwise, run: npm run reference',
   )
   t.end()
