@@ -1,6 +1,4 @@
 import type { Migration } from '../../adapters/stores/schema.ts'
-import { type ExitCode, toCliError } from '../errors.ts'
-import type { Output } from '../output/print.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 export type Severity = 'info' | 'warning' | 'error'
@@ -41,7 +39,7 @@ export const CHECKS = {
   'deployment': 'error',
 } as const satisfies Record<string, Severity>
 
-export type CheckName = keyof typeof CHECKS
+type CheckName = keyof typeof CHECKS
 
 export interface Issue {
   /** One sentence. */
@@ -90,59 +88,4 @@ export function findSkew(name: string, other: string, skewMs: number, maxMs: num
 export function findStaleness(name: string, ms: number): Issue | false {
   const message = `${name} may accept a key for ${ms / 1_000} s after it is revoked.`
   return ms > 5_000 && { message, command: 'partner-api serve --max-staleness 1000 --stale-if-error 0' }
-}
-
-/** The result of a check under `--json`. */
-export interface Result {
-  readonly check: CheckName
-  /** `null` when nothing was found. */
-  readonly severity: Severity | null
-  readonly message: string | null
-  readonly command: string | null
-  /** The deployment, if it is about one. */
-  readonly url?: string
-}
-
-export function createDiagnosis(output: Output) {
-  const results: Result[] = []
-  let isUnreachable = false
-
-  function checkAbout(about: Pick<Result, 'url'>): Check {
-    return (name, ...issues) => {
-      const found = issues.filter((issue) => !!issue)
-      if (found.length === 0) {
-        results.push({ check: name, severity: null, message: null, command: null, ...about })
-      }
-      for (const { command, ...issue } of found) {
-        const fix = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
-        results.push({ check: name, severity: CHECKS[name], ...issue, command: fix, ...about })
-      }
-    }
-  }
-
-  return {
-    results,
-
-    /** Runs checks. When one throws, that is an error too. */
-    async run(
-      name: CheckName,
-      work: (check: Check) => Promise<void>,
-      about: Pick<Result, 'url'> = {},
-    ): Promise<void> {
-      const check = checkAbout(about)
-      check(name, await work(check).then(() => undefined, toIssue))
-    },
-
-    exitCode(): ExitCode {
-      if (isUnreachable) return 3
-      return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
-    },
-  }
-
-  function toIssue(thrown: unknown): Issue {
-    const { exitCode, message, remedy } = toCliError(thrown)
-    isUnreachable ||= exitCode === 3
-    const command = remedy && ['partner-api', remedy.command, ...remedy.args].join(' ')
-    return { message, command }
-  }
 }

@@ -1,17 +1,17 @@
 import { createServiceNames } from '../../core/http/headers.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { type Check, createDiagnosis, type Result, type Severity } from './check.ts'
-import { checkAccess, checkDisk, checkServeOptions } from './machine.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { type Check, CHECKS, type Severity } from './check.ts'
+import { checkAccess, checkServeOptions, checkStore } from './store.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
 import { serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
 import type { ServiceOptions } from '../serve/service-options.ts'
-import { describeStore, schemaStatus, timeOf, withStore } from '../store/open.ts'
+import { describeStore } from '../store/open.ts'
 import { parseDurableUrl } from '../store/url.ts'
 import { parseDeploymentUrl, parseKeyId, readCredential } from '../verify/credential.ts'
 import { readWebhookKey } from '../webhooks/encryption-key.ts'
-import { verifyAudit } from '../commands/audit.ts'
 
 interface DoctorOptions {
   readonly url?: readonly string[]
@@ -38,14 +38,24 @@ and 3 if the store or a service cannot be reached; the other checks still run.`)
     )
 }
 
+/** The result of a check under `--json`. */
+interface Result {
+  readonly check: keyof typeof CHECKS
+  /** `null` when nothing was found. */
+  readonly severity: Severity | null
+  readonly message: string | null
+  readonly command: string | null
+  /** The deployment, if it is about one. */
+  readonly url?: string
+}
+
 async function diagnose(
   program: CliCommand,
   invocation: Invocation,
-  options: DoctorOptions,
+  { url: urls = [], keyFile: keyFiles = [], serviceName }: DoctorOptions,
 ): Promise<ExitCode> {
   const { storeUrl, io, io: { env }, output } = invocation
-  const { url: urls = [], keyFile: keyFiles = [], serviceName } = options
-  const address = parseDurableUrl(storeUrl, 'doctor checks a store that lasts: sqlite:FILE or postgres://….')
+  parseDurableUrl(storeUrl, 'doctor checks a store that lasts: sqlite:FILE or postgres://….')
   await describeStore(invocation)
   const bases = urls.map(parseDeploymentUrl)
   const hasKey = bases.length > 0 && (keyFiles.length > 0 || env['PARTNER_API_KEY'])
@@ -54,51 +64,41 @@ async function diagnose(
   const serve = await settingsOf<ServiceOptions & { readonly webhookKeyFile?: string }>(program, 'serve')
   const { webhookKeyFile, trustedProxies = 0 } = serve
   const webhookKey = await readWebhookKey(webhookKeyFile, invocation).catch(() => undefined)
+  const secretFiles = [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean)
+  const names = createServiceNames(serviceName)
+  const results: Result[] = []
+  let isUnreachable = false
   let partner: string | undefined
 
-  async function checkStore(check: Check, report: (progress: string) => void): Promise<void> {
-    checkAccess(check, 'key-files', [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean))
-    checkServeOptions(check, serve)
-    const { current, latest } = await schemaStatus(address, env)
-    const message = `The store has schema version ${current}, and this program needs ${latest}.`
-    const command = current < latest ? 'partner-api migrate' : 'npm install --global partner-api'
-    check('schema', current !== latest && { message, command })
-    if (address.kind === 'sqlite') {
-      checkAccess(check, 'store-files', [address.file])
-      checkDisk(check, address.file)
-      const { checkSqlite } = await import('./sqlite.ts')
-      if (current === latest) checkSqlite(check, address.file)
-    }
-    if (current < latest) return
-    await withStore(invocation, { readOnly: true }, async (store) => {
-      if (address.kind === 'postgres') {
-        const { checkPostgres } = await import('./postgres.ts')
-        await checkPostgres(check, storeUrl, store, env)
-      }
-      partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
-      const { checkKeys } = await import('./keys.ts')
-      await checkKeys(check, store, timeOf(store), report)
-      const { checkWebhooks } = await import('./webhooks.ts')
-      await checkWebhooks(check, store, webhookKey)
-      report('Verifying the audit log …')
-      const broken = await verifyAudit(store).then(() => undefined, toCliError)
-      if (broken?.exitCode === 3) throw broken
-      const command = 'partner-api audit verify'
-      check('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
-    })
+  /** Runs checks. When one throws, that is an error too. */
+  async function run(
+    name: Result['check'],
+    work: (check: Check) => Promise<void>,
+    base?: URL,
+  ): Promise<void> {
+    const check = createCheck(results, output, base)
+    const error = await work(check).then(() => undefined, toCliError)
+    isUnreachable ||= error?.exitCode === 3
+    const remedy = error?.remedy && ['partner-api', error.remedy.command, ...error.remedy.args].join(' ')
+    check(name, error && { message: error.message, command: remedy })
   }
 
-  const { results, run, exitCode } = createDiagnosis(output)
   await output.progress(async (report) => {
-    await run('store', (check) => checkStore(check, report))
+    await run('store', async (check) => {
+      checkAccess(check, 'key-files', secretFiles)
+      checkServeOptions(check, serve)
+      const findPartner = async (store: Store) => {
+        partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
+      }
+      await checkStore(check, invocation, webhookKey, findPartner, report)
+    })
     for (const base of bases) {
       const { checkDeployment } = await import('./deployment.ts')
-      const names = createServiceNames(serviceName)
       const credential = partner === undefined ? undefined : { key, partner }
       await run(
         'deployment',
         (check) => checkDeployment(check, base, names, env, trustedProxies, credential),
-        { url: base.href },
+        base,
       )
     }
   })
@@ -108,7 +108,23 @@ async function diagnose(
       'Limits and staleness of a service are checked with a key of the store: --key-file or PARTNER_API_KEY.',
     )
   }
-  return exitCode()
+  if (isUnreachable) return 3
+  return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
+}
+
+/** @param base The deployment that is checked. */
+function createCheck(results: Result[], output: Output, base: URL | undefined): Check {
+  const about = base && { url: base.href }
+  return (name, ...issues) => {
+    const found = issues.filter((issue) => !!issue)
+    if (found.length === 0) {
+      results.push({ check: name, severity: null, message: null, command: null, ...about })
+    }
+    for (const { command, ...issue } of found) {
+      const fix = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
+      results.push({ check: name, severity: CHECKS[name], ...issue, command: fix, ...about })
+    }
+  }
 }
 
 async function printResults(output: Output, results: readonly Result[]): Promise<void> {

@@ -1,3 +1,4 @@
+import { sep } from 'node:path'
 import { Option } from 'commander'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
@@ -6,7 +7,7 @@ import type { Key, KeyState } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
 import { type ExitCode, usageError } from '../errors.ts'
-import type { Leak } from './scan.ts'
+import type { Leak, Scan } from './scan.ts'
 import { joinList, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { isMissingStore, timeOf, withStore } from '../store/open.ts'
@@ -92,12 +93,7 @@ async function scanWith(
     known = await lookUp(store, leaks)
   }
   if (format === 'sarif') {
-    const { toSarif } = await import('./sarif.ts')
-    const report = toSarif(
-      { ...result, leaks },
-      (leak) => describe(leak, known),
-      ({ text }) => !isOver(known?.get(text)),
-    )
+    const report = toSarif({ ...result, leaks }, known)
     await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
   } else {
     await output.result(leaks.map((leak) => leakJson(leak, known)), describeAll())
@@ -123,12 +119,7 @@ function isOver(key: KnownKey | undefined): boolean {
   return key?.state === 'revoked' || key?.state === 'expired'
 }
 
-async function revokeKeys(
-  store: Store,
-  invocation: Invocation,
-  known: Known,
-  yes: boolean | undefined,
-): Promise<void> {
+async function revokeKeys(store: Store, invocation: Invocation, known: Known, yes?: true): Promise<void> {
   const found = [...known.values()].filter((key) => !isOver(key))
   if (found.length === 0) return
   if (!yes) {
@@ -153,10 +144,7 @@ function describe({ text, id }: Leak, known: Known | undefined): string {
   return `key ${id} (${environmentOf(text)}, …${text.slice(-4)})${owner}`
 }
 
-function leakJson(
-  { path, line, column, commit, file, id, text, isName }: Leak,
-  known: Known | undefined,
-): object {
+function leakJson({ path, line, column, commit, file, id, text, isName }: Leak, known?: Known) {
   const { partner = null, name = null, state = null } = known?.get(text) ?? {}
   const key = { id, environment: environmentOf(text), hint: `…${text.slice(-4)}`, partner, name, state }
   const place = isName ? { line: null, column: null } : { line, column }
@@ -165,4 +153,64 @@ function leakJson(
 
 function environmentOf(text: string): string {
   return text.split('_')[1]!
+}
+
+const rule = {
+  id: 'partner-api-key',
+  name: 'PartnerApiKey',
+  shortDescription: { text: 'A key of a partner API' },
+  fullDescription: {
+    text: 'The file contains a key of a partner API. Anyone who can read it can use the API as the partner.',
+  },
+  help: {
+    text:
+      'Have the operator revoke or rotate the key (partner-api keys revoke ID), then remove it from the file. The ' +
+      'history of the repository still has it.',
+  },
+  defaultConfiguration: { level: 'error' },
+  properties: { 'security-severity': '9.0', tags: ['security'] },
+} as const
+
+/** The report for code scanning (OASIS SARIF 2.1.0). */
+function toSarif({ leaks, unreadable }: Scan, known: Known | undefined): object {
+  return {
+    $schema: 'https://json.schemastore.org/sarif-2.1.0.json',
+    version: '2.1.0',
+    runs: [{
+      tool: { driver: { name: 'partner-api leaks scan', rules: [rule] } },
+      columnKind: 'unicodeCodePoints',
+      invocations: [{
+        executionSuccessful: unreadable.length === 0,
+        toolExecutionNotifications: unreadable.map(({ path, reason }) => ({
+          level: 'error',
+          message: { text: printable(`${path} was not searched: ${reason}.`) },
+        })),
+      }],
+      results: leaks.map((leak) => ({
+        ruleId: rule.id,
+        ruleIndex: 0,
+        level: isOver(known?.get(leak.text)) ? 'note' : 'error',
+        message: { text: printable(describe(leak, known)) },
+        locations: [{
+          physicalLocation: {
+            artifactLocation: { uri: toUri(leak) },
+            region: {
+              startLine: leak.line,
+              startColumn: leak.column,
+              endColumn: leak.column + leak.text.length,
+            },
+          },
+        }],
+        // Without the secret: the id is public.
+        partialFingerprints: { 'partnerApiKeyId/v1': leak.id },
+      })),
+    }],
+  }
+}
+
+/** A relative reference (RFC 3986 §4.2), as code scanning needs it, or the address of an absolute path. */
+function toUri({ path, file }: Leak): string {
+  const name = path === '-' ? file ?? 'standard-input' : path.replaceAll(sep, '/').replace(/^(?:\.\/)+/, '')
+  const encoded = name.split('/').map(encodeURIComponent).join('/')
+  return name.startsWith('/') ? `file://${encoded}` : encoded
 }

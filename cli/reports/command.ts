@@ -11,7 +11,6 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
-import { sparkline } from './chart.ts'
 import type { Output } from '../output/print.ts'
 import { printable } from '../output/text.ts'
 import {
@@ -25,7 +24,7 @@ import {
   toSpans,
   withTotal,
 } from './counts.ts'
-import { formatReport } from './text.ts'
+import { formatReport, sparkline } from './text.ts'
 import { timeOf } from '../store/open.ts'
 
 interface ReportOptions {

@@ -1,6 +1,6 @@
 /** Charts in text: in proportion, and as wide and high as they are asked to be. */
 import t from 'tap'
-import { bars, columns, sparkline, widen } from '../../cli/reports/chart.ts'
+import { bars, columns, sparkline, widen } from '../../cli/reports/text.ts'
 import { displayWidth } from '../../cli/output/text.ts'
 
 const values = [0, 1, 250, 500, 1_000]

@@ -1,0 +1,136 @@
+/** Checks of the store, of its files and webhooks, and of the settings of `serve`. */
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { WebhookKey } from '../../adapters/webhooks/secrets.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { Invocation } from '../command.ts'
+import { verifyAudit } from '../commands/audit.ts'
+import { toCliError } from '../errors.ts'
+import { shellQuote } from '../output/text.ts'
+import type { ServiceOptions } from '../serve/service-options.ts'
+import { exposedFiles, schemaStatus, timeOf, withStore } from '../store/open.ts'
+import { parseDurableUrl } from '../store/url.ts'
+import { isLoopback } from '../verify/credential.ts'
+import { type Check, checkIndexes, findMany, findStaleness } from './check.ts'
+
+/** @param onStore Gets the store when it is open. */
+export async function checkStore(
+  check: Check,
+  invocation: Invocation,
+  webhookKey: WebhookKey | undefined,
+  onStore: (store: Store) => Promise<void>,
+  report: (progress: string) => void,
+): Promise<void> {
+  const { storeUrl, io: { env } } = invocation
+  const address = parseDurableUrl(storeUrl, '')
+  const { current, latest } = await schemaStatus(address, env)
+  const message = `The store has schema version ${current}, and this program needs ${latest}.`
+  const command = current < latest ? 'partner-api migrate' : 'npm install --global partner-api'
+  check('schema', current !== latest && { message, command })
+  if (address.kind === 'sqlite') {
+    checkAccess(check, 'store-files', [address.file])
+    checkDisk(check, address.file)
+    if (current === latest) await checkSqlite(check, address.file)
+  }
+  if (current < latest) return
+  await withStore(invocation, { readOnly: true }, async (store) => {
+    if (address.kind === 'postgres') {
+      const { checkPostgres } = await import('./postgres.ts')
+      await checkPostgres(check, storeUrl, store, env)
+    }
+    await onStore(store)
+    const { checkKeys } = await import('./keys.ts')
+    await checkKeys(check, store, timeOf(store), report)
+    await checkWebhooks(check, store, webhookKey)
+    report('Verifying the audit log …')
+    const broken = await verifyAudit(store).then(() => undefined, toCliError)
+    if (broken?.exitCode === 3) throw broken
+    const command = 'partner-api audit verify'
+    check('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
+  })
+}
+
+/** @param options Those of `serve` in the environment and the configuration file. */
+export function checkServeOptions(check: Check, options: ServiceOptions): void {
+  const { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0, publicUrl = [] } = options
+  const plain = publicUrl.filter((url) => url.startsWith('http:') && !isLoopback(new URL(url)))
+  const off = Object.entries(limits).filter(([, { quota }]) => quota === 0).map(([name]) => name)
+  const command = 'partner-api config show serve'
+  check(
+    'serve-options',
+    findStaleness('serve', maxStalenessMs + staleIfErrorSeconds * 1_000),
+    findMany('Limits that serve turns off', off, command),
+    findMany('Public addresses with which partners send keys unencrypted', plain, command),
+    allowBrowsers && { message: 'serve answers browsers, where everybody can read a key.', command },
+  )
+}
+
+export function checkAccess(check: Check, name: 'key-files' | 'store-files', files: readonly string[]): void {
+  const quote = (names: readonly string[]) => names.map(shellQuote).join(' ')
+  const missing = files.filter((file) => !existsSync(file))
+  const names = files.flatMap(exposedFiles)
+  check(
+    name,
+    findMany('Files that are missing', missing, `ls -l ${quote(missing)}`),
+    findMany('Files that other accounts can read', names, `chmod 600 ${quote(names)}`),
+  )
+}
+
+const mebibyte = 1_048_576
+
+/** @param file The SQLite store. */
+function checkDisk(check: Check, file: string): void {
+  const folder = dirname(file)
+  const { bavail, blocks, bsize } = statfsSync(folder)
+  const free = Math.floor(bavail * bsize / mebibyte)
+  // On a small disk, a tenth is enough.
+  const isLow = free < 1_024 && bavail < blocks / 10
+  const spaceLeft = `The disk of the store has ${free} MiB left.`
+  check('disk-space', isLow && { message: spaceLeft, command: `df -h ${shellQuote(folder)}` })
+
+  const size = Math.ceil((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / mebibyte)
+  const message =
+    `The write-ahead log has ${size} MiB: a process reads an old state of the store, or was killed.`
+  check('wal-size', size > 64 && { message, command: `fuser -v ${shellQuote(file)}` })
+}
+
+async function checkSqlite(check: Check, file: string): Promise<void> {
+  const { openDatabase } = await import('../../adapters/stores/sqlite/database.ts')
+  const { MIGRATIONS } = await import('../../adapters/stores/sqlite/migrate.ts')
+  const database = openDatabase(file, { create: false, readOnly: true })
+  try {
+    const rows = database.statement<[string]>("SELECT name FROM sqlite_schema WHERE type = 'index'").all()
+    checkIndexes(check, MIGRATIONS, rows.map(([name]) => name))
+  } finally {
+    database.close()
+  }
+}
+
+const manyPending = 1_000
+
+/** @param key That of the settings of `serve`, for secrets. */
+async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: WebhookKey): Promise<void> {
+  const all = await port?.listWebhooks() ?? []
+  const active = all.filter(({ state }) => state === 'active')
+  const counts = await Promise.all(active.map(({ id }) => port!.countPending(id)))
+  const idsOf = (webhooks: typeof all) => webhooks.map(({ id }) => id)
+  const disabled = idsOf(all.filter(({ state }) => state === 'disabled'))
+  const failing = idsOf(active.filter(({ failingSince }) => failingSince !== undefined))
+  const late = idsOf(active.filter((_, index) => counts[index]! >= manyPending))
+  const { openSecrets } = await import('../../adapters/webhooks/secrets.ts')
+  const opened = await Promise.all(
+    active.map((each) => key && openSecrets(key, each, Date.now()).catch(() => null)),
+  )
+  const sealed = idsOf(active.filter((_, index) => opened[index] === null))
+  check(
+    'webhooks',
+    findMany('Webhooks with another key', sealed, `partner-api webhooks rotate-secret ${sealed[0]}`),
+    findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),
+    findMany('Webhooks that fail', failing, `partner-api webhooks deliveries ${failing[0]}`),
+    findMany(`Webhooks with ${manyPending} pending deliveries`, late, `partner-api webhooks test ${late[0]}`),
+    active.length > 0 && key === undefined && {
+      message: 'There are webhooks, and the settings of serve have no valid key for their secrets.',
+      command: 'partner-api config show serve',
+    },
+  )
+}
