@@ -1,15 +1,14 @@
-import { availableParallelism, hostname } from 'node:os'
-import process from 'node:process'
+import { availableParallelism } from 'node:os'
 import { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { integerBetween, optionParser } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
+import type { ServerSettings } from './server.ts'
 import { addServerOptions, type ServiceOptions, toSettings } from './service-options.ts'
 import { describeStore, exposedFiles, isMissingStore, withStore } from '../store/open.ts'
 import { parseStoreUrl, type StoreAddress } from '../store/url.ts'
 import { readWebhookKey, webhookKeyOption } from '../webhooks/encryption-key.ts'
-import type { Place } from './worker.ts'
 
 interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
@@ -92,7 +91,7 @@ const metricsOption = optionParser(
 async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
   const { workers } = options
   const address = parseStoreUrl(invocation.storeUrl)
-  const { currentPlace } = await import('./worker.ts')
+  const { currentPlace, serveAsWorker, superviseWorkers } = await import('./workers.ts')
   const settings = await readSettings(invocation, options, address)
   const place = currentPlace()
   if (place !== undefined) return await serveAsWorker(invocation, settings, place)
@@ -107,24 +106,18 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
     invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined)
   const opened = await withStore(invocation, { create: true }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }
-    if (workers === 1) {
-      const { serveUntilStopped } = await import('./server.ts')
-      await serveUntilStopped(store, { ...settings, opened }, onListening)
-    }
+    const { serveUntilStopped } = await import('./server.ts')
+    if (workers === 1) await serveUntilStopped(store, { ...settings, opened }, onListening)
     return opened
   })
-  if (workers === 1) return
-  const { superviseWorkers } = await import('./supervisor.ts')
-  await superviseWorkers({ ...settings, count: workers, opened }, onListening)
+  if (workers > 1) await superviseWorkers(workers, { ...settings, opened }, onListening)
 }
-
-type Settings = Awaited<ReturnType<typeof readSettings>>
 
 async function readSettings(
   invocation: Invocation,
   { port, host, log, metrics, metricsBy: by, drainDelay, workers: _, ...more }: ServeOptions,
   { kind }: StoreAddress,
-) {
+): Promise<ServerSettings> {
   const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
   if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
   const { importTracing } = await import('./server.ts')
@@ -138,25 +131,6 @@ async function readSettings(
     api: { ...toSettings(options), observers: await importTracing(kind) },
     ...(metrics && { metrics: { ...metrics, by } }),
   }
-}
-
-/** Serves as one of the workers of a supervisor, which is the parent process. */
-async function serveAsWorker(
-  invocation: Invocation,
-  { api, ...settings }: Settings,
-  { number, port }: Place,
-) {
-  const { runWorker } = await import('./worker.ts')
-  const { serveUntilStopped } = await import('./server.ts')
-  const replicaName = `${api.replicaName ?? `${hostname()}:${process.ppid}`}/${number}`
-  const own = { ...settings, port, api: { ...api, replicaName } }
-  await runWorker((worker) =>
-    withStore(
-      invocation,
-      { create: true, shareLimits: true },
-      (store) => serveUntilStopped(store, { ...own, worker }, worker.onListening),
-    )
-  )
 }
 
 /** The location of the store and, if other accounts can read it, a warning. */

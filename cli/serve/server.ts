@@ -1,11 +1,15 @@
+import { once } from 'node:events'
 import { hostname } from 'node:os'
 import process from 'node:process'
 import { setInterval, setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { MetricsSample } from '../../adapters/metrics.ts'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { startWebhooks, type WebhookOptions } from '../../adapters/webhooks/deliverer.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
+import { byteLength, type HttpRequest, type HttpResponse } from '../../core/http/message.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
 import { createRequestIds } from '../../core/lib/ids.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -15,9 +19,9 @@ import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { API_VERSION } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
+import { interrupts } from '../files.ts'
 import { createLog, createServeLogger, type ServeEvent } from './log.ts'
 import type { StoreAddress } from '../store/url.ts'
-import type { WorkerChannel } from './worker.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
 const lostAfterSeconds = 5
@@ -25,103 +29,65 @@ const lostAfterSeconds = 5
 const drainTimeoutMs = 7_000
 /** Milliseconds after which the process exits, even if work is left. */
 const stopTimeoutMs = 9_000
-export const signals = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
-/**
- * Serves a store until SIGTERM, SIGINT or SIGHUP, then lets pending requests finish, for up to 7 s.
- *
- * @param settings With `opened`, the log starts with that event and ends with `stopped`.
- */
+export interface ServerSettings {
+  readonly port: number
+  readonly host: string
+  readonly log: 'off' | 'errors' | 'all'
+  /** With it, the log starts with this event and ends with `stopped`. */
+  readonly opened?: Partial<ServeEvent>
+  readonly api: PartnerApiOptions
+  /** Where metrics and readiness are served; default nowhere. */
+  readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
+  /** Seconds from the signal until connections are refused. */
+  readonly drainDelay?: number
+  /** This process as one of several that share the port. */
+  readonly worker?: WorkerChannel
+  /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
+  readonly endsWhenLost?: boolean
+  /** Without them, nothing is delivered. */
+  readonly webhooks?: WebhookOptions
+}
+
+/** What a worker hears from its supervisor. */
+export interface WorkerChannel {
+  /** Resolves when the supervisor says so, or has ended. */
+  readonly stop: Promise<void>
+  /** Resolves when the supervisor has ended. */
+  readonly orphaned: Promise<void>
+  /** Answers its questions for metrics. */
+  answerSamples(measured: Measured): void
+}
+
+/** Serves a store until SIGTERM, SIGINT or SIGHUP, then lets pending requests finish, for up to 7 s. */
 export async function serveUntilStopped(
   store: Store,
-  settings: {
-    readonly port: number
-    readonly host: string
-    readonly log: 'off' | 'errors' | 'all'
-    readonly opened?: Partial<ServeEvent>
-    readonly api: PartnerApiOptions
-    /** Where metrics and readiness are served; default nowhere. */
-    readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
-    /** Seconds from the signal until connections are refused. */
-    readonly drainDelay?: number
-    /** This process as one of several that share the port. */
-    readonly worker?: WorkerChannel
-    /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
-    readonly endsWhenLost?: boolean
-    /** Without them, nothing is delivered. */
-    readonly webhooks?: WebhookOptions
-  },
+  settings: ServerSettings,
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
-  const { port, host, log: level, opened, api: options, metrics: metricsAddress, worker } = settings
-  let isStopping = false
-  const stopped = new Promise<void>((resolve) => {
-    const stop = (): void => {
-      isStopping = true
-      resolve()
-    }
-    const stopOnSignal = (): void => {
-      // Without a handler left, a second signal ends the process at once.
-      for (const signal of signals) process.off(signal, stopOnSignal)
-      stop()
-    }
-    for (const signal of signals) process.on(signal, stopOnSignal)
-    // A signal to the whole group may arrive later.
-    worker?.stop.then(stop)
-  })
-  const { replicaName = `${hostname()}:${process.pid}` } = options
+  const { api, opened, worker, drainDelay = 0 } = settings
+  const { replicaName = `${hostname()}:${process.pid}` } = api
+  const stop = createStopSignal(worker)
+  const stopped = once(stop, 'abort')
   const log = createLog()
-  const logEvent = createServeLogger(log, opened === undefined ? 'off' : level)
+  const logEvent = createServeLogger(log, opened === undefined ? 'off' : settings.log)
   logEvent('store_opened', opened)
-  const metrics = metricsAddress && (await import('../../adapters/metrics.ts')).createMetrics(metricsAddress)
-  const { registeringStore, registered } = registerAtOnce(store)
-  const api = createPartnerApi(
-    { store: registeringStore },
-    {
-      ...options,
-      replicaName,
-      ...(level !== 'off' && { log: log.write, logLevel: level }),
-      observers: [...options.observers ?? [], ...metrics ? [metrics.observer] : []],
-    },
+  const { server, webhooks, measured } = await startServer(
+    store,
+    { ...settings, api: { ...api, replicaName } },
+    log.write,
+    stop,
   )
-  await registered()
-  const rootApi = withRootRedirect(api, options, level === 'all' ? log.write : () => {})
-  const server = await listen(rootApi, '--port', {
-    port,
-    host,
-    drainTimeoutMs,
-    reusePort: worker !== undefined,
-  }).catch(async (error) => {
-    // --wait would wait for it.
-    await api.close()
-    throw error
-  })
   let listener: RunningServer | undefined
-  const webhooks = settings.webhooks && store.webhooks &&
-    startWebhooks(store, {
-      ...(level !== 'off' && { log: log.write }),
-      maxStalenessMs: options.maxStalenessMs,
-      ...settings.webhooks,
-    })
   try {
-    if (metrics) {
-      metrics.watch(api, store)
-      if (webhooks) {
-        const { measureWebhooks } = await import('../../adapters/webhooks/metrics.ts')
-        metrics.add(() => measureWebhooks(store, webhooks))
-      }
-      const { createMetricsApi, isReady } = await import('./metrics-listener.ts')
-      const sources = {
-        sample: async () => [await metrics.collect()],
-        isReady: async () => await isReady(api) && !isStopping,
-      }
-      worker?.answerSamples(sources)
-      if (worker === undefined) listener = await listenForMetrics(createMetricsApi(sources), metricsAddress!)
+    if (measured) {
+      worker?.answerSamples(measured)
+      if (worker === undefined) listener = await listenForMetrics(measured, settings.metrics!)
     }
     await onListening(server.url, listener?.url)
     await (settings.endsWhenLost ? Promise.race([stopped, untilLost(store)]) : stopped)
-    const drainDelay = delay((settings.drainDelay ?? 0) * 1000, undefined, { ref: false })
-    const delayed = Promise.race([drainDelay, ...worker ? [worker.orphaned] : []])
+    const pause = delay(drainDelay * 1000, undefined, { ref: false })
+    const delayed = Promise.race([pause, ...worker ? [worker.orphaned] : []])
     void server.drain(delayed)
     await delayed
   } finally {
@@ -134,6 +100,59 @@ export async function serveUntilStopped(
     logEvent('stopped')
     log.flush()
   }
+}
+
+/** Aborted by the first signal, after which a second one ends the process at once, or by the supervisor. */
+function createStopSignal(worker: WorkerChannel | undefined): AbortSignal {
+  const controller = new AbortController()
+  const stopOnSignal = (): void => {
+    for (const signal of interrupts) process.off(signal, stopOnSignal)
+    controller.abort()
+  }
+  for (const signal of interrupts) process.on(signal, stopOnSignal)
+  // A signal to the whole group may arrive later.
+  worker?.stop.then(() => controller.abort())
+  return controller.signal
+}
+
+async function startServer(
+  store: Store,
+  { port, host, log: level, api: options, metrics: metricsAddress, worker, webhooks: given }: ServerSettings,
+  write: (event: LogEvent) => void,
+  stop: AbortSignal,
+) {
+  const log = level !== 'off' && { log: write }
+  const metrics = metricsAddress && (await import('../../adapters/metrics.ts')).createMetrics(metricsAddress)
+  const { registeringStore, registered } = registerAtOnce(store)
+  const observers = [...options.observers ?? [], ...metrics ? [metrics.observer] : []]
+  const api = createPartnerApi(
+    { store: registeringStore },
+    { ...options, observers, ...(log && { ...log, logLevel: level }) },
+  )
+  await registered()
+  const rootApi = withRootRedirect(api, options, level === 'all' ? write : () => {})
+  const address = { port, host, drainTimeoutMs, reusePort: worker !== undefined }
+  const server = await listen(rootApi, '--port', address).catch(async (error) => {
+    // --wait would wait for it.
+    await api.close()
+    throw error
+  })
+  const webhooks = given && store.webhooks &&
+    startWebhooks(store, { ...log, maxStalenessMs: options.maxStalenessMs, ...given })
+  if (metrics === undefined) return { server, webhooks }
+  metrics.watch(api, store)
+  if (webhooks) {
+    const { measureWebhooks } = await import('../../adapters/webhooks/metrics.ts')
+    metrics.add(() => measureWebhooks(store, webhooks))
+  }
+  const measured: Measured = {
+    sample: async () => [await metrics.collect()],
+    async isReady() {
+      const { isStoreAvailable, revisionAgeMs = Infinity, maxRevisionAgeMs } = await api.measurements()
+      return (isStoreAvailable || revisionAgeMs < maxRevisionAgeMs) && !stop.aborted
+    },
+  }
+  return { server, webhooks, measured }
 }
 
 /** Rejects when the revision has been unreadable for some seconds, so that a supervisor starts the server again. */
@@ -223,8 +242,49 @@ async function listen(api: ServableApi, option: string, address: ListenOptions):
   })
 }
 
-export function listenForMetrics(api: ServableApi, address: ListenOptions): Promise<RunningServer> {
-  return listen(api, '--metrics', { ...address, drainTimeoutMs: 500 })
+/** What the listener of metrics reads: of one server, or of the workers of a supervisor. */
+export interface Measured {
+  /** The metrics of each process. */
+  sample(): Promise<readonly MetricsSample[]>
+  /** Whether requests are accepted, and the store responds, or what is cached may be used without it. */
+  isReady(): Promise<boolean>
+}
+
+/** Answers `/metrics`, `/ready` and `/live`. */
+export async function listenForMetrics(
+  { sample, isReady }: Measured,
+  address: ListenOptions,
+): Promise<RunningServer> {
+  const { renderMetrics } = await import('../../adapters/metrics.ts')
+
+  async function answer({ method, target }: HttpRequest): Promise<HttpResponse> {
+    if (method !== 'GET' && method !== 'HEAD') return respond(405, 'The methods are GET and HEAD.\n')
+    const path = target.replace(/\?.*/s, '')
+    if (path === '/live') return respond(200, 'live\n')
+    if (path === '/ready') return await isReady() ? respond(200, 'ready\n') : respond(503, 'not ready\n')
+    if (path !== '/metrics') return respond(404, 'The paths are /metrics, /ready and /live.\n')
+    const { text, type } = await renderMetrics(await sample())
+    return respond(200, text, type)
+  }
+
+  const api: ServableApi = {
+    async handle(request) {
+      const response = await answer(request).catch((error) => respond(500, `${error}\n`))
+      return request.method === 'HEAD' ? { ...response, body: undefined } : response
+    },
+    refuse: (code) => respond(PROBLEMS[code].status, `${PROBLEMS[code].detail}\n`),
+    connectionsRefused() {},
+    async close() {},
+  }
+  return await listen(api, '--metrics', { ...address, drainTimeoutMs: 500 })
+}
+
+function respond(status: number, body: string, type = 'text/plain; charset=utf-8'): HttpResponse {
+  const headers = [
+    ...['Content-Type', type, 'Content-Length', String(byteLength(body)), 'Cache-Control', 'no-store'],
+    ...status === 405 ? ['Allow', 'GET, HEAD'] : [],
+  ]
+  return { status, headers, body }
 }
 
 function importAdapter() {
@@ -236,19 +296,17 @@ function importAdapter() {
 export function listenFailure(
   error: { readonly code?: string },
   option: string,
-  address: ListenOptions,
+  { host, port }: ListenOptions,
 ): unknown {
   const { code } = error
   if (code === undefined) return error
-  return new CliError(1, 'address_unavailable', describeListenError(code, option, address))
-}
-
-function describeListenError(code: string, option: string, { host, port }: ListenOptions): string {
   const address = `Port ${port} on ${host}`
-  if (code === 'EADDRINUSE') {
-    return `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`
+  const noAddress = `This machine has no address ${host}.`
+  const details: Readonly<Record<string, string>> = {
+    EADDRINUSE: `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`,
+    EACCES: `${address} needs more permissions. This account can use ports from 1024 up.`,
+    EADDRNOTAVAIL: noAddress,
+    ENOTFOUND: noAddress,
   }
-  if (code === 'EACCES') return `${address} needs more permissions. This account can use ports from 1024 up.`
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `This machine has no address ${host}.`
-  return `${address} can't be listened on (${code}).`
+  return new CliError(1, 'address_unavailable', details[code] ?? `${address} can't be listened on (${code}).`)
 }
