@@ -44,12 +44,14 @@ type CheckName = keyof typeof CHECKS
 export interface Issue {
   /** One sentence. */
   readonly message: string
-  /** The command or the setting that fixes it. */
   readonly command?: string | undefined
   /** How many things it is about, and the first of them. */
   readonly count?: number
   readonly first?: readonly string[]
 }
+
+/** @param command The command or the setting that fixes it. */
+export const issue = (message: string, command: string): Issue => ({ message, command })
 
 /** Records the issues of a check: none when all is in order. */
 export type Check = (name: CheckName, ...issues: readonly (Issue | false | undefined)[]) => void
@@ -79,13 +81,13 @@ export function checkIndexes(check: Check, all: readonly Migration[], present: r
 
 /** @param skewMs By how much the clock of `name` is ahead of that of `other`. */
 export function findSkew(name: string, other: string, skewMs: number, maxMs: number): Issue | false {
-  const direction = skewMs > 0 ? 'ahead of' : 'behind'
-  const message = `The clock of ${name} is ${Math.abs(skewMs)} ms ${direction} that of ${other}.`
-  return Math.abs(skewMs) > maxMs && { message, command: 'timedatectl set-ntp true' }
+  const skew = `${Math.abs(skewMs)} ms ${skewMs > 0 ? 'ahead of' : 'behind'}`
+  return Math.abs(skewMs) > maxMs &&
+    issue(`The clock of ${name} is ${skew} that of ${other}.`, 'timedatectl set-ntp true')
 }
 
 /** @param ms How long a server may use outdated data. */
 export function findStaleness(name: string, ms: number): Issue | false {
   const message = `${name} may accept a key for ${ms / 1_000} s after it is revoked.`
-  return ms > 5_000 && { message, command: 'partner-api serve --max-staleness 1000 --stale-if-error 0' }
+  return ms > 5_000 && issue(message, 'partner-api serve --max-staleness 1000 --stale-if-error 0')
 }

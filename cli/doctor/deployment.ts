@@ -12,7 +12,7 @@ import {
   urlBelow,
 } from '../verify/deployment.ts'
 import { readVerification, verifyKeyPath } from '../verify/response.ts'
-import { type Check, findMany, findSkew, findStaleness } from './check.ts'
+import { type Check, findMany, findSkew, findStaleness, issue } from './check.ts'
 
 /**
  * @param trustedProxies By the settings of `serve`.
@@ -40,39 +40,29 @@ export async function checkDeployment(
     checkHealth(check, base, names, health)
     // Only a note: the arguments of the running server are not known here.
     const proxy = trustedProxies === 0 ? health.header('via') ?? health.header('server') : undefined
-    const message = `${origin} is behind ${
-      displayName(proxy ?? '')
-    }, and the settings of serve trust no proxy.`
-    check(
-      'deployment-proxies',
-      proxy !== undefined && { message, command: 'partner-api serve --trust-proxies 1' },
+    const place = `${origin} is behind ${displayName(proxy ?? '')}`
+    const untrusted = issue(
+      `${place}, and the settings of serve trust no proxy.`,
+      'partner-api serve --trust-proxies 1',
     )
+    check('deployment-proxies', proxy !== undefined && untrusted)
 
     // Browsers are refused before keys are read.
     const browser = await get('/public/plans', { origin: 'https://browser.example' })
-    check(
-      'deployment-browsers',
-      browser.status === 401 && {
-        message: `${origin} answers browsers, where everybody can read a key.`,
-        command: 'partner-api config show serve',
-      },
-    )
+    const message = `${origin} answers browsers, where everybody can read a key.`
+    check('deployment-browsers', browser.status === 401 && issue(message, 'partner-api config show serve'))
 
     if (credential === undefined) return
     const { key, partner } = credential
     const build = createRequestBuilder(base, names.name, key)
     const response = await connection.request(build({ target: verifyKeyPath(names), body: { partner } }))
-    const { limits, max_staleness_ms: ms, stale_if_error: { seconds = 0 } = {} } = readVerification(
-      response,
-      { ...credential, keyId: parseKeyId(key), names },
-    )
+    const request = { ...credential, keyId: parseKeyId(key), names }
+    const { limits, max_staleness_ms: ms, stale_if_error } = readVerification(response, request)
     const off = LIMIT_NAMES.filter((name) => !limits.some(({ policy }) => policy === name))
     const options = off.map((name) => `--limit ${name}=${Object.values(DEFAULT_LIMITS[name]).join('/')}`)
-    check(
-      'deployment-limits',
-      findMany(`Limits that are off at ${origin}`, off, `partner-api serve ${options.join(' ')}`),
-    )
-    check('deployment-staleness', findStaleness(origin, ms + seconds * 1_000))
+    const limitAgain = `partner-api serve ${options.join(' ')}`
+    check('deployment-limits', findMany(`Limits that are off at ${origin}`, off, limitAgain))
+    check('deployment-staleness', findStaleness(origin, ms + (stale_if_error?.seconds ?? 0) * 1_000))
   } finally {
     await connection.close()
   }
@@ -81,22 +71,16 @@ export async function checkDeployment(
 function checkHealth(check: Check, base: URL, names: ServiceNames, health: DeploymentResponse): void {
   const now = Date.now()
   const { origin, protocol, host } = base
-  check(
-    'deployment-https',
-    protocol === 'http:' && !isLoopback(base) &&
-      { message: `Keys travel to ${origin} unencrypted.`, command: `https://${host}` },
-  )
+  const isPlain = protocol === 'http:' && !isLoopback(base)
+  check('deployment-https', isPlain && issue(`Keys travel to ${origin} unencrypted.`, `https://${host}`))
   const body = parseJson(health.text)
   const data = isObject(body) && isObject(body['data']) ? body['data'] : body
   if (!isObject(data) || health.header(names.versionHeader) === undefined) {
     throw new NotThisServiceError(health.url, 'it reports no health')
   }
   const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
-  check(
-    'deployment-health',
-    data['status'] !== 'ok' &&
-      { message: `${origin} cannot read its store: ${status}.`, command: 'partner-api doctor' },
-  )
+  const failure = issue(`${origin} cannot read its store: ${status}.`, 'partner-api doctor')
+  check('deployment-health', data['status'] !== 'ok' && failure)
   // The header has whole seconds.
   const ahead = now - Date.parse(health.header('date') ?? '')
   const skewMs = ahead < 0 ? ahead : Math.max(0, Math.round(ahead - health.ms - 1_000))

@@ -11,7 +11,7 @@ import type { ServiceOptions } from '../serve/service-options.ts'
 import { exposedFiles, schemaStatus, timeOf, withStore } from '../store/open.ts'
 import { parseDurableUrl } from '../store/url.ts'
 import { isLoopback } from '../verify/credential.ts'
-import { type Check, checkIndexes, findMany, findStaleness } from './check.ts'
+import { type Check, checkIndexes, findMany, findStaleness, issue } from './check.ts'
 
 /** @param onStore Gets the store when it is open. */
 export async function checkStore(
@@ -76,18 +76,16 @@ export function checkAccess(check: Check, name: 'key-files' | 'store-files', fil
   )
 }
 
-const mebibyte = 1_048_576
-
 /** @param file The SQLite store. */
 function checkDisk(check: Check, file: string): void {
   const folder = dirname(file)
   const { bavail, blocks, bsize } = statfsSync(folder)
+  const mebibyte = 1_048_576
   const free = Math.floor(bavail * bsize / mebibyte)
   // On a small disk, a tenth is enough.
   const isLow = free < 1_024 && bavail < blocks / 10
   const spaceLeft = `The disk of the store has ${free} MiB left.`
-  check('disk-space', isLow && { message: spaceLeft, command: `df -h ${shellQuote(folder)}` })
-
+  check('disk-space', isLow && issue(spaceLeft, `df -h ${shellQuote(folder)}`))
   const size = Math.ceil((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / mebibyte)
   const message =
     `The write-ahead log has ${size} MiB: a process reads an old state of the store, or was killed.`
@@ -121,6 +119,7 @@ async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: Webh
   const opened = await Promise.all(
     active.map((each) => key && openSecrets(key, each, Date.now()).catch(() => null)),
   )
+  const noKey = 'There are webhooks, and the settings of serve have no valid key for their secrets.'
   const sealed = idsOf(active.filter((_, index) => opened[index] === null))
   check(
     'webhooks',
@@ -128,9 +127,6 @@ async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: Webh
     findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),
     findMany('Webhooks that fail', failing, `partner-api webhooks deliveries ${failing[0]}`),
     findMany(`Webhooks with ${manyPending} pending deliveries`, late, `partner-api webhooks test ${late[0]}`),
-    active.length > 0 && key === undefined && {
-      message: 'There are webhooks, and the settings of serve have no valid key for their secrets.',
-      command: 'partner-api config show serve',
-    },
+    active.length > 0 && key === undefined && issue(noKey, 'partner-api config show serve'),
   )
 }
