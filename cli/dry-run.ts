@@ -12,6 +12,7 @@ import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
 import { pagesOf, type Store } from '../core/ports/store.ts'
 import { ROUTES } from '../core/routes/router.ts'
+import type { CommandResult } from './output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
 import { sumOf } from './reports/counts.ts'
 import { timeOf } from './store/open.ts'
@@ -43,16 +44,60 @@ export async function dryRun(
   days: number,
   style: TableStyle,
   change: (store: Store) => Promise<unknown>,
-) {
+): Promise<CommandResult> {
   const changes: Change[] = []
   await change({ ...store, apply: (recorded) => changes.push(...recorded) > 0 })
   const now = timeOf(store)
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
+  const found = await findRefusals(store, changes, { from, to, days, now })
+  const { totals, keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
+  const isUnknown = hasNewRanges && requestCount === 0
+  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges)
+  const requests = isUnknown
+    ? 'An unknown number of requests'
+    : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
+  const sentence = `${requests} from ${from} to ${to} (UTC) would be refused` +
+    `${start > now ? ` from ${formatTime(start)} on` : ''}` +
+    `${isUnknown ? '' : `, with ${pluralize(keyCount, 'key')}`}.\n`
+  const byEndpoint = totals.map(({ endpoint, policy, code, keys, requests, errors }) => [
+    ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
+    ...[keys, requests, errors].map((count) => formatCount(count)),
+  ])
+  const byKey = keys.slice(0, maxShownKeys)
+    .map(({ id, partner, name, requests }) => [id, partner, name, formatCount(requests)])
+  const tables = [
+    formatTable(['endpoint', 'refused with', 'keys', 'requests', 'failed'], byEndpoint, style),
+    formatTable(['key', 'partner', 'name', 'requests'], byKey, style),
+  ]
+  const notes: readonly (readonly [holds: boolean, note: string])[] = [
+    [true, 'Dry run: nothing was changed.'],
+    [changes.length === 0, 'The change has been made already.'],
+    [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
+    [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
+    [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
+  ]
+  return {
+    data: {
+      ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to },
+      ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
+      ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount },
+      ...{ refusals: totals, keys },
+    },
+    text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
+    notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
+  }
+}
+
+/** The requests of a period that the changes would refuse: by endpoint and reason, and by key. */
+async function findRefusals(
+  store: Store,
+  changes: readonly Change[],
+  { from, to, days, now }: { from: string; to: string; days: number; now: number },
+) {
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
   let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
   const subject = changes.find((each) => 'id' in each || 'slug' in each)
-
   for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
     const effects = effectsOf(store, page, changes, now)
     hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
@@ -78,42 +123,7 @@ export async function dryRun(
     }
     keys.sort((a, b) => b.requests - a.requests).splice(maxKeys)
   }
-
-  const refusals = [...totals.values()]
-  const isUnknown = hasNewRanges && requestCount === 0
-  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges)
-  const found = isUnknown
-    ? 'An unknown number of requests'
-    : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
-  const sentence = `${found} from ${from} to ${to} (UTC) would be refused` +
-    `${start > now ? ` from ${formatTime(start)} on` : ''}` +
-    `${isUnknown ? '' : `, with ${pluralize(keyCount, 'key')}`}.\n`
-  const byEndpoint = refusals.map(({ endpoint, policy, code, keys, ...counts }) => [
-    ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
-    ...[keys, counts.requests, counts.errors].map((count) => formatCount(count)),
-  ])
-  const byKey = keys.slice(0, maxShownKeys)
-    .map(({ id, partner, name, requests }) => [id, partner, name, formatCount(requests)])
-  const tables = [
-    formatTable(['endpoint', 'refused with', 'keys', 'requests', 'failed'], byEndpoint, style),
-    formatTable(['key', 'partner', 'name', 'requests'], byKey, style),
-  ]
-  const notes: readonly (readonly [holds: boolean, note: string])[] = [
-    [true, 'Dry run: nothing was changed.'],
-    [changes.length === 0, 'The change has been made already.'],
-    [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
-    [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
-    [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
-  ]
-  return {
-    data: {
-      ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to },
-      ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
-      ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount, refusals, keys },
-    },
-    text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
-    notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
-  }
+  return { totals: [...totals.values()], keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges }
 }
 
 /** The keys that a change of one partner or key concerns. */

@@ -16,28 +16,28 @@ const maxLineBytes = maxLineMebibytes * 1_048_576
 export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   const name = file === '-' ? 'standard input' : file
+  const input: AsyncIterable<Buffer> = file === '-'
+    ? stdin
+    : createReadStream(file, { highWaterMark: 1 << 18 })
   let count = 0
   let rest: Uint8Array[] = []
   let restLength = 0
 
-  function lineError(reason: string): CliError {
-    return new CliError(1, 'invalid_content', `Line ${count} of ${name} ${reason}.`, {
-      members: { lines: [{ line: count, field: null, reason }] },
-    })
-  }
-
   function decode(line: Uint8Array): string {
     count++
-    if (line.length > maxLineBytes) throw lineError(`is longer than ${maxLineMebibytes} MiB`)
+    const isTooLong = line.length > maxLineBytes
     try {
-      return decoder.decode(line)
+      if (!isTooLong) return decoder.decode(line)
     } catch {
-      throw lineError('is not UTF-8')
+      // Reported below.
     }
+    const reason = isTooLong ? `is longer than ${maxLineMebibytes} MiB` : 'is not UTF-8'
+    const members = { lines: [{ line: count, field: null, reason }] }
+    throw new CliError(1, 'invalid_content', `Line ${count} of ${name} ${reason}.`, { members })
   }
 
   try {
-    for await (const chunk of openInput(file, stdin)) {
+    for await (const chunk of input) {
       rest.push(chunk)
       restLength += chunk.length
       // Joined once per line: chunks may be much shorter than a line.
@@ -105,10 +105,6 @@ const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: s
   [/^\{$/, 'JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
   [/^"?[\w ]+"?(?:[,;\t]"?[\w ]+"?)+$/, 'CSV', ''],
 ]
-
-function openInput(file: string, stdin: Io['stdin']): AsyncIterable<Buffer> {
-  return file === '-' ? stdin : createReadStream(file, { highWaterMark: 1 << 18 })
-}
 
 /** Groups of equal errors, and lines of a group, that are printed for people. */
 const maxGroups = 50

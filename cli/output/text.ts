@@ -183,56 +183,53 @@ export function formatTable(headings: readonly string[], rows: TableRows, style?
   return createTableFormatter(headings, style)(rows)
 }
 
+/** What a command takes as an argument is useless when it is cut. */
+const uncutHeadings = ['id', 'key', 'partner', 'slug', 'scope', 'module']
+const minCutWidth = 4
+/** Columns that are aligned to the right. */
+const numberHeadings = [
+  ...['requests', 'errors', 'error rate', 'signups', 'failed', 'keys'],
+  ...['req/s', 'today', 'old key', 'successor'],
+]
+
 /**
  * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the widest
  * are cut until the table fits the terminal.
  */
-export function createTableFormatter(
-  headings: readonly string[],
-  style: TableStyle = plainStyle,
-): (rows: TableRows) => string {
-  const widths = headings.map((name) => displayWidth(name))
-  const mayBeCut = headings.map(() => false)
-  const isNumber = headings.map((name) => numberHeadings.has(name))
+export function createTableFormatter(headings: readonly string[], style: TableStyle = plainStyle) {
+  const columns = headings.map((name) => ({
+    width: displayWidth(name),
+    mayBeCut: false,
+    isUncut: uncutHeadings.includes(name),
+    isNumber: numberHeadings.includes(name),
+  }))
   let heading: TableRows = [headings.map((name) => name.toUpperCase())]
-  return (rows) => {
+  return (rows: TableRows): string => {
     const lines = rows.map((row) => row.map(printable))
     for (const line of lines) {
-      for (const [column, cell] of line.entries()) {
-        widths[column] = Math.max(widths[column]!, displayWidth(cell))
-        mayBeCut[column] ||= !uncutHeadings.has(headings[column]!) && !/^[\d.,:%+<–-]*$/.test(cell)
+      for (const [index, cell] of line.entries()) {
+        const column = columns[index]!
+        column.width = Math.max(column.width, displayWidth(cell))
+        // A cut number is wrong.
+        column.mayBeCut ||= !column.isUncut && !/^[\d.,:%+<–-]*$/.test(cell)
       }
     }
-    const fitted = fitWidths(widths, mayBeCut, style.width)
+    // The greatest common width of the widest columns with which all fit.
+    let limit = Math.max(...columns.map(({ width }) => width))
+    const fitted = () => columns.map(({ width, mayBeCut }) => mayBeCut ? Math.min(width, limit) : width)
+    const sum = () => fitted().reduce((total, width) => total + width + 2, -2)
+    while (limit > minCutWidth && sum() > style.width) limit--
+    const widths = fitted()
     const format = (line: readonly string[]) =>
-      alignCells(line.map((cell, column) => cutToWidth(cell, fitted[column]!)), fitted, isNumber)
+      alignCells(
+        line.map((cell, index) => cutToWidth(cell, widths[index]!)),
+        widths,
+        (index) => columns[index]!.isNumber,
+      )
     const first = heading.map((line) => `${style.styleHeading(format(line).trimEnd())}\n`)
     heading = []
     return [...first, ...lines.map(format)].join('')
   }
-}
-
-/** What a command takes as an argument is useless when it is cut, and a cut number is wrong. */
-const uncutHeadings: ReadonlySet<string> = new Set(['id', 'key', 'partner', 'slug', 'scope', 'module'])
-const minCutWidth = 4
-/** Columns that are aligned to the right. */
-const numberHeadings: ReadonlySet<string> = new Set([
-  ...['requests', 'errors', 'error rate', 'signups', 'failed', 'keys'],
-  ...['req/s', 'today', 'old key', 'successor'],
-])
-
-/** Shrinks the widest columns to the greatest common width with which all of them fit. */
-function fitWidths(
-  widths: readonly number[],
-  mayBeCut: readonly boolean[],
-  width: number,
-): readonly number[] {
-  const cutTo = (limit: number) =>
-    widths.map((each, column) => mayBeCut[column] ? Math.min(each, limit) : each)
-  const sum = (all: readonly number[]) => all.reduce((total, each) => total + each + 2, -2)
-  let limit = Math.max(...widths)
-  while (limit > minCutWidth && sum(cutTo(limit)) > width) limit--
-  return cutTo(limit)
 }
 
 /** Cuts text that is wider, and ends it with `…`. */
@@ -257,11 +254,11 @@ export function formatDetails(members: readonly (readonly [name: string, value: 
 function alignCells(
   cells: readonly string[],
   widths: readonly number[],
-  isNumber: readonly boolean[] = [],
+  isNumber: (index: number) => boolean = () => false,
 ): string {
-  const aligned = cells.map((cell, column) => {
-    const space = ' '.repeat(Math.max(0, (widths[column] ?? 0) - displayWidth(cell)))
-    return isNumber[column] ? space + cell : cell + space
+  const aligned = cells.map((cell, index) => {
+    const space = ' '.repeat(Math.max(0, (widths[index] ?? 0) - displayWidth(cell)))
+    return isNumber(index) ? space + cell : cell + space
   })
   return `${aligned.join('  ').trimEnd()}\n`
 }
