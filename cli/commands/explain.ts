@@ -6,12 +6,10 @@ import { preparePrincipal } from '../../core/keys/principal.ts'
 import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Denial, explain, problemForDenial } from '../../core/policy/decide.ts'
-import type { Store } from '../../core/ports/store.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
 import type { Action, CliCommand } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
-import type { Output } from '../output/print.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store/open.ts'
 
@@ -49,42 +47,33 @@ const explainRequest: Action<[string, string, ExplainOptions]> = async (
   options,
 ) => {
   const { output } = invocation
-  const route = await findRoute(method, path, options.serviceName)
+  const { keyId, partner: requestedPartner, address, serviceName } = options
+  const route = await findRoute(method, path, serviceName)
   if (route.access === 'open') {
     await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')
     output.note(`${path} requires no key, so no rule of the policy applies.`)
     return 0
   }
-  const explanation = await withStore(invocation, {}, (store) => explainForKey(store, route.scope, options))
+  const explanation = await withStore(invocation, {}, async (store) => {
+    const facts = await findKey(store, keyId)
+    const principal = preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts))
+    return explain({ principal, address, requestedPartner, scope: route.scope, now: timeOf(store) })
+  })
   const decision = decisionJson(explanation.denial)
-  const text = formatExplanation(decision, explanation, output)
+  const { allowed, code, status, detail } = decision
+  const rows = explanation.rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]])
+  const sentence = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
+  const text = `${sentence}\n\n${formatTable(['rule', 'holds'], rows, output)}`
   await output.result({ decision, rules: explanation.rules }, text)
-  if (decision.allowed) return 0
-  if (decision.code === 'address_not_allowed' && options.address === undefined) {
+  if (allowed) return 0
+  if (code === 'address_not_allowed' && address === undefined) {
     output.note('The key has an allow-list: pass the address of the client with --address.')
   }
   return 1
 }
 
-async function explainForKey(
-  store: Store,
-  scope: Extract<Route, { access: 'key' }>['scope'],
-  { keyId, partner, address }: ExplainOptions,
-): Promise<ReturnType<typeof explain>> {
-  const facts = await findKey(store, keyId)
-  return explain({
-    principal: preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts)),
-    address,
-    requestedPartner: partner,
-    scope,
-    now: timeOf(store),
-  })
-}
-
 async function findRoute(method: string, path: string, name: string): Promise<Route> {
-  if (/[?#]/.test(path)) {
-    throw usageError('PATH must not have a query: pass the partner as --partner.')
-  }
+  if (/[?#]/.test(path)) throw usageError('PATH must not have a query: pass the partner as --partner.')
   // Methods are case-sensitive (RFC 9110 §9.1), and CONNECT has no path.
   if (!METHODS.includes(method) || method === 'CONNECT') {
     const detail = `${printable(method.slice(0, 40))} is no method, such as GET: the service answers 400.`
@@ -126,13 +115,3 @@ function decisionJson(denial: Denial | undefined) {
 }
 
 const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not reached' } as const
-
-function formatExplanation(
-  { allowed, code, status, detail }: ReturnType<typeof decisionJson>,
-  { rules }: ReturnType<typeof explain>,
-  output: Output,
-): string {
-  const decision = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
-  const rows = rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]])
-  return `${decision}\n\n${formatTable(['rule', 'holds'], rows, output)}`
-}

@@ -1,13 +1,13 @@
+import { findKey, findPartner } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
 import { type Key, moduleForScope, MODULES, type Partner, type Scope, SCOPES } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
 import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import type { CommandResult } from '../output/print.ts'
+import type { CommandResult, Output } from '../output/print.ts'
 import { formatTable, printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store/open.ts'
 
@@ -24,10 +24,9 @@ export function define(scopes: CliCommand): void {
 
   scopes.subcommand('show <key>', 'List the scopes of a key, and whether they are in force')
     .read(async (store, invocation, id: string) => {
-      const key = await createKeyAdministration(store, invocation).show(id)
+      const { key, partner } = await findKey(store, id)
       const grant = invocation.output.command(`scopes grant ${id} SCOPE…`)
-      const note = `The key has no scopes. To grant one: ${grant}`
-      return await scopesResult(store, invocation, key, note)
+      return scopesResult(invocation.output, key, partner, `The key has no scopes. To grant one: ${grant}`)
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
 
@@ -54,7 +53,7 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
   const scopes = modules.map((module) => MODULES[module].scope)
   const found = slug === undefined
     ? undefined
-    : await withStore(invocation, {}, (store) => findSufficientKey(store, invocation, slug, scopes))
+    : await withStore(invocation, {}, (store) => findSufficientKey(store, slug, scopes))
   // Loaded here, with the schemas of all endpoints.
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const { endpoints } = compileRoutes(ROUTES, serviceName)
@@ -89,18 +88,15 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
 }
 
 /** The partner, and its active live key with all of these scopes and the fewest others, if there is one. */
-async function findSufficientKey(
-  store: Store,
-  invocation: Invocation,
-  slug: string,
-  scopes: readonly Scope[],
-): Promise<{ readonly partner: Partner; readonly key: Key | undefined }> {
-  const partner = await createPartnerAdministration(store, invocation).show(slug)
+async function findSufficientKey(store: Store, slug: string, scopes: readonly Scope[]) {
+  const partner = await findPartner(store, slug)
   requireNotRemoved(partner)
   const filter: KeyFilter = { partner: slug, environment: 'live', scope: scopes[0], states: ['active'] }
+  const now = timeOf(store)
   let key: Key | undefined
-  const keys = createKeyAdministration(store, invocation).list({ ...filter, now: timeOf(store) })
-  for await (const each of keys) {
+  for await (
+    const each of readPages<Key>((after, limit) => store.listKeys({ ...filter, now }, after, limit))
+  ) {
     const holdsAll = scopes.every((scope) => each.scopes.includes(scope))
     if (holdsAll && each.scopes.length < (key?.scopes.length ?? Infinity)) key = each
   }
@@ -111,27 +107,22 @@ function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description:
   return scopes.subcommand(`${name} <key> <scope...>`, description)
     .change(async (store, invocation, id: string, names: readonly string[]) => {
       const key = await createKeyAdministration(store, invocation)[name](id, names)
-      const result = await scopesResult(store, invocation, key, 'The key has no scopes left.')
+      const partner = await findPartner(store, key.partner)
+      const result = scopesResult(invocation.output, key, partner, 'The key has no scopes left.')
       return { ...result, data: keyJson(key, timeOf(store)) }
     })
     .examples(`partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
 }
 
 /** @param noteIfNone For a key without scopes. */
-async function scopesResult(
-  store: Store,
-  invocation: Invocation,
-  key: Key,
-  noteIfNone: string,
-): Promise<CommandResult> {
-  const { modules } = await createPartnerAdministration(store, invocation).show(key.partner)
+function scopesResult(output: Output, key: Key, { modules }: Partner, noteIfNone: string): CommandResult {
   const data = key.scopes.map((scope) => {
     const module = moduleForScope(scope)
     return { scope, in_force: modules.includes(module), module }
   })
   if (data.length === 0) return { data, text: '', notes: () => [noteIfNone] }
   const rows = data.map((row) => [row.scope, row.in_force ? 'yes' : 'no: module inactive', row.module])
-  return { data, text: formatTable(['scope', 'in force', 'module'], rows, invocation.output) }
+  return { data, text: formatTable(['scope', 'in force', 'module'], rows, output) }
 }
 
 function list({ output }: Invocation): Promise<void> {

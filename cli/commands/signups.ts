@@ -2,11 +2,15 @@ import { findPartner } from '../../core/admin/apply.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { signupJson } from '../../core/admin/record-json.ts'
 import { type PageOptions, withPages } from '../options.ts'
 import { formatTime, printableJson } from '../output/text.ts'
+
+interface Options extends PageOptions<string> {
+  readonly partner?: string
+}
 
 export function define(signups: CliCommand): void {
   withPages(signups.subcommand('list', 'List signups, newest first'), 'signup')
@@ -26,11 +30,7 @@ export function define(signups: CliCommand): void {
     )
 }
 
-async function list(
-  store: Store,
-  { output }: Invocation,
-  { partner, after, limit }: PageOptions<string> & { readonly partner?: string },
-): Promise<void> {
+const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit }) => {
   const start = after === undefined ? undefined : await findSignup(store, after)
   await output.page<Signup>({
     read: (pageRows) => readSignups(store, partner, pageRows, start),
@@ -54,11 +54,7 @@ async function findSignup(store: Store, id: string): Promise<Signup> {
   throw new CliError(1, 'signup_not_found', `There is no signup ${formatValue(id)}.`)
 }
 
-async function exportAll(
-  store: Store,
-  { output }: Invocation,
-  { partner }: { readonly partner?: string },
-): Promise<void> {
+const exportAll: StoreAction<[Options], void> = async (store, { output }, { partner }) => {
   const toText = (signups: readonly Signup[]) =>
     signups.map((signup) => `${printableJson(JSON.stringify(signupJson(signup)))}\n`).join('')
   const { last } = await output.list(readSignups(store, partner), signupJson, toText)

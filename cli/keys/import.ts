@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { Option } from 'commander'
 import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
-import type { Store } from '../../core/ports/store.ts'
-import { changeStore, type CliCommand, type Invocation } from '../command.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import {
   describeFileError,
@@ -11,7 +10,6 @@ import {
   readContentLines,
   requireOwnFile,
 } from '../files.ts'
-import type { CommandResult } from '../output/print.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 interface ImportOptions extends Pick<KeyImportOptions, 'algorithm' | 'prefix' | 'update' | 'dryRun'> {
@@ -32,10 +30,7 @@ export function defineImport(keys: CliCommand): void {
     )
     .option('--update', 'Change keys that differ from their lines (default: only list them)')
     .option('--dry-run', 'Only check the lines')
-    .waits()
-    .act((invocation, file: string, options: ImportOptions) =>
-      changeStore(invocation, {}, (store) => importFile(store, invocation, file, options))
-    )
+    .change(importFile)
     .details(`
 A line has partner, name and digest (hexadecimal or base64), and may have algorithm, prefix, scopes, environment,
 expires_at, created_at, last_used_at, allow, limits and hint (the last four characters). Importing the same lines again
@@ -48,18 +43,14 @@ of a weaker key reveals it.`)
     )
 }
 
-async function importFile(
-  store: Store,
-  invocation: Invocation,
-  file: string,
-  { secretFile, update = false, dryRun = false, ...defaults }: ImportOptions,
-): Promise<CommandResult> {
+const importFile: StoreAction<[string, ImportOptions]> = async (store, invocation, file, options) => {
+  const { secretFile, update = false, dryRun = false, ...defaults } = options
   const secret = secretFile === undefined ? undefined : await readSecret(secretFile)
   const { importKeys } = await import('../../core/admin/import-keys.ts')
   const outcome = await importing(invocation.output, (report) => {
     report('Reading keys …')
-    const options = { ...defaults, update, dryRun, secret }
-    return importKeys(store, readContentLines(file, invocation), { actor: invocation.actor }, options)
+    const given = { ...defaults, update, dryRun, secret }
+    return importKeys(store, readContentLines(file, invocation), { actor: invocation.actor }, given)
   })
   if ('errors' in outcome) throw invalidLinesError('keys', outcome)
   const counts = { issued: 0, updated: 0, differs: 0, unchanged: outcome.unchanged }

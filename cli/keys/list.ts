@@ -5,16 +5,15 @@ import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { type PageOptions, withPages } from '../options.ts'
 import { formatRelative } from '../output/text.ts'
 import { timeOf } from '../store/open.ts'
 
-interface ListOptions extends PageOptions<string> {
-  /** Milliseconds. */
+/** Durations are milliseconds. */
+interface Options extends PageOptions<string> {
   readonly expiring?: number
-  /** Milliseconds. */
   readonly unused?: number
   readonly state?: readonly KeyState[]
   readonly scope?: Scope
@@ -51,12 +50,13 @@ it is active or retiring.`)
     )
 }
 
-async function printKeys(
-  store: Store,
-  { output }: Invocation,
-  partner: string | undefined,
-  { expiring, unused, state: states, scope, environment, after, limit }: ListOptions,
-): Promise<void> {
+const printKeys: StoreAction<[string | undefined, Options], void> = async (
+  store,
+  invocation,
+  partner,
+  options,
+) => {
+  const { expiring, unused, state: states, scope, environment, after, limit } = options
   if (partner !== undefined) await findPartner(store, partner)
   const start = after === undefined ? undefined : (await findKey(store, after)).key
   const now = timeOf(store)
@@ -67,17 +67,15 @@ async function printKeys(
   } satisfies KeyFilter
   const filter: KeyFilter = { now, partner, ...selection }
   const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
-  await output.page<UsedKey>({
+  await invocation.output.page<UsedKey>({
     read: (pageRows) =>
       readPages(
         async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
         pageRows,
       ),
-    toJson: ({ requests, errors, ...key }) => ({
-      ...keyJson(key, now),
-      requests_7d: requests,
-      errors_7d: errors,
-    }),
+    toJson: ({ requests, errors, ...key }) => {
+      return { ...keyJson(key, now), requests_7d: requests, errors_7d: errors }
+    },
     headings: ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
     toCells: (key) => [
       ...[key.id, key.partner, key.name, key.environment, key.hint && `…${key.hint}`, keyState(key, now)],
@@ -88,7 +86,7 @@ async function printKeys(
     after: ({ id }) => id,
     none: isSelective
       ? 'There are no such keys.'
-      : `There are no keys yet. To issue one: ${output.command('keys issue PARTNER --name NAME')}`,
+      : `There are no keys yet. To issue one: ${invocation.output.command('keys issue PARTNER --name NAME')}`,
   }, limit)
 }
 

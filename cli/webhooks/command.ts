@@ -149,11 +149,10 @@ async function find(store: Store, id: string): Promise<Webhook> {
 /** Says what a webhook would no longer get. */
 async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   const { data, text } = toResult(await find(store, id))
-  let pending = 0
-  const deliveries = readPages<Delivery>((last, rows) =>
+  const read = (last: Delivery | undefined, rows: number) =>
     store.webhooks!.listDeliveries(id, 'pending', last, rows)
-  )
-  for await (const _ of deliveries) pending++
+  let pending = 0
+  for await (const _ of readPages(read)) pending++
   const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
   const document = { ...data as object, dry_run: true, pending_deliveries: pending }
   return { data: document, text, notes: () => [`Dry run: nothing was changed. ${lost}`] }
