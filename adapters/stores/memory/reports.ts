@@ -92,12 +92,12 @@ export function createReports(
     },
 
     summarisePartners(from, to, after = '', limit) {
-      const days = mergePartnerDays(
-        liveCounts().map(({ partner, day, requests, errors }) =>
+      const days = mergePartnerDays([
+        ...liveCounts().map(({ partner, day, requests, errors }) =>
           [partner, day, requests, errors, 0] as const
         ),
-        liveSignups().map(({ partner, createdAt }) => [partner, utcDay(createdAt), 0, 0, 1] as const),
-      ).filter(({ partner, day }) => partner > after && isIncluded(day, from, to))
+        ...liveSignups().map(({ partner, createdAt }) => [partner, utcDay(createdAt), 0, 0, 1] as const),
+      ]).filter(({ partner, day }) => partner > after && isIncluded(day, from, to))
       const partners = [...new Set(days.map(({ partner }) => partner))].slice(0, limit)
       return days.filter(({ partner }) => partners.includes(partner))
     },

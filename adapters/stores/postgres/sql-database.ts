@@ -14,8 +14,9 @@ import { DIALECT } from './sql.ts'
 const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])
 
 export function createSqlDatabase(database: Database, revisions: Revisions): SqlDatabase {
-  const write: SqlDatabase['write'] = (statements, parameters) => {
+  const write: SqlDatabase['write'] = (statements, parameters, guard) => {
     const parts = statements.slice(0, -1).map((sql, index) => `part${index} AS (${sql} RETURNING 1)`)
+    if (guard !== undefined) parts.unshift(`guard AS (${guard} RETURNING 1)`)
     return database.write((parts.length > 0 ? `WITH ${parts} ` : '') + statements.at(-1), parameters)
   }
   return {
@@ -30,8 +31,8 @@ export function createSqlDatabase(database: Database, revisions: Revisions): Sql
     write,
     // Commits of one moment share a sync.
     writeUnsynced: write,
-    prune: (statements, bound) => {
-      for (const sql of statements) void database.asyncCommit(sql, [bound]).catch(() => undefined)
+    prune: (statements, parameters) => {
+      for (const sql of statements) void database.asyncCommit(sql, parameters).catch(() => undefined)
     },
     change: (kind, context, work) =>
       runAudited(database, revisions, kind, context, (query, revision) => runWork(work(revision), query)),

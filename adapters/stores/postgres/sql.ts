@@ -12,6 +12,7 @@ export const DIALECT: Dialect = {
   least: 'least',
   greatest: 'greatest',
   forUpdate: 'FOR UPDATE',
+  guarded: 'EXISTS (SELECT 1 FROM guard)',
   skipLocked: 'FOR UPDATE SKIP LOCKED',
   last: (column, characters) => `right(${column}, ${characters})`,
   indexed: (column) => `${column} + 0`,

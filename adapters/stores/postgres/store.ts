@@ -5,6 +5,7 @@ import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
 import { createAuditLog } from '../sql/audit.ts'
 import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
+import { createReports } from '../sql/reports.ts'
 import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
 import { createContent } from './content.ts'
@@ -14,7 +15,6 @@ import { SqlError } from './errors.ts'
 import { batchKeyLookups } from './key-lookups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
 import { createReplicaRegistry } from './replicas.ts'
-import { createReports } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
 import { createPruner } from './sql.ts'
@@ -85,7 +85,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     ...createAdministration(sql),
     ...createContent(database, revisions),
     ...createSignups(database),
-    ...createReports(database),
+    ...createReports(sql),
     ...createAuditLog(sql),
     replicas: createReplicaRegistry(database, revisions),
     // Two windows are deleted for each one that is opened, so that they get fewer.

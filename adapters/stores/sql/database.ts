@@ -21,6 +21,8 @@ export interface Dialect {
   readonly least: string
   readonly greatest: string
   readonly forUpdate: string
+  /** Whether the `guard` of `SqlDatabase.write` has added a row. */
+  readonly guarded: string
   readonly skipLocked: string
   /** The last characters of a text. */
   last(column: string, characters: number): string
@@ -42,12 +44,21 @@ export interface SqlDatabase {
   readonly read: Query
   /** Reads a table of the system. Without that table, there are no rows. */
   readonly readCatalog: Query
-  /** Runs statements with the same parameters in one transaction. @returns The rows of the last. */
-  write(statements: readonly string[], parameters: readonly Value[]): MaybePromise<StoredRow[]>
+  /**
+   * Runs statements with the same parameters in one transaction.
+   *
+   * @param guard An insertion to be run first: unless it adds a row, `Dialect.guarded` statements change nothing.
+   * @returns The rows of the last statement.
+   */
+  write(
+    statements: readonly string[],
+    parameters: readonly Value[],
+    guard?: string,
+  ): MaybePromise<StoredRow[]>
   /** The same for what may be lost in a power failure: then it is attempted again. */
   readonly writeUnsynced: SqlDatabase['write']
   /** Runs each statement in the background, and ignores errors. */
-  prune(statements: readonly string[], bound: Value): void
+  prune(statements: readonly string[], parameters: readonly Value[]): void
   /**
    * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
    * each other.
@@ -144,7 +155,7 @@ export function upsertRowsSql(
 
 /** The ids of a parameter that `idsText` makes, for `IN`. */
 export function idsSql({ elements }: Dialect, parameter: string): string {
-  return `(SELECT value ->> 0 FROM ${elements(parameter)})`
+  return `(SELECT value ->> 0 AS id FROM ${elements(parameter)})`
 }
 
 export function idsText(ids: Iterable<string>): string {

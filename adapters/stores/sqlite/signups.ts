@@ -139,7 +139,5 @@ export function createSignups(database: Database, addEvents: SqliteDatabase['add
       ])
       return merged.sort((a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)).slice(0, limit)
     },
-
-    readSignups,
-  } satisfies SignupStore & { readSignups: unknown }
+  } satisfies SignupStore
 }

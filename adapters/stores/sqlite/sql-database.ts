@@ -1,4 +1,5 @@
 import type { AuditRecord } from '../../../core/audit/records.ts'
+import { createClock } from '../../../core/lib/clock.ts'
 import { ignoreFailure } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
@@ -6,7 +7,7 @@ import type { StoredRow, Value } from '../row-format.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
 import { type Dialect, rowsText, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
 import { enqueueSql, EVENTS } from '../sql/webhooks.ts'
-import { clock, type Database, runWithRetry, transactionWithRetry } from './database.ts'
+import { type Database, runWithRetry, transactionWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export const DIALECT: Dialect = {
@@ -15,6 +16,7 @@ export const DIALECT: Dialect = {
   least: 'min',
   greatest: 'max',
   forUpdate: '',
+  guarded: 'true',
   skipLocked: '',
   last: (column, characters) => `substr(${column}, -${characters})`,
   indexed: (column) => column,
@@ -34,6 +36,8 @@ export type SyncQuery = <R extends readonly Value[] = StoredRow>(
 
 /** Runs statements of both databases, each of which is prepared once. */
 export function createQuery(database: Pick<Database, 'statement'>): SyncQuery {
+  // Not the date, which may jump and come back.
+  const clock = createClock()
   const prepared = new Map<string, (parameters: readonly Value[]) => StoredRow[]>()
 
   function prepare(sql: string): (parameters: readonly Value[]) => StoredRow[] {
@@ -89,9 +93,13 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
     lookUp: query,
     read: query,
     readCatalog: query,
-    write: (statements, parameters) => transactionWithRetry(database, () => runAll(statements, parameters)),
+    write: (statements, parameters, guard) =>
+      transactionWithRetry(database, () => {
+        const isGuarded = guard === undefined || query(`${guard} RETURNING 1`, parameters).length > 0
+        return isGuarded ? runAll(statements, parameters) : []
+      }),
     writeUnsynced,
-    prune: (statements, bound) => ignoreFailure(() => writeUnsynced(statements, [bound])),
+    prune: (statements, parameters) => ignoreFailure(() => writeUnsynced(statements, parameters)),
 
     change(kind, context, work) {
       const change = () => {

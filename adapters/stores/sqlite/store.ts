@@ -4,6 +4,7 @@ import { sha256 } from '../../digest.ts'
 import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
 import { createAuditLog } from '../sql/audit.ts'
 import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
+import { createReports } from '../sql/reports.ts'
 import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
@@ -11,7 +12,6 @@ import { createContent } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
 import { createCatalog, createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
-import { createActivityList, createUsageCounts } from './reports.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers.ts'
 import { createSignups } from './signups.ts'
@@ -75,7 +75,6 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 
 function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
-  const { readSignups, ...signupStore } = createSignups(database, sql.addEvents)
   return {
     settings,
     sha256,
@@ -88,9 +87,8 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     ...createCatalog(database),
     ...createAdministration(sql),
     ...createContent(database, revisions, sql),
-    ...signupStore,
-    ...createUsageCounts(database),
-    ...createActivityList(database, readSignups),
+    ...createSignups(database, sql.addEvents),
+    ...createReports(sql),
     ...createAuditLog(sql),
     webhooks: createWebhookStore(sql),
   }

@@ -1,0 +1,225 @@
+import { andThen } from '../../../core/lib/promise.ts'
+import type { Environment } from '../../../core/model.ts'
+import type { AuditEventType } from '../../../core/ports/audit.ts'
+import {
+  type Activity,
+  ACTIVITY_TYPES,
+  type ActivityType,
+  type Reports,
+  type SummaryCounts,
+} from '../../../core/ports/reports.ts'
+import {
+  activityFromEntry,
+  activityFromExpiry,
+  activityFromSignup,
+  activityPositionsAfter,
+  EXPIRY_PREFIX,
+  mergePartnerDays,
+  type PartnerDayRow,
+  SIGNUP_PREFIX,
+  type SumRow,
+  toSummary,
+} from '../reports.ts'
+import { readSignup } from '../signups.ts'
+import { COPIED_TABLES, KEY_USAGE } from '../tables.ts'
+import { type Dialect, idsSql, idsText, pruneSql, type SqlDatabase } from './database.ts'
+
+/** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */
+const batchRetentionMs = 86_400_000
+
+/** Forgotten batches, and counts of expired days in each table, that a write removes at most: more than it adds. */
+const batchesPruned = 2
+const countsPruned = 200
+
+const { request_counts, signup_counts, key_request_counts } = COPIED_TABLES
+
+export function createReports({ dialect, read, write, prune }: SqlDatabase): Reports {
+  const additions = [
+    addCountsSql(dialect, request_counts, `environment = 'live'`),
+    addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL'),
+  ]
+  // First: a concurrent repetition waits for it, and adds nothing.
+  const addBatch = `
+    INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now}) ON CONFLICT (id) DO NOTHING`
+  const pruneBatches = pruneSql(dialect, {
+    table: 'usage_batch',
+    key: ['id'],
+    expiry: 'added_at',
+    condition: `added_at <= (SELECT ${dialect.now}) - ${batchRetentionMs}`,
+    batchSize: batchesPruned,
+  })
+  const pruneCounts = [request_counts, signup_counts, key_request_counts].map((
+    { name, columns, keyLength },
+  ) =>
+    pruneSql(dialect, {
+      table: name,
+      key: columns.slice(0, keyLength),
+      expiry: 'day',
+      condition: 'day < CAST($1 AS TEXT)',
+      batchSize: countsPruned,
+    })
+  )
+
+  return {
+    recordUsage(counts, batch, keepFrom) {
+      if (counts.length === 0) return
+      const rows = counts.map((
+        { partner, keyId = null, environment, day, endpoint, requests, errors },
+      ) => [partner, keyId, environment, day, endpoint, requests, errors])
+      return andThen(write(additions, [batch, JSON.stringify(rows)], addBatch), () => {
+        prune([pruneBatches], [])
+        if (keepFrom !== undefined) prune(pruneCounts, [keepFrom])
+      })
+    },
+
+    summarise: (partner, from, to) => andThen(read<SumRow>(summarySql, [partner, from, to]), toSummary),
+
+    summarisePartners: (from, to, after = '', limit) =>
+      andThen(read<PartnerDayRow>(partnerDaysSql, [from, to, after, limit]), mergePartnerDays),
+
+    keyUsage(keyIds, from, to) {
+      // CROSS JOIN has SQLite read each key by the primary key, and not whole days.
+      const keys = keyIds ? `${idsSql(dialect, '$3')} AS listed CROSS JOIN` : ''
+      const sql = `
+        SELECT ${KEY_USAGE.columns} FROM ${keys} partner_api.key_usage
+        WHERE day BETWEEN $1 AND $2 ${keyIds ? 'AND key_id = listed.id' : ''} ORDER BY day, key_id, endpoint`
+      const parameters = keyIds ? [from, to, idsText(keyIds)] : [from, to]
+      return andThen(read(sql, parameters), (rows) => rows.map(KEY_USAGE.read))
+    },
+
+    listActivity(partner, { types, after, limit }, now) {
+      const { entries, signups, expiries } = activityPositionsAfter(after, now)
+      const requested = JSON.stringify(types.length === 0 ? ACTIVITY_TYPES : types)
+      const parameters = [partner, limit, requested, ...entries, ...signups, ...expiries]
+      return andThen(
+        read<ActivityRow>(activitySql, parameters),
+        (rows) => rows.map((row) => readActivity(row, partner)),
+      )
+    },
+  }
+}
+
+/**
+ * Adds the counts of a parameter, `$2`, to a table. Processes add rows in one order, which prevents deadlocks, and sum them
+ * up before, because a statement can change each row only once.
+ */
+function addCountsSql(
+  { elements, guarded }: Dialect,
+  { name, columns, keyLength }: { name: string; columns: readonly string[]; keyLength: number },
+  condition: string,
+): string {
+  const key = columns.slice(0, keyLength)
+  return `
+    INSERT INTO partner_api.${name} AS sums (${columns})
+    SELECT ${key}, CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT) FROM (
+      SELECT value ->> 0 AS partner, value ->> 1 AS key_id, value ->> 2 AS environment, value ->> 3 AS day,
+        value ->> 4 AS endpoint, CAST(value ->> 5 AS BIGINT) AS requests, CAST(value ->> 6 AS BIGINT) AS errors
+      FROM ${elements('$2')}
+    ) AS counts WHERE ${condition} AND ${guarded} GROUP BY ${key} ORDER BY ${key}
+    ON CONFLICT (${key}) DO UPDATE
+    SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
+}
+
+const sumsSql = (part: keyof SummaryCounts, column: string, table: string, sums: string, condition = '') => `
+  SELECT '${part}', ${column}, ${sums} FROM partner_api.${table}
+  WHERE partner = $1 AND day BETWEEN $2 AND $3 ${condition} GROUP BY ${column}`
+const signupSum = 'CAST(sum(signups) AS BIGINT)'
+const requestSums = 'CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT)'
+
+/** The rows of `toSummary`. Its parameters are the partner, the first day and the last. */
+const summarySql = [
+  sumsSql('signupsByPlan', 'value', 'signup_tally', `${signupSum}, 0`, `AND dimension = 'plan'`),
+  sumsSql('signupsByCountry', 'value', 'signup_tally', `${signupSum}, 0`, `AND dimension = 'country'`),
+  // Every signup counts once in each dimension, so either has the sums by day; there are fewer plans than countries.
+  sumsSql('signupsByDay', 'day', 'signup_tally', `${signupSum}, 0`, `AND dimension = 'plan'`),
+  sumsSql('requestsByEndpoint', 'endpoint', 'usage', requestSums),
+  sumsSql('requestsByDay', 'day', 'usage', requestSums),
+].join(' UNION ALL ')
+
+const isCounted = (table: string) => `
+  EXISTS (SELECT 1 FROM partner_api.${table} AS counted WHERE counted.partner = slug AND counted.day BETWEEN $1 AND $2)`
+
+/** Counts of the partners of a page: CROSS JOIN keeps SQLite from reading by day, which takes four times as long. */
+const pageSql = (table: string, sums: string, condition = '') => `
+  SELECT partner, day, ${sums} FROM partner_api.partner CROSS JOIN partner_api.${table}
+  WHERE slug > $3 AND slug <= (SELECT last FROM page) AND partner = slug AND day BETWEEN $1 AND $2 ${condition}
+  GROUP BY partner, day`
+
+/** The rows of `mergePartnerDays`. Its parameters are the first day, the last, the slug before and the limit. */
+const partnerDaysSql = `
+  WITH page AS MATERIALIZED (
+    SELECT max(slug) AS last FROM (
+      SELECT slug FROM partner_api.partner WHERE slug > $3 AND (${isCounted('usage')} OR ${
+  isCounted('signup_tally')
+})
+      ORDER BY slug LIMIT CAST($4 AS BIGINT)
+    ) AS counted
+  )
+  ${pageSql('usage', `${requestSums}, 0`)} UNION ALL
+  ${pageSql('signup_tally', `0, 0, ${signupSum}`, `AND dimension = 'plan'`)}`
+
+/** Of an audit entry, a signup or a key: `subject` is the environment of the last two, `record` the hint of a key. */
+type ActivityRow = readonly [
+  type: ActivityType,
+  at: number,
+  id: string,
+  keyId: string | null,
+  subject: string | null,
+  record: string | null,
+]
+
+/** The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. */
+function segmentSql(type: ActivityType): string {
+  const [shown, recency, source, position] = type === 'signup.created'
+    ? [`'${SIGNUP_PREFIX}' || substr(id, 5)`, 'recency', `signup WHERE environment = 'live'`, '$6, $7']
+    : type === 'key.expired'
+    ? [`'${EXPIRY_PREFIX}' || id`, 'end_recency', 'partner_key WHERE end_recency IS NOT NULL', '$8, $9']
+    // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its
+    // own order and sorted.
+    : [
+      'id',
+      'recency',
+      `audit WHERE type = '${type}' AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
+      '$4, $5',
+    ]
+  return `
+    SELECT * FROM (
+      SELECT '${type}' AS type, ${recency} AS recency, id AS source, ${shown} AS shown FROM partner_api.${source}
+        AND partner = $1 AND (${recency}, id) > (${position})
+      ORDER BY ${recency}, id
+      LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"${type}"%' THEN CAST($2 AS BIGINT) ELSE 0 END
+    ) AS segment`
+}
+
+/** Read for the rows of the page only. */
+const detailSql = (ofSignup: string, ofKey: string, ofEntry: string) => `
+  CASE type WHEN 'signup.created' THEN (SELECT ${ofSignup} FROM partner_api.signup WHERE id = source)
+    WHEN 'key.expired' THEN (SELECT ${ofKey} FROM partner_api.partner_key WHERE id = source)
+    ELSE (SELECT ${ofEntry} FROM partner_api.audit WHERE id = source) END`
+
+/** Parameters: the partner, the limit, JSON of types, and the positions in the log, among signups and among keys. */
+const activitySql = `
+  SELECT type, -recency, source, ${detailSql('key_id', 'id', 'key_id')},
+    ${detailSql('environment', 'environment', 'subject')}, ${detailSql('record', 'hint', 'after')}
+  FROM (
+    SELECT * FROM (${ACTIVITY_TYPES.map(segmentSql).join(' UNION ALL ')}) AS merged
+    ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)
+  ) AS page ORDER BY recency, shown`
+
+function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
+  if (type === 'signup.created') {
+    return activityFromSignup(readSignup([id, partner, keyId!, subject!, at, record!]))
+  }
+  if (type === 'key.expired') {
+    return activityFromExpiry({ id, environment: subject as Environment, hint: record! }, at)
+  }
+  const [key, after] = [keyId ?? undefined, record ?? undefined]
+  return activityFromEntry({
+    id,
+    at,
+    type: type satisfies AuditEventType,
+    keyId: key,
+    subject: subject ?? undefined,
+    after,
+  })
+}
