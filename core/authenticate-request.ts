@@ -8,29 +8,23 @@ import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { admit, problemForDenial } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
-import {
-  type AuthenticatedContext,
-  clientOf,
-  parseQuery,
-  type RequestContext,
-  type Service,
-} from './request-context.ts'
+import { type AuthenticatedContext, clientOf, parseQuery, type RequestContext } from './request-context.ts'
 
 /** Steps 4 and 5: the failed-authentication limit of the address, and the shape of the credential. */
-export function requireCredential(service: Service, context: RequestContext): void {
-  const { names, failures, authenticator } = service
+export function requireCredential(context: RequestContext): void {
   const { request, startedAt, now } = context
+  const { names, failures, authenticator } = context.service
   const credential = readCredential(
     request.header(names.keyHeaderLowerCase),
     request.header('authorization'),
   )
   if (credential === undefined) throw missingKey(names, context)
   if (failures.hasRecent(startedAt)) {
-    const retryAfterSeconds = failures.blockedSeconds(clientOf(service, context).subject, startedAt)
+    const retryAfterSeconds = failures.blockedSeconds(clientOf(context).subject, startedAt)
     const isKnown = credential !== ambiguous && authenticator.isKnown(credential, now)
-    if (retryAfterSeconds !== undefined && !isKnown) rejectBlocked(service, context, retryAfterSeconds)
+    if (retryAfterSeconds !== undefined && !isKnown) rejectBlocked(context, retryAfterSeconds)
   }
-  if (credential === ambiguous) rejectCredential(service, context, 'ambiguous_credentials')
+  if (credential === ambiguous) rejectCredential(context, 'ambiguous_credentials')
   context.credential = credential
 }
 
@@ -56,72 +50,53 @@ function missingKey({ keyHeader }: ServiceNames, context: RequestContext): Probl
  *
  * @param asOf The instant, on the monotonic clock, at which the facts must be current.
  */
-export function authenticate(
-  service: Service,
-  context: RequestContext,
-  asOf: number,
-): MaybePromise<AuthenticatedContext> {
-  const revision = service.revisionCache.get(asOf, service.clock.date())
-  return andThen(revision, (found) => resolvePrincipal(service, context, found))
+export function authenticate(context: RequestContext, asOf: number): MaybePromise<AuthenticatedContext> {
+  const revision = context.service.revisionCache.get(asOf, context.service.clock.date())
+  return andThen(revision, (found) => resolvePrincipal(context, found))
 }
 
-function reauthenticate(
-  service: Service,
-  context: RequestContext,
-): MaybePromise<AuthenticatedContext> {
-  context.now = service.clock.now()
-  return authenticate(service, context, service.elapsed())
+function reauthenticate(context: RequestContext): MaybePromise<AuthenticatedContext> {
+  context.now = context.service.clock.now()
+  return authenticate(context, context.service.elapsed())
 }
 
-function resolvePrincipal(
-  service: Service,
-  context: RequestContext,
-  revision: Revision,
-): MaybePromise<AuthenticatedContext> {
+function resolvePrincipal(context: RequestContext, revision: Revision): MaybePromise<AuthenticatedContext> {
   context.revision = revision
-  const found = service.authenticator.authenticate(context.credential, revision)
-  if (typeof found === 'function') return lookUpKey(service, context, found)
-  return andThen(found, (principal) => setPrincipal(service, context, principal))
+  const found = context.service.authenticator.authenticate(context.credential, revision)
+  if (typeof found === 'function') return lookUpKey(context, found)
+  return andThen(found, (principal) => setPrincipal(context, principal))
 }
 
 /** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */
-function lookUpKey(
-  service: Service,
-  context: RequestContext,
-  find: KeyLookup,
-): MaybePromise<AuthenticatedContext> {
-  const { failures, elapsed } = service
-  const { subject } = clientOf(service, context)
+function lookUpKey(context: RequestContext, find: KeyLookup): MaybePromise<AuthenticatedContext> {
+  const { failures, elapsed } = context.service
+  const { subject } = clientOf(context)
   const now = elapsed()
   const retryAfterSeconds = failures.blockedSeconds(subject, now)
-  if (retryAfterSeconds !== undefined) rejectBlocked(service, context, retryAfterSeconds)
+  if (retryAfterSeconds !== undefined) rejectBlocked(context, retryAfterSeconds)
   if (!context.isLookUpPending) {
     const turn = failures.beginLookup(subject, now)
     context.isLookUpPending = turn === undefined
     if (turn !== undefined) {
       return turn.then(() => {
         context.isLookUpPending = true
-        return reauthenticate(service, context)
+        return reauthenticate(context)
       })
     }
   }
-  return andThen(find(), (principal) => setPrincipal(service, context, principal))
+  return andThen(find(), (principal) => setPrincipal(context, principal))
 }
 
-function setPrincipal(
-  service: Service,
-  context: RequestContext,
-  principal: Principal | undefined,
-): AuthenticatedContext {
-  if (principal === undefined) rejectCredential(service, context, 'key_invalid')
+function setPrincipal(context: RequestContext, principal: Principal | undefined): AuthenticatedContext {
+  if (principal === undefined) rejectCredential(context, 'key_invalid')
   context.principal = principal
-  if (principal.allowedRanges.length > 0) context.address = clientOf(service, context).address
+  if (principal.allowedRanges.length > 0) context.address = clientOf(context).address
   return context as AuthenticatedContext
 }
 
 /** Authenticates and judges the key again after a wait, during which it may have been revoked. */
-export function readmit(service: Service, context: RequestContext): MaybePromise<AuthenticatedContext> {
-  return andThen(reauthenticate(service, context), (again) => {
+export function readmit(context: RequestContext): MaybePromise<AuthenticatedContext> {
+  return andThen(reauthenticate(context), (again) => {
     const denial = admit(again)
     if (denial !== undefined) throw problemForDenial(denial)
     return again
@@ -129,34 +104,34 @@ export function readmit(service: Service, context: RequestContext): MaybePromise
 }
 
 /** Steps 6 and 7: the state of the key and its address allow-list. */
-export function checkKeyStatus(service: Service, context: AuthenticatedContext): void {
+export function checkKeyStatus(context: AuthenticatedContext): void {
   const denial = admit(context)
   if (denial?.reason === 'address_not_allowed') throw problemForDenial(denial)
-  if (denial !== undefined) rejectCredential(service, context, denial.reason)
-  if (context.isLookUpPending) endLookUp(service, context)
+  if (denial !== undefined) rejectCredential(context, denial.reason)
+  if (context.isLookUpPending) endLookUp(context)
 }
 
 /** Lets the look-ups that wait for this one go on. */
-export function endLookUp(service: Service, context: RequestContext): void {
+export function endLookUp(context: RequestContext): void {
   context.isLookUpPending = false
   const { error } = context
   const isUnavailable = error instanceof Problem && error.code === 'store_unavailable'
-  const { subject } = clientOf(service, context)
-  service.failures.endLookup(subject, service.elapsed(), isUnavailable ? error : undefined)
+  const { subject } = clientOf(context)
+  context.service.failures.endLookup(subject, context.service.elapsed(), isUnavailable ? error : undefined)
 }
 
 /** Counts the failure against the client's address. */
-function rejectCredential(service: Service, context: RequestContext, code: ProblemCode): never {
+function rejectCredential(context: RequestContext, code: ProblemCode): never {
   context.isCredentialRejected = true
-  const counted = service.failures.count(clientOf(service, context).subject, service.elapsed())
+  const counted = context.service.failures.count(clientOf(context).subject, context.service.elapsed())
   if (typeof counted === 'number') rejectRateLimited(context, counted)
   context.failureCount = counted
   throw new Problem(code)
 }
 
 /** Rejects without counting a failure of the address. */
-function rejectBlocked({ limiter }: Service, context: RequestContext, retryAfterSeconds: number): never {
-  limiter.decisions.authfail.refused++
+function rejectBlocked(context: RequestContext, retryAfterSeconds: number): never {
+  context.service.limiter.decisions.authfail.refused++
   rejectRateLimited(context, retryAfterSeconds)
 }
 

@@ -26,9 +26,8 @@ import { createPublicHandler } from './public-endpoints.ts'
 import {
   type AuthenticatedContext,
   clientOf,
-  createRequestContext,
   parseQuery,
-  type RequestContext,
+  RequestContext,
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
@@ -54,18 +53,17 @@ export function createPipeline(service: Service): (request: HttpRequest) => Mayb
   }
 
   function handleRequest(request: HttpRequest): MaybePromise<HttpResponse> {
-    const context = createRequestContext(service, request)
+    const context = new RequestContext(service, request)
     try {
-      const response = handle(service, context, handlePublic)
-      return response instanceof Promise
-        ? finishLater(service, context, response)
-        : finish(service, context, response)
+      const response = handle(context, handlePublic)
+      return response instanceof Promise ? finishLater(context, response) : finish(context, response)
     } catch (error) {
       try {
-        return fail(service, context, error)
+        return fail(context, error)
       } catch {
         // The request throws whatever is read of it.
-        return fail(service, { ...context, request: unreadableRequest }, error)
+        context.request = unreadableRequest
+        return fail(context, error)
       }
     }
   }
@@ -79,68 +77,63 @@ const unreadableRequest: HttpRequest = {
   address: undefined,
 }
 
-function finishLater(
-  service: Service,
-  context: RequestContext,
-  response: Promise<HttpResponse>,
-): Promise<HttpResponse> {
+function finishLater(context: RequestContext, response: Promise<HttpResponse>): Promise<HttpResponse> {
   return response.then(
-    (resolved) => finish(service, context, resolved),
-    (error: unknown) => fail(service, context, error),
+    (resolved) => finish(context, resolved),
+    (error: unknown) => fail(context, error),
   )
 }
 
 function handle(
-  service: Service,
   context: RequestContext,
   handlePublic: ReturnType<typeof createPublicHandler>,
 ): MaybePromise<HttpResponse> {
-  const route = matchRoute(service, context)
-  if (typeof route === 'string') return service.writer.respondOptions(route, context.requestId)
-  negotiate(service, context, route)
+  const route = matchRoute(context)
+  if (typeof route === 'string') return context.service.writer.respondOptions(route, context.requestId)
+  negotiate(context, route)
   if (route.access === 'open') return handlePublic(context, route)
-  requireCredential(service, context)
-  const authenticated = authenticate(service, context, context.startedAt)
-  if (!(authenticated instanceof Promise)) return afterAuthentication(service, authenticated)
+  requireCredential(context)
+  const authenticated = authenticate(context, context.startedAt)
+  if (!(authenticated instanceof Promise)) return afterAuthentication(authenticated)
   return authenticated.then((context) => {
     // The key may have expired during the wait.
-    context.now = service.clock.now()
-    return afterAuthentication(service, context)
+    context.now = context.service.clock.now()
+    return afterAuthentication(context)
   })
 }
 
-function afterAuthentication(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  checkKeyStatus(service, context)
+function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  checkKeyStatus(context)
   const { principal, route } = context
   const result = consumeQuotas(
-    service.limiter,
+    context.service.limiter,
     principal.policies,
     route.limits,
     principal.key.id,
     context.startedAt,
   )
   if (!(result instanceof Promise)) {
-    enforceLimits(service, context, result)
-    return handleAdmitted(service, context)
+    enforceLimits(context, result)
+    return handleAdmitted(context)
   }
   return result.then((resolved) => {
-    enforceLimits(service, context, resolved)
-    return andThen(readmit(service, context), (again) => handleAdmitted(service, again))
+    enforceLimits(context, resolved)
+    return andThen(readmit(context), handleAdmitted)
   })
 }
 
-function handleAdmitted(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  return context.route.method === 'GET' ? handleGet(service, context) : handlePost(service, context)
+function handleAdmitted(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  return context.route.method === 'GET' ? handleGet(context) : handlePost(context)
 }
 
 /** The largest target, in bytes. */
 const maxTargetBytes = 8192
 
 /** Steps 1 and 2: size, route, method. @returns For OPTIONS, the allowed methods. */
-function matchRoute(service: Service, context: RequestContext): Route | string {
+function matchRoute(context: RequestContext): Route | string {
   const { method, target } = context.request
   const routeMethod = method === 'HEAD' ? 'GET' : method
-  const cached = routeMethod === 'GET' ? service.responseCache.lookup(target) : undefined
+  const cached = routeMethod === 'GET' ? context.service.responseCache.lookup(target) : undefined
   if (cached !== undefined) {
     context.cached = cached
     return setRoute(context, cached.path, cached.slug, cached.route)
@@ -155,7 +148,7 @@ function matchRoute(service: Service, context: RequestContext): Route | string {
     throw new Problem('malformed_request')
   }
   if (path.startsWith('/')) context.path = path
-  const match = service.routes.match(path)
+  const match = context.service.routes.match(path)
   if (match === undefined) throw new Problem('route_not_found')
   for (const route of match.routes) {
     if (route.method === routeMethod) return setRoute(context, path, match.slug, route)
@@ -173,61 +166,56 @@ function setRoute(context: RequestContext, path: string, slug: string, route: Ro
 }
 
 /** Step 3: version, media type and, where a key is needed, no browser. */
-function negotiate(service: Service, context: RequestContext, route: Route): void {
+function negotiate(context: RequestContext, route: Route): void {
   const { request } = context
-  const version = request.header(service.names.versionHeaderLowerCase)
+  const version = request.header(context.service.names.versionHeaderLowerCase)
   if (version !== undefined && version !== API_VERSION) throw new Problem('unknown_version')
   if (!accepts(request.header('accept'), route.mediaType ?? 'application/json')) {
     throw new Problem('not_acceptable')
   }
   if (route.access === 'open') return
   if (request.header('origin') === undefined && request.header('sec-fetch-site') === undefined) return
-  if (!service.allowBrowsers) throw new Problem('browser_refused')
-  service.logger.browserAllowed(context)
+  if (!context.service.allowBrowsers) throw new Problem('browser_refused')
+  context.service.logger.browserAllowed(context)
 }
 
 /** Step 8: the rate limits of the key, all policies that apply to the route. */
-function enforceLimits(
-  service: Service,
-  context: AuthenticatedContext,
-  result: RateLimitResult | undefined,
-): void {
+function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | undefined): void {
   context.rateLimit = result
   const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
-  service.uses.record(context.principal.key.id, context.now)
+  context.service.uses.record(context.principal.key.id, context.now)
 }
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
-function handleGet(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
+function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const { cached } = context
   if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
-    return handleUncached(service, context)
+    return handleUncached(context)
   }
   requireAccess(context, cached.partner)
   return respondCached(cached, context)
 }
 
-function handleUncached(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  const { writer } = service
+function handleUncached(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  const { writer } = context.service
   context.cached = undefined
   const query = parseQuery(context)
   const grant = requireAccess(context, readPartner(query))
-  return andThen(validateAndHandle(service, context, grant), (result) => {
+  return andThen(validateAndHandle(context, grant), (result) => {
     const body = writer.toCachedBody(result, query)
-    cacheResponse(service, context, grant, body)
+    cacheResponse(context, grant, body)
     return respondCached(body, context)
   })
 }
 
 function cacheResponse(
-  { responseCache }: Service,
-  { request, path, slug, route, revision: { content, facts } }: AuthenticatedContext,
+  { service, request, path, slug, route, revision: { content, facts } }: AuthenticatedContext,
   { partner, now }: Grant,
   body: CachedBody,
 ): void {
   if (route.cacheBy === 'none') return
-  responseCache.store(request.target, now, {
+  service.responseCache.store(request.target, now, {
     ...body,
     route,
     path,
@@ -239,25 +227,21 @@ function cacheResponse(
 }
 
 /** Steps 9 to 14 of a POST. */
-function handlePost(service: Service, context: AuthenticatedContext): MaybePromise<HttpResponse> {
+function handlePost(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const body = readBody(context.request)
-  if (!(body instanceof Promise)) return handleBody(service, context, body)
-  return body.then((read) => andThen(readmit(service, context), (again) => handleBody(service, again, read)))
+  if (!(body instanceof Promise)) return handleBody(context, body)
+  return body.then((read) => andThen(readmit(context), (again) => handleBody(again, read)))
 }
 
-function handleBody(
-  service: Service,
-  context: AuthenticatedContext,
-  body: JsonObject,
-): MaybePromise<HttpResponse> {
+function handleBody(context: AuthenticatedContext, body: JsonObject): MaybePromise<HttpResponse> {
   context.body = body
   const { partner } = body
   const grant = requireAccess(context, typeof partner === 'string' ? partner : undefined)
   // A POST has no parameters: step 12 refuses those of its query.
   parseQuery(context)
   return andThen(
-    validateAndHandle(service, context, grant),
-    (result) => service.writer.respondUncached(result, context.route.status ?? 200, context),
+    validateAndHandle(context, grant),
+    (result) => context.service.writer.respondUncached(result, context.route.status ?? 200, context),
   )
 }
 
@@ -272,13 +256,9 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */
-function validateAndHandle(
-  service: Service,
-  context: AuthenticatedContext,
-  grant: Grant,
-): MaybePromise<HandlerResult> {
-  const { handlers } = service
-  const client = () => clientOf(service, context).subject
+function validateAndHandle(context: AuthenticatedContext, grant: Grant): MaybePromise<HandlerResult> {
+  const { handlers } = context.service
+  const client = () => clientOf(context).subject
   return andThen(
     readInput(context, grant, handlers, client),
     (input) => context.route.handle(input, grant, handlers),
@@ -286,40 +266,39 @@ function validateAndHandle(
 }
 
 /** Responds with a problem, once a failed authentication is counted: concurrent failures over the limit get 429. */
-function fail(service: Service, context: RequestContext, error: unknown): MaybePromise<HttpResponse> {
+function fail(context: RequestContext, error: unknown): MaybePromise<HttpResponse> {
   context.error = error
-  if (context.failureCount === undefined) return finish(service, context, respondProblem(service, context))
+  if (context.failureCount === undefined) return finish(context, respondProblem(context))
   return context.failureCount.then((retryAfterSeconds) => {
     if (retryAfterSeconds !== undefined) context.error = new Problem('rate_limited', { retryAfterSeconds })
-    return finish(service, context, respondProblem(service, context))
+    return finish(context, respondProblem(context))
   })
 }
 
 /** The response to the error of the context. */
-function respondProblem({ writer }: Service, context: RequestContext): HttpResponse {
-  const { error, path } = context
+function respondProblem(context: RequestContext): HttpResponse {
+  const { service, error, path } = context
   const problem = error instanceof Problem ? error : new Problem('internal')
-  return writer.respondProblem(problem, context, redactPath(path))
+  return service.writer.respondProblem(problem, context, redactPath(path))
 }
 
 /** Counts the request of a key, and logs it. */
-function finish(service: Service, context: RequestContext, response: HttpResponse): HttpResponse {
+function finish(context: RequestContext, response: HttpResponse): HttpResponse {
   const { principal, route } = context
+  const { usage, logger, observer } = context.service
   // After an outage, `context.error` fails the look-ups that wait for this one.
-  if (context.isLookUpPending) endLookUp(service, context)
+  if (context.isLookUpPending) endLookUp(context)
   if (route !== undefined && principal !== undefined) {
-    service.usage.count(principal.key, route.name, response.status, context.now)
+    usage.count(principal.key, route.name, response.status, context.now)
   }
-  service.logger.requestCompleted(context, response.status)
-  if (service.observer?.requestCompleted !== undefined) observe(service, context, response.status)
+  logger.requestCompleted(context, response.status)
+  if (observer?.requestCompleted !== undefined) observe(context, response.status)
   return response
 }
 
-function observe(
-  { observer, elapsed, routes }: Service,
-  { request, requestId, route, error, principal, cached, startedAt }: RequestContext,
-  status: number,
-): void {
+function observe(context: RequestContext, status: number): void {
+  const { request, requestId, route, error, principal, cached, startedAt } = context
+  const { observer, elapsed, routes } = context.service
   const isCacheable = error === undefined && route?.access === 'key' && route.cacheBy !== 'none'
   notifyCompleted(observer!, {
     request,

@@ -43,26 +43,30 @@ export interface Service {
   createDocument(route: DocumentRoute): Promise<StaticDocument>
 }
 
+const unknownRevision: Revision = { facts: '', content: '' }
+const emptyQuery: Query = readQuery('')
+
 /** The state of one request in the pipeline. */
-export interface RequestContext {
-  readonly request: HttpRequest
+export class RequestContext {
+  readonly service: Service
+  request: HttpRequest
   readonly requestId: string
   /** Milliseconds on the monotonic clock. */
   readonly startedAt: number
   /** The instant at which the request is judged, milliseconds since the epoch. */
   now: number
   /** As sent, without the query; `/` until it is known to be a path. */
-  path: string
+  path = '/'
   route: Route | undefined
   /** The path's `:slug`, still percent-encoded. */
-  slug: string
-  query: Query
+  slug = ''
+  query: Query = emptyQuery
   body: JsonObject | undefined
   client: ClientAddress | undefined
-  credential: string
+  credential = ''
   /** The cached response to the same target; undefined once it is known to be stale. */
   cached: CachedResponse<KeyedRoute> | undefined
-  revision: Revision
+  revision: Revision = unknownRevision
   principal: Principal | undefined
   /** The client's address, if the key has an allow-list. */
   address: ClientAddress['address']
@@ -70,14 +74,22 @@ export interface RequestContext {
   requestedPartner: string | undefined
   /** The scope that the route needs. */
   scope: Scope | undefined
-  isCredentialRejected: boolean
+  isCredentialRejected = false
   /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
-  isLookUpPending: boolean
+  isLookUpPending = false
   /** The count of the failure, which the response waits for. Never rejects. */
   failureCount: Promise<number | undefined> | undefined
   /** Set once limits have been enforced. */
   rateLimit: RateLimitFields | undefined
   error: unknown
+
+  constructor(service: Service, request: HttpRequest) {
+    this.service = service
+    this.request = request
+    this.requestId = service.writer.nextRequestId()
+    this.startedAt = service.elapsed()
+    this.now = service.clock.now(this.startedAt)
+  }
 }
 
 /** A request for an endpoint that takes a key, once the key is known. */
@@ -86,43 +98,12 @@ export interface AuthenticatedContext extends RequestContext {
   principal: Principal
 }
 
-const unknownRevision: Revision = { facts: '', content: '' }
-const emptyQuery: Query = readQuery('')
-
-export function createRequestContext(service: Service, request: HttpRequest): RequestContext {
-  const startedAt = service.elapsed()
-  return {
-    request,
-    requestId: service.writer.nextRequestId(),
-    startedAt,
-    now: service.clock.now(startedAt),
-    path: '/',
-    route: undefined,
-    slug: '',
-    query: emptyQuery,
-    body: undefined,
-    client: undefined,
-    credential: '',
-    cached: undefined,
-    revision: unknownRevision,
-    principal: undefined,
-    address: undefined,
-    requestedPartner: undefined,
-    scope: undefined,
-    isCredentialRejected: false,
-    isLookUpPending: false,
-    failureCount: undefined,
-    rateLimit: undefined,
-    error: undefined,
-  }
-}
-
 /** Reads the query of a request whose path is known. */
 export function parseQuery(context: RequestContext): Query {
   if (context.request.target.length === context.path.length) return context.query
   return context.query = readQuery(context.request.target.slice(context.path.length + 1))
 }
 
-export function clientOf({ trustedProxies }: Service, context: RequestContext): ClientAddress {
-  return context.client ??= clientAddressOf(context.request, trustedProxies)
+export function clientOf(context: RequestContext): ClientAddress {
+  return context.client ??= clientAddressOf(context.request, context.service.trustedProxies)
 }
