@@ -5,7 +5,7 @@ import type { Store } from '../../core/ports/store.ts'
 import { type Action, changeStore, type CliCommand, type Invocation, type StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { importing, invalidLinesError, readContentLines } from '../files.ts'
-import type { Output } from '../output/print.ts'
+import type { CommandResult, Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
 import { isMissingStore, timeOf, withStore } from '../store/open.ts'
 
@@ -54,7 +54,9 @@ const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocati
     })
     const tryImport = async (store: Store) => {
       const report = await importLines(invocation, store, kind, read, true)
-      if (dryRun) await printDryRun(invocation.output, kind, report, await compareLines(store, kind, read))
+      if (!dryRun) return
+      const changes = await compareLines(store, kind, read)
+      await invocation.output.print(dryRunResult(invocation.output, kind, report, changes))
     }
     await (isMissing ? tryImport(createMemoryStore()) : withStore(invocation, {}, tryImport))
     if (dryRun) return
@@ -72,22 +74,23 @@ interface LineChange {
   readonly change: 'created' | 'replaced'
 }
 
-async function printDryRun(
+function dryRunResult(
   output: Output,
   kind: ContentKind,
   report: ImportReport,
   lines: readonly LineChange[],
-): Promise<void> {
-  const table = formatTable(
-    ['line', kind === 'banners' ? 'partner' : 'slug', 'would be'],
-    lines.slice(0, maxShown).map(({ line, slug, change }) => [String(line), slug, change]),
-    output,
-  )
-  await output.result({ kind, dry_run: true, ...report, lines }, lines.length === 0 ? '' : table)
-  if (lines.length > maxShown) {
-    output.note(`… and ${pluralize(lines.length - maxShown, 'more', 'more')}. --json lists all of them.`)
+): CommandResult {
+  const headings = ['line', kind === 'banners' ? 'partner' : 'slug', 'would be']
+  const rows = lines.slice(0, maxShown).map(({ line, slug, change }) => [String(line), slug, change])
+  const more = `… and ${pluralize(lines.length - maxShown, 'more', 'more')}. --json lists all of them.`
+  return {
+    data: { kind, dry_run: true, ...report, lines },
+    text: lines.length === 0 ? '' : formatTable(headings, rows, output),
+    notes: () => [
+      ...lines.length > maxShown ? [more] : [],
+      `Nothing was written. ${formatReport(kind, report)}.`,
+    ],
   }
-  output.note(`Nothing was written. ${formatReport(kind, report)}.`)
 }
 
 function formatReport(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
@@ -162,20 +165,15 @@ async function exportKind(store: Store, { output }: Invocation, kind: ContentKin
 const remove: StoreAction<[ContentKind, readonly string[], DryRunOptions]> = async (
   store,
   { actor },
-  kind,
-  names,
-  { dryRun = false },
+  ...given
 ) => {
+  const [kind, names, { dryRun = false }] = given
   const slugs = [...new Set(names)]
   const { missing, used } = await store.removeContent(kind, slugs, { actor, at: timeOf(store) }, dryRun)
-  if (missing.length > 0) {
-    const absent = `there are no ${kind} ${joinList(missing)}`
-    throw new CliError(1, 'content_not_found', `Nothing was removed: ${absent}.`)
-  }
-  if (used.length > 0) {
-    const detail = `other content refers to ${joinList(used)}. Remove or change that first.`
-    throw new CliError(1, 'content_in_use', `Nothing was removed: ${detail}`)
-  }
+  const [code, reason] = missing.length > 0
+    ? ['content_not_found', `there are no ${kind} ${joinList(missing)}.`]
+    : ['content_in_use', `other content refers to ${joinList(used)}. Remove or change that first.`]
+  if (missing.length + used.length > 0) throw new CliError(1, code, `Nothing was removed: ${reason}`)
   const text = `${kind}: ${slugs.length} ${dryRun ? 'would be removed' : 'removed'}\n`
   return { data: { kind, dry_run: dryRun, removed: slugs }, text }
 }

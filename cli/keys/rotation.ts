@@ -4,14 +4,14 @@ import { requireRotated } from '../../core/admin/validate.ts'
 import { endOf, hasEnded, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, optionalRfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import { daysIn } from '../../core/reports/period.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { durationDefault } from '../options.ts'
 import { bars } from '../reports/text.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import type { CommandResult, Output } from '../output/print.ts'
+import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
 import { sumOf } from '../reports/counts.ts'
 import { timeOf } from '../store/open.ts'
@@ -21,6 +21,12 @@ const lastUseMarginMs = 120_000
 const maxDays = 366
 const maxShownDays = 14
 const barWidth = 20
+
+interface FinishOptions {
+  /** Milliseconds. */
+  readonly quietFor: number
+  readonly force?: true
+}
 
 export function defineRotation(keys: CliCommand): void {
   const rotation = keys
@@ -46,14 +52,11 @@ export function defineRotation(keys: CliCommand): void {
 }
 
 /** A rotated key and those that have replaced it, oldest first. `id` is that of the rotated key or of the newest one. */
-async function findRotation(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-): Promise<readonly [old: Key, ...successors: Key[]]> {
+async function findRotation(store: Store, id: string): Promise<readonly [old: Key, ...successors: Key[]]> {
   let { key: old } = await findKey(store, id)
   if (old.successorId === undefined) {
-    const keys = createKeyAdministration(store, invocation).list({ partner: old.partner })
+    const filter = { partner: old.partner }
+    const keys = readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
     for await (const key of keys) if (key.successorId === id) old = key
   }
   requireRotated(old)
@@ -64,9 +67,8 @@ async function findRotation(
   return keys
 }
 
-async function show(store: Store, invocation: Invocation, id: string): Promise<CommandResult> {
-  const { output } = invocation
-  const keys = await findRotation(store, invocation, id)
+const show: StoreAction<[string]> = async (store, { output }, id) => {
+  const keys = await findRotation(store, id)
   const [old, { createdAt: rotatedAt }] = keys as readonly [Key, Key]
   const now = timeOf(store)
   const from = utcDay(Math.max(rotatedAt, now - (maxDays - 1) * MS_PER_DAY))
@@ -83,32 +85,26 @@ async function show(store: Store, invocation: Invocation, id: string): Promise<C
   })
   const moved = days.findLast((day) => day.moved !== null)?.moved ?? null
   const next = nextStep(output, keys, now)
-  const keyTable = formatTable(
-    ['key', 'state', 'created', 'ends', 'last used', 'requests'],
-    keys.map((key) => [
-      ...[key.id, keyState(key, now), formatTime(key.createdAt), formatEnd(key)],
-      ...[formatTime(key.lastUsedAt), formatCount(requestsOf(key))],
-    ]),
-    output,
-  )
-  const dayTable = formatTable(
-    ['day', 'old key', 'successor', 'moved'],
-    days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => {
-      const share = moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`
-      return [day, formatCount(old_key), formatCount(successors), share]
-    }),
-    output,
-  )
-  return {
-    data: {
-      keys: keys.map((key) => ({ ...keyJson(key, now), requests: requestsOf(key) })),
-      moved,
-      next,
-      days,
-    },
-    text: `${keyTable}\n${dayTable}`,
-    notes: () => [next],
-  }
+  const keyRows = keys.map((key) => [
+    // A revoked key has ended before.
+    ...[
+      key.id,
+      keyState(key, now),
+      formatTime(key.createdAt),
+      key.state === 'revoked' ? '–' : formatTime(endOf(key)),
+    ],
+    ...[formatTime(key.lastUsedAt), formatCount(requestsOf(key))],
+  ])
+  const dayRows = days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => {
+    const share = moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`
+    return [day, formatCount(old_key), formatCount(successors), share]
+  })
+  const tables = [
+    formatTable(['key', 'state', 'created', 'ends', 'last used', 'requests'], keyRows, output),
+    formatTable(['day', 'old key', 'successor', 'moved'], dayRows, output),
+  ]
+  const keysJson = keys.map((key) => ({ ...keyJson(key, now), requests: requestsOf(key) }))
+  return { data: { keys: keysJson, moved, next, days }, text: tables.join('\n'), notes: () => [next] }
 }
 
 function nextStep(output: Output, keys: readonly Key[], now: number): string {
@@ -125,21 +121,15 @@ function nextStep(output: Output, keys: readonly Key[], now: number): string {
   const end = `Key ${old.id} is ${oldState} and ends ${formatTime(endOf(old))}`
   const use = possibleUse(keys, MS_PER_DAY, now)
   if (use !== undefined) {
-    return `${end}. ${
-      newest.lastUsedAt === undefined ? 'Its successor is unused' : `It ${use}`
-    }: ask the partner to use ${newest.id}.`
+    const reason = newest.lastUsedAt === undefined ? 'Its successor is unused' : `It ${use}`
+    return `${end}. ${reason}: ask the partner to use ${newest.id}.`
   }
   const finish = output.command(`keys rotation finish ${old.id}`)
   return `${end}, but has not been used for a day. To end it now: ${finish}`
 }
 
-async function finish(
-  store: Store,
-  invocation: Invocation,
-  id: string,
-  { quietFor, force }: { readonly quietFor: number; readonly force?: true },
-): Promise<CommandResult> {
-  const keys = await findRotation(store, invocation, id)
+const finish: StoreAction<[string, FinishOptions]> = async (store, invocation, id, { quietFor, force }) => {
+  const keys = await findRotation(store, id)
   const [old, ...successors] = keys
   const now = timeOf(store)
   const isOver = hasEnded(old, now)
@@ -153,7 +143,7 @@ async function finish(
     const from = utcDay(now - quietFor + MS_PER_DAY - 1)
     const isCounted = (await store.keyUsage([old.id], from, utcDay(now))).length > 0
     const use = isCounted ? 'is still used' : possibleUse(keys, quietFor, now)
-    if (use !== undefined) throw await inUseError(store, old, use, quietFor, now)
+    if (use !== undefined) throw await inUseError(store, old, use, now - quietFor, now)
   }
   const key = await createKeyAdministration(store, invocation).finishRotation(old.id)
   return {
@@ -162,14 +152,8 @@ async function finish(
   }
 }
 
-async function inUseError(
-  store: Store,
-  old: Key,
-  use: string,
-  quietFor: number,
-  now: number,
-): Promise<CliError> {
-  const from = utcDay(Math.min(old.lastUsedAt ?? now, now - quietFor))
+async function inUseError(store: Store, old: Key, use: string, start: number, now: number) {
+  const from = utcDay(Math.min(old.lastUsedAt ?? now, start))
   const counts = Map.groupBy(await store.keyUsage([old.id], from, utcDay(now)), ({ endpoint }) => endpoint)
   const most = Array.from(counts, ([endpoint, each]) => ({ endpoint, requests: sumOf(each, 'requests') }))
     .sort((a, b) => b.requests - a.requests).at(0)
@@ -179,10 +163,9 @@ async function inUseError(
   const last = old.lastUsedAt === undefined
     ? ''
     : `: last at ${formatTime(old.lastUsedAt)} or up to two minutes later`
-  const detail = `Key ${old.id} ${use}${last}${where}.`
-  const remedy = toForce(old)
   const members = { last_used_at: optionalRfc3339(old.lastUsedAt), endpoint: null, requests: 0, ...most }
-  return new CliError(1, 'key_in_use', detail, { members, remedy })
+  const detail = `Key ${old.id} ${use}${last}${where}.`
+  return new CliError(1, 'key_in_use', detail, { members, remedy: toForce(old) })
 }
 
 function toForce({ id }: Key) {
@@ -200,9 +183,4 @@ function possibleUse(keys: readonly Key[], ms: number, now: number): string | un
   const knownUntil = Math.max(...keys.map(({ lastUsedAt = 0 }) => lastUsedAt))
   if (knownUntil - usedAt >= ms + lastUseMarginMs) return undefined
   return 'may still be used, as its successor has no recorded use since'
-}
-
-/** A revoked key has ended before. */
-function formatEnd(key: Key): string {
-  return key.state === 'revoked' ? '–' : formatTime(endOf(key))
 }
