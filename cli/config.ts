@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import type { Command, Option } from 'commander'
 import { isObject, parseJson } from '../core/lib/json.ts'
-import { usageError } from './errors.ts'
+import { type CliError, usageError } from './errors.ts'
 import { describeFileError, requireOwnFile } from './files.ts'
 import type { Io } from './output/print.ts'
 import { suggest } from './suggest.ts'
@@ -34,7 +34,14 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
   // The member of this name is the option.
   const section = path[0] === 'store' ? {} : readSection(file, path)
-  rejectUnknown(file, section, path, [...options, ...command.commands])
+  const known = [...options.map(nameOf), ...command.commands.map((each) => each.name())]
+  const unknown = Object.keys(section).find((name) => !known.includes(name))
+  if (unknown !== undefined) {
+    const reason = argumentsOnly.has(unknown)
+      ? 'It must be an argument.'
+      : 'There is no such option or command.'
+    throw settingError(file, [...path, unknown], reason + suggest(unknown, [...new Set(known)]))
+  }
   for (const option of options) {
     const name = nameOf(option)
     const attribute = option.attributeName()
@@ -49,8 +56,8 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
       const source = isInFile ? 'config' : 'environment'
       command.setOptionValueWithSource(attribute, parseValue(option, value), source)
     } catch (error) {
-      const place = isInFile ? `${file!.path}: ${[...path, name].join('.')}` : variable
-      throw usageError(`${place}: ${(error as Error).message}`)
+      const { message } = error as Error
+      throw isInFile ? settingError(file, [...path, name], message) : usageError(`${variable}: ${message}`)
     }
     const source = isInFile ? `file ${file!.path}` : `environment ${variable}`
     settings.values.set(option, { text: [value].flat().join(' '), source })
@@ -69,8 +76,8 @@ function conflictsWithArgument(option: Option, command: Command): boolean {
 
 /** The environment variables of an option; the first that is set counts. */
 function variablesOf(command: Command, option: Option): readonly string[] {
-  const words = ['partner-api', ...pathOf(command), nameOf(option)]
-  const name = words.join('_').replaceAll('-', '_').toUpperCase()
+  const name = ['partner-api', ...pathOf(command), nameOf(option)].join('_').replaceAll('-', '_')
+    .toUpperCase()
   return option.envVar === undefined ? [name] : [name, option.envVar]
 }
 
@@ -120,28 +127,15 @@ function readSection(config: ConfigFile | undefined, path: readonly string[]): S
   for (const [index, name] of path.entries()) {
     const next = Object.hasOwn(section, name) ? section[name] : {}
     if (!isObject(next)) {
-      throw usageError(
-        `${config!.path}: ${path.slice(0, index + 1).join('.')}: It must be an object of options.`,
-      )
+      throw settingError(config, path.slice(0, index + 1), 'It must be an object of options.')
     }
     section = next
   }
   return section
 }
 
-function rejectUnknown(
-  config: ConfigFile | undefined,
-  section: Section,
-  path: readonly string[],
-  known: readonly (Option | { name(): string })[],
-): void {
-  const names = [...new Set(known.map((each) => 'long' in each ? nameOf(each) : each.name()))]
-  const unknown = Object.keys(section).find((name) => !names.includes(name))
-  if (unknown === undefined) return
-  const reason = argumentsOnly.has(unknown)
-    ? 'It must be an argument.'
-    : 'There is no such option or command.'
-  throw usageError(`${config!.path}: ${[...path, unknown].join('.')}: ${reason}${suggest(unknown, names)}`)
+function settingError(config: ConfigFile | undefined, path: readonly string[], reason: string): CliError {
+  return usageError(`${config!.path}: ${path.join('.')}: ${reason}`)
 }
 
 function fromText(option: Option, text: string): unknown {
@@ -155,12 +149,10 @@ function parseValue(option: Option, value: unknown): unknown {
     if (typeof value !== 'boolean') throw new TypeError('It must be true or false.')
     return value !== option.negate
   }
-  const texts = [value].flat().map((each) => {
-    if (typeof each !== 'string' && typeof each !== 'number') {
-      throw new TypeError('It must be text or a number.')
-    }
-    return String(each)
-  })
+  const values: unknown[] = [value].flat()
+  const isText = values.every((each) => typeof each === 'string' || typeof each === 'number')
+  if (!isText) throw new TypeError('It must be text or a number.')
+  const texts = values.map(String)
   if (option.parseArg === undefined) return option.variadic ? texts : texts.at(-1)
   return texts.reduce((previous: unknown, text) => option.parseArg!(text, previous), undefined)
 }

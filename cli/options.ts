@@ -78,12 +78,9 @@ export function limitParser<N extends LimitName>(
       throw new InvalidArgumentError(`A quota must be at least 1. ${advice}`)
     }
     if (name === undefined || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > MAX_WINDOW_SECONDS) {
-      throw new InvalidArgumentError(
-        `A limit is POLICY=QUOTA/SECONDS, such as ${
-          names[0]
-        }=600/60, or POLICY=0 for none, where POLICY is ` +
-          `${joinList(names, 'or')} and SECONDS 1 to ${MAX_WINDOW_SECONDS}.`,
-      )
+      const form = `POLICY=QUOTA/SECONDS, such as ${names[0]}=600/60, or POLICY=0 for none`
+      const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${MAX_WINDOW_SECONDS}`
+      throw new InvalidArgumentError(`A limit is ${form}, ${where}.`)
     }
     if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)
     return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>

@@ -50,10 +50,11 @@ async function complete(
   const lastOption = before.findLastIndex((word) => word.startsWith('-'))
   const isValue = lastOption !== -1 && lastOption === before.length - 1
   // Commander refuses an option without its value.
-  const { operands: [...names], unknown } = program.parseOptions(isValue ? before.slice(0, -1) : before)
+  const { operands: names, unknown } = program.parseOptions(isValue ? before.slice(0, -1) : before)
   const { command, rest } = await program.find(names)
   const operands = command === program ? rest : command.parseOptions([...rest, ...unknown]).operands
-  const options = [...command.createHelp().visibleOptions(command), ...program.options]
+  const help = command.createHelp()
+  const options = [...help.visibleOptions(command), ...program.options]
   const named = assigned ?? before[lastOption]
   const taking = options.find(({ long, short, required, variadic }) =>
     required && (assigned || isValue || variadic) && named && [long, short].includes(named)
@@ -62,10 +63,11 @@ async function complete(
   if (text.startsWith('-')) {
     candidates = options.map(({ long, short, description }) => [long ?? short!, description])
   } else if (taking !== undefined || command.commands.length === 0) {
-    candidates = await candidatesFor(taking ?? argumentAt(command, operands.length), invocation, program)
+    const all = command.registeredArguments
+    const argument = all[operands.length] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined)
+    candidates = await candidatesFor(taking ?? argument, invocation, program)
   } else if (operands.length === 0) {
-    const commands = command.createHelp().visibleCommands(command)
-    candidates = commands.map((each) => [each.name(), each.description()])
+    candidates = help.visibleCommands(command).map((each) => [each.name(), each.description()])
   }
   const lines = candidates === files ? [files] : candidates
     .filter(([word]) => word.startsWith(text))
@@ -73,26 +75,18 @@ async function complete(
   await invocation.output.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-function argumentAt(command: CliCommand, index: number): Argument | undefined {
-  const last = command.registeredArguments.at(-1)
-  return command.registeredArguments[index] ?? (last?.variadic ? last : undefined)
-}
-
 async function candidatesFor(
   place: Option | Argument | undefined,
   { io, output }: Invocation,
   program: CliCommand,
 ): Promise<readonly Candidate[] | typeof files> {
-  if (place?.argChoices) return place.argChoices.map((word) => [word, ''])
-  const name = place === undefined
-    ? ''
-    : 'long' in place
-    ? `${place.long} ${place.flags}`
-    : `<${place.name()}>`
+  if (place === undefined) return []
+  if (place.argChoices) return place.argChoices.map((word) => [word, ''])
+  const name = 'long' in place ? `${place.long} ${place.flags}` : `<${place.name()}>`
   if (/<(?:\w+-)?(?:file|path|folder)/.test(name)) return files
-  const list = place?.description === keyHelp || /^--key-id /.test(name)
+  const list = place.description === keyHelp || /^--key-id /.test(name)
     ? listKeys
-    : place?.description === slugHelp || /^--partner /.test(name)
+    : place.description === slugHelp || /^--partner /.test(name)
     ? listPartners
     : undefined
   const storeUrl: string = program.opts().store

@@ -30,9 +30,8 @@ async function show(program: CliCommand, { output }: Invocation, words: readonly
   const commands = command === program ? [program] : [program, command]
   const data = commands.flatMap((each) => {
     if (each !== program) each.parseOptions([])
-    return each.createHelp().visibleOptions(each).filter(({ long }) =>
-      !/^--(?:help|version)$/.test(long ?? '')
-    )
+    return each.createHelp().visibleOptions(each)
+      .filter(({ long }) => !/^--(?:help|version)$/.test(long ?? ''))
       .map((option) => ({ option: nameOf(option), ...describe(each, option) }))
   })
   const rows = data.map(({ option, value, source }) => [option, value ?? 'none', source])
