@@ -1,6 +1,7 @@
 /** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
 import { type Fields, type ObjectFormat, pickFields } from '../../core/content/fields.ts'
-import { CARD_FIELDS, CONTENT_FORMATS, DETAIL_FIELDS } from '../../core/content/kinds.ts'
+import { CARD_FIELDS, DETAIL_FIELDS } from '../../core/content/directory-fields.ts'
+import { CONTENT_FORMATS } from '../../core/content/kinds.ts'
 import type {
   Industry,
   Key,
@@ -109,6 +110,9 @@ export type ProfileRow = [
   detail: string,
 ]
 
+const { name, headline, logoUrl } = CARD_FIELDS
+const cardFields: Fields<Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>> = { name, headline, logoUrl }
+
 type ProfileDetail = Omit<Profile, keyof ProfileCard> & Pick<ProfileRecord, 'visibleTo'>
 
 const detailFields: Fields<ProfileDetail> = {
@@ -127,7 +131,7 @@ export const PROFILES = {
   isDated: true,
   values(record: ProfileRecord): ProfileRow {
     const { slug, country, industry, publishedAt } = record
-    const card = JSON.stringify(pickFields(CARD_FIELDS, record))
+    const card = JSON.stringify(pickFields(cardFields, record))
     return [
       slug,
       country,
@@ -144,7 +148,7 @@ export const PROFILES = {
       country,
       industry,
       publishedAt: publishedAt ?? undefined,
-      ...pickFields(CARD_FIELDS, JSON.parse(card)),
+      ...pickFields(cardFields, JSON.parse(card)),
       ...readDetail(detail),
     }
   },

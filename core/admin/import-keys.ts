@@ -1,5 +1,6 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
-import { code, type ObjectFormat, SLUG } from '../content/fields.ts'
+import { SLUG } from '../content/directory-fields.ts'
+import { code, type ObjectFormat } from '../content/fields.ts'
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'

@@ -6,20 +6,9 @@ import type { Industry, Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 import { pagesOf } from '../ports/store.ts'
-import { type Fields, type ObjectFormat, readRecord, type ScalarFormat, SLUG } from './fields.ts'
-import { CARD_FIELDS, CONTENT_FORMATS, DETAIL_FIELDS } from './kinds.ts'
+import { CARD_FIELDS, DETAIL_FIELDS, INDUSTRY_FIELDS } from './directory-fields.ts'
+import { type Fields, type ObjectFormat, readRecord, type ScalarFormat } from './fields.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
-
-const cardFields: Fields<ProfileCard> = {
-  slug: SLUG,
-  name: CARD_FIELDS.name,
-  headline: CARD_FIELDS.headline,
-  country: CONTENT_FORMATS.profiles.fields.country,
-  industry: { type: 'object', fields: { slug: SLUG, name: CARD_FIELDS.name } },
-  logoUrl: CARD_FIELDS.logoUrl,
-  publishedAt: { type: 'instant' },
-  updatedAt: { type: 'instant' },
-}
 
 /** Integers as drivers return them: those of 64 bits, such as a count, as a bigint or as text. */
 function readInteger(
@@ -55,7 +44,7 @@ const rowReader = {
   },
   readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
     if (format.type === 'text') return readText(value, path)
-    if (format.type === 'code') return readText(value, path, format.noun ?? format.form[0], format.form[1])
+    if (format.type === 'code') return readText(value, path, format.noun ?? format.form![0], format.form![1])
     return format.type === 'instant' ? readInstant(value, path) : readInteger(value, path, 'an integer')
   },
 }
@@ -86,9 +75,9 @@ const recordsOf = <T>(kind: string, fields: Fields<T>): ResultReader<T[]> => {
   return rowsOf(kind, (row) => readRecord(format, row, rowReader))
 }
 
-const readCards = recordsOf<ProfileCard>('profile', cardFields)
-const readProfiles = recordsOf<Profile>('profile', { ...cardFields, ...DETAIL_FIELDS })
-const readIndustries = recordsOf<Industry>('industry', CONTENT_FORMATS.industries.fields)
+const readCards = recordsOf<ProfileCard>('profile', CARD_FIELDS)
+const readProfiles = recordsOf<Profile>('profile', { ...CARD_FIELDS, ...DETAIL_FIELDS })
+const readIndustries = recordsOf<Industry>('industry', INDUSTRY_FIELDS)
 
 /** The number of a version is a revision, too. */
 function readRevision(value: unknown, name: string): string {

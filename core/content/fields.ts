@@ -1,68 +1,52 @@
 /** Formats of fields: data that lines, exports, rows of custom directories and the JSON of stores are read and written by. */
-import { containsKey, formatValue } from '../http/redact.ts'
+import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
 import { rfc3339 } from '../lib/time.ts'
 
-/** What a text has to be: how messages call it, and the test. */
-type Form = readonly [name: string, isValid: (text: string) => boolean]
+/** What is wrong with a value, or with its item or field `at`. */
+export type ValueError = string | readonly [error: string, at: string | number]
 
-interface AnyText {
-  /** Messages do not show the value. */
-  readonly isSecret?: true
-  /** The error in a text of the right form. */
-  check?(text: string): string | undefined
+interface Checked<T> {
+  /** The error of a value in a line that is right otherwise. */
+  check?(value: T): ValueError | undefined
 }
 
-/** Text that custom directories may also return in another form. */
-interface TextFormat extends AnyText {
-  readonly type: 'text'
+interface TextFormat extends Checked<string> {
+  /** Custom directories may return a text in another form, but no code. */
+  readonly type: 'text' | 'code'
   /** Code points, 1 at least; not checked when absent. */
   readonly max?: number
-  readonly form?: Form
-}
-
-/** Text of a form that custom directories must keep as well. */
-interface CodeFormat extends AnyText {
-  readonly type: 'code'
-  readonly form: Form
+  readonly form?: readonly [name: string, isValid: (text: string) => boolean]
   /** What messages ask for instead of a value that is no text. Default: text in lines, else the form. */
   readonly noun?: string
   /** What it has to name, if the reader knows all of them. */
   readonly refersTo?: keyof References
+  /** Messages do not show the value. */
+  readonly isSecret?: true
 }
 
-/** An integer from `min` to `max`. */
-interface IntegerFormat {
-  readonly type: 'integer'
+/** Instants are milliseconds since the epoch, RFC 3339 in lines. */
+interface NumberFormat extends Checked<number> {
+  readonly type: 'integer' | 'instant'
   readonly min?: number
   readonly max?: number
-}
-
-/** Milliseconds since the epoch; RFC 3339 in lines. */
-interface InstantFormat {
-  readonly type: 'instant'
 }
 
 interface FlagFormat {
   readonly type: 'flag'
 }
 
-interface ListFormat<T> {
+interface ListFormat<T> extends Checked<readonly T[]> {
   readonly type: 'list'
   readonly max?: number
   readonly item: Field<T>
   /** How messages call it. Default: a list. */
   readonly noun?: string
-  /** The error in the list, or in the item at an index. */
-  check?(items: readonly T[]): string | readonly [error: string, index: number] | undefined
 }
 
-export interface ObjectFormat<R> {
+export interface ObjectFormat<R> extends Checked<R> {
   readonly type: 'object'
   readonly fields: Fields<R>
-  /** Two members that have an order; an absent one is no bound. */
-  readonly order?: readonly [high: string, relation: 'after' | 'at least', low: string]
 }
 
 /** What a value that is absent or `null` stands for. */
@@ -72,22 +56,22 @@ interface Presence<T> {
   readonly isNullable?: true
 }
 
-type Format<T> = T extends string ? TextFormat | CodeFormat
-  : T extends number ? IntegerFormat | InstantFormat
+type Format<T> = T extends string ? TextFormat
+  : T extends number ? NumberFormat
   : T extends boolean ? FlagFormat
   : T extends readonly (infer Item)[] ? ListFormat<Item>
   : ObjectFormat<T>
 
 /** A member of type `T`. Without `absent`, it is required. */
 export type Field<T> =
-  & ([NonNullable<T>] extends [string] ? Format<string> : Format<NonNullable<T>>)
+  & ([NonNullable<T>] extends [string] ? TextFormat : Format<NonNullable<T>>)
   & (undefined extends T ? Presence<T> : Partial<Presence<T>>)
 
 /** The members of a record in the order of an export. In lines, their names are in snake case. */
 export type Fields<R> = { readonly [Member in keyof R]-?: Field<R[Member]> }
 
-export type ScalarFormat = TextFormat | CodeFormat | IntegerFormat | InstantFormat | FlagFormat
-type AnyFormat =
+export type ScalarFormat = TextFormat | NumberFormat | FlagFormat
+export type AnyFormat =
   & (ScalarFormat | ListFormat<unknown> | ObjectFormat<Readonly<Record<string, unknown>>>)
   & Partial<Presence<unknown>>
 
@@ -99,24 +83,20 @@ export interface References {
   readonly partners?: ReadonlySet<string>
 }
 
-export const SLUG = {
-  type: 'code',
-  noun: 'a slug',
-  form: ['a slug (1–80 of a-z, 0-9 and -, a letter or digit first)', (text) => SLUG_PATTERN.test(text)],
-} as const satisfies CodeFormat
-
 /** Text of one form. */
-export function code(name: string, isValid: (text: string) => boolean): CodeFormat {
+export function code(name: string, isValid: (text: string) => boolean): TextFormat {
   return { type: 'code', noun: name, form: [name, isValid] }
 }
 
 /** Reads values of one origin. */
 export interface ValueReader {
-  /** Lines have names in snake case and no unknown fields, and the limits of their formats. */
+  /** Lines have names in snake case. */
   readonly isLine: boolean
   /** @returns `undefined` after an error. */
   readScalar(format: ScalarFormat, value: unknown, path: string): unknown
   fail(path: string, reason: string): undefined
+  checkNames?(names: readonly string[], members: Members, path: string): void
+  check?(format: AnyFormat, value: unknown, path: string): void
 }
 
 /** @returns The record; parts of it are `undefined` after errors. */
@@ -127,64 +107,36 @@ export function readRecord<R>(format: ObjectFormat<R>, value: unknown, reader: V
 function readValue(format: AnyFormat, value: unknown, path: string, reader: ValueReader): unknown {
   if (value == null && 'absent' in format && !(format.isNullable && value === undefined)) return format.absent
   if (value === undefined && reader.isLine) return reader.fail(path, 'is missing')
-  if (format.type === 'object') return readObject(format, value, path, reader)
-  if (format.type === 'list') return readList(format, value, path, reader)
-  return reader.readScalar(format, value, path)
+  const read = format.type === 'object'
+    ? readObject(format.fields, value, path, reader)
+    : format.type === 'list'
+    ? readList(format, value, path, reader)
+    : reader.readScalar(format, value, path)
+  if (read !== undefined) reader.check?.(format, read, path)
+  return read
 }
 
 function readList(format: ListFormat<unknown>, value: unknown, path: string, reader: ValueReader): unknown {
-  const { item: itemFormat, max = Infinity, noun = 'a list', check } = format
+  const { item, noun = 'a list' } = format
   if (!Array.isArray(value)) return reader.fail(path, `must be ${noun}, not ${formatValue(value)}`)
-  const items = Array.from(
-    value,
-    (item, index) => readValue(itemFormat as AnyFormat, item, `${path}[${index}]`, reader),
-  )
-  if (!reader.isLine) return items
-  if (items.length > max) reader.fail(path, `must have at most ${max} items, not ${items.length}`)
-  else if (!items.includes(undefined)) {
-    const error = check?.(items)
-    if (typeof error === 'string') reader.fail(path, error)
-    else if (error !== undefined) reader.fail(`${path}[${error[1]}]`, error[0])
-  }
-  return items
+  return Array.from(value, (each, index) => readValue(item as AnyFormat, each, `${path}[${index}]`, reader))
 }
 
-function readObject(
-  { fields, order }: Extract<AnyFormat, { readonly type: 'object' }>,
-  value: unknown,
-  path: string,
-  reader: ValueReader,
-): unknown {
+function readObject(fields: object, value: unknown, path: string, reader: ValueReader): unknown {
   if (!isObject(value)) return reader.fail(path, `must be an object, not ${formatValue(value)}`)
   const members = membersOf(fields)
-  const pathOf = (name: string) => path === '' ? name : `${path}.${name}`
-  for (const name of reader.isLine ? Object.keys(value) : []) {
-    if (!members.has(name)) reader.fail(pathOf(printableName(name)), 'is not a known field')
-  }
+  reader.checkNames?.(Object.keys(value), members, path)
   const record: Record<string, unknown> = {}
   for (const [field, [member, format]] of members) {
     const name = reader.isLine ? field : member
-    record[member] = readValue(format, value[name], pathOf(name), reader)
-  }
-  if (reader.isLine && order !== undefined && isMisordered(record, order)) {
-    reader.fail(pathOf(toSnakeCase(order[0])), `must be ${order[1]} ${toSnakeCase(order[2])}`)
+    record[member] = readValue(format, value[name], pathOf(path, name), reader)
   }
   return record
 }
 
-function isMisordered(
-  record: Readonly<Record<string, unknown>>,
-  [high, relation, low]: NonNullable<ObjectFormat<unknown>['order']>,
-): boolean {
-  const [from, to] = [record[low], record[high]]
-  if (typeof from !== 'number' || typeof to !== 'number') return false
-  return relation === 'after' ? to <= from : to < from
-}
-
-/** The name of an unknown field is untrusted like any value. */
-function printableName(name: string): string {
-  if (containsKey(name)) return '(a name in the shape of a key)'
-  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
+/** The path of a field or item. */
+export function pathOf(path: string, at: string | number): string {
+  return typeof at === 'number' ? `${path}[${at}]` : path === '' ? at : `${path}.${at}`
 }
 
 /** A record as the object of a line, absent fields `null`. */
@@ -219,11 +171,11 @@ function convert(format: AnyFormat, value: unknown, isLine: boolean): unknown {
   return converted
 }
 
+/** Members by the names of their fields in lines. */
 type Members = ReadonlyMap<string, readonly [member: string, format: AnyFormat]>
 
 const membersByFields = new WeakMap<object, Members>()
 
-/** The members by the names of their fields in lines. */
 function membersOf(fields: object): Members {
   let members = membersByFields.get(fields)
   if (members === undefined) {

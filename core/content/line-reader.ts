@@ -2,7 +2,14 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
 import { parseInstant } from '../lib/time.ts'
-import { type ObjectFormat, readRecord, type References, type ScalarFormat } from './fields.ts'
+import {
+  type ObjectFormat,
+  pathOf,
+  readRecord,
+  type References,
+  type ScalarFormat,
+  type ValueReader,
+} from './fields.ts'
 
 /** An error in one field of one line. */
 export interface LineError {
@@ -49,14 +56,29 @@ export function createObjectReader<R>(
     return undefined
   }
 
-  const reader = {
+  const reader: ValueReader = {
     isLine: true,
-    fail: (path: string, reason: string) => addError(line, path, reason),
-    readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
+    fail: (path, reason) => addError(line, path, reason),
+    readScalar(format, value, path) {
       const instant = format.type === 'instant' && typeof value === 'string' ? parseInstant(value) : undefined
       if (instant !== undefined) return instant
       const error = scalarError(format, value, references)
       return error === undefined ? value : addError(line, path, error)
+    },
+    checkNames(names, members, path) {
+      for (const name of names) {
+        if (!members.has(name)) addError(line, pathOf(path, printableName(name)), 'is not a known field')
+      }
+    },
+    check(format, value, path) {
+      const { max = Infinity } = format.type === 'list' ? format : {}
+      const count = Array.isArray(value) ? value.length : 0
+      if (count > max) return addError(line, path, `must have at most ${max} items, not ${count}`)
+      // Invalid items are reported already.
+      if (!('check' in format) || count > 0 && (value as unknown[]).includes(undefined)) return
+      const found = format.check?.(value as never)
+      const [error, at] = typeof found === 'string' ? [found] : found ?? []
+      if (error !== undefined) addError(line, at === undefined ? path : pathOf(path, at), error)
     },
   }
 
@@ -91,16 +113,15 @@ function scalarError(format: ScalarFormat, value: unknown, references: Reference
     `must be ${expected}${'isSecret' in format ? '' : `, not ${formatValue(value)}`}`
   switch (format.type) {
     case 'text':
-      if (typeof value !== 'string') return mustBe('text')
-      return (format.max && textError(value, format.max)) ||
-        (format.form?.[1](value) === false ? mustBe(format.form[0]) : format.check?.(value))
     case 'code': {
-      const { noun = 'text', form: [name, isValid], refersTo, check } = format
+      const { noun = 'text', max, form: [name, isValid] = [], refersTo } = format
       if (typeof value !== 'string') return mustBe(noun)
-      if (!isValid(value)) return mustBe(name)
+      const error = max && textError(value, max)
+      if (error) return error
+      if (isValid?.(value) === false) return mustBe(name!)
       const isKnown = refersTo === undefined || (references[refersTo]?.has(value) ?? true)
       return isKnown
-        ? check?.(value)
+        ? undefined
         : mustBe(`${refersTo === 'partners' ? 'a partner' : 'an industry'} that exists`)
     }
     case 'integer': {
@@ -114,6 +135,12 @@ function scalarError(format: ScalarFormat, value: unknown, references: Reference
     case 'flag':
       return typeof value === 'boolean' ? undefined : mustBe('true or false')
   }
+}
+
+/** The name of an unknown field is untrusted like any value. */
+function printableName(name: string): string {
+  if (containsKey(name)) return '(a name in the shape of a key)'
+  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
 }
 
 function textError(value: string, max: number): string | undefined {
