@@ -13,6 +13,14 @@ export function named<const E extends v.ObjectEntries>(title: string, descriptio
   return v.pipe(v.strictObject(members), v.metadata({ title, description }))
 }
 
+export function described<const S extends v.GenericSchema>(
+  schema: S,
+  description: string,
+  keywords: object = {},
+) {
+  return v.pipe(schema, v.metadata({ description, ...keywords }))
+}
+
 export function object<const E extends v.ObjectEntries>(description: string, members: E) {
   return v.pipe(v.strictObject(members), v.metadata({ description }))
 }

@@ -67,7 +67,7 @@ export const verificationSchema: field.Schema<Verification> = field.named(
   'Verification',
   'A key and its permissions.',
   {
-    valid: v.pipe(v.literal(true), v.metadata({ description: 'An invalid key gets a problem instead.' })),
+    valid: field.described(v.literal(true), 'An invalid key gets a problem instead.'),
     partner: v.strictObject({
       slug: field.slug('Slug of the partner.', 'demo'),
       name: field.text('Display name.', 'Demo partner', 200),
@@ -164,10 +164,7 @@ function activityRow<const T extends readonly ActivityType[], const S extends v.
   return v.strictObject({
     id: field.text('Id of the activity.', 'act_01J8ZQ4M7X', 200, { pattern: '^act_' }),
     occurred_at: field.instant('When it happened.', '2026-11-20T09:00:00.000Z'),
-    type: v.pipe(
-      v.picklist(types),
-      v.metadata({ description: 'Type of the activity.', examples: [types[0]] }),
-    ),
+    type: field.described(v.picklist(types), 'Type of the activity.', { examples: [types[0]] }),
     subject: v.strictObject(subject),
   })
 }
@@ -212,89 +209,69 @@ const signupReceiptSchema: field.Schema<SignupReceipt> = field.named(
   'Confirmation of a signup.',
   {
     id: field.text('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', 80, { pattern: '^sgn_' }),
-    status: v.pipe(v.literal('received'), v.metadata({ description: 'The signup is stored.' })),
+    status: field.described(v.literal('received'), 'The signup is stored.'),
     created_at: field.instant('When the signup was received.', '2026-11-20T09:00:00.000Z'),
   },
 )
 
-const clockSkew = v.optional(
-  field.integer(
-    "Milliseconds by which this server's clock is ahead of the store's. Absent if at most `max_staleness_ms`.",
-    3_600_000,
-  ),
+const clockSkew = v.optional(field.integer(
+  "Milliseconds by which this server's clock is ahead of the store's. Absent if at most `max_staleness_ms`.",
+  3_600_000,
+))
+
+const healthSchema = field.described(
+  v.union([
+    v.strictObject({
+      status: field.described(v.literal('ok'), 'Service and store are available.'),
+      directory: v.optional(
+        field.described(
+          v.literal('unavailable'),
+          "Present if the operator's own source of profiles is unavailable.",
+        ),
+      ),
+      clock_skew_ms: clockSkew,
+    }),
+    v.strictObject({
+      status: field.described(
+        v.literal('stale'),
+        'The store is unavailable; cached keys work until `until`.',
+      ),
+      since: field.instant('When the store last responded.', '2026-11-20T09:00:00.000Z'),
+      until: field.instant('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
+      clock_skew_ms: clockSkew,
+    }),
+  ]),
+  'The state of the service. `stale` only occurs if the operator enabled it.',
+  { title: 'Health' },
 )
 
-const healthSchema: v.GenericSchema = v.object({
-  data: v.pipe(
-    v.union([
-      v.strictObject({
-        status: v.pipe(v.literal('ok'), v.metadata({ description: 'Service and store are available.' })),
-        directory: v.optional(
-          v.pipe(
-            v.literal('unavailable'),
-            v.metadata({ description: "Present if the operator's own source of profiles is unavailable." }),
-          ),
-        ),
-        clock_skew_ms: clockSkew,
-      }),
-      v.strictObject({
-        status: v.pipe(
-          v.literal('stale'),
-          v.metadata({ description: 'The store is unavailable; cached keys work until `until`.' }),
-        ),
-        since: field.instant('When the store last responded.', '2026-11-20T09:00:00.000Z'),
-        until: field.instant('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
-        clock_skew_ms: clockSkew,
-      }),
-    ]),
-    v.metadata({
-      title: 'Health',
-      description: 'The state of the service. `stale` only occurs if the operator enabled it.',
-    }),
-  ),
-})
-
-const openapiSchema: v.GenericSchema = v.pipe(
+const openapiSchema = field.described(
   v.looseObject({
     openapi: v.pipe(v.string(), v.metadata({ pattern: '^3\\.1\\.', maxLength: 10 })),
     info: v.looseObject({}),
     paths: v.looseObject({}),
   }),
-  v.metadata({
-    description: 'An OpenAPI 3.1 document.',
-    examples: [{ openapi: '3.1.1', info: { title: 'Partner API', version: '2026-11-20' }, paths: {} }],
-  }),
+  'An OpenAPI 3.1 document.',
+  { examples: [{ openapi: '3.1.1', info: { title: 'Partner API', version: API_VERSION }, paths: {} }] },
 )
 
-const docsSchema: v.GenericSchema = v.pipe(
-  v.string(),
-  v.metadata({
-    description: 'An HTML document.',
-    maxLength: 4_194_304,
-    examples: ['<!doctype html><html lang="en"><title>Partner API</title></html>'],
-  }),
-)
+const docsSchema = field.described(v.string(), 'An HTML document.', {
+  maxLength: 4_194_304,
+  examples: ['<!doctype html><html lang="en"><title>Partner API</title></html>'],
+})
 
-const catalogSchema: v.GenericSchema = v.pipe(
-  v.object({
-    linkset: v.pipe(
-      v.array(
-        v.looseObject({
-          anchor: v.pipe(v.string(), v.metadata({ format: 'uri-reference', maxLength: 2048 })),
-        }),
-      ),
-      v.metadata({ maxItems: 100 }),
-    ),
-  }),
-  v.metadata({
-    description: 'A set of links.',
+const anchor = v.pipe(v.string(), v.metadata({ format: 'uri-reference', maxLength: 2048 }))
+const catalogSchema = field.described(
+  v.object({ linkset: rowsOf(v.looseObject({ anchor }), 100) }),
+  'A set of links.',
+  {
     examples: [{
       linkset: [{
         anchor: '/service',
         'service-desc': [{ href: '/service/openapi.json', type: 'application/json' }],
       }],
     }],
-  }),
+  },
 )
 
 export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[]
@@ -307,12 +284,10 @@ export const problemSchema: field.Schema<Problem> = field.named(
   {
     type: field.text('Identifies the code.', `${DEFAULT_PROBLEM_BASE}/key-missing`, 2048, { format: 'uri' }),
     title: field.text('The same for every problem with this code.', 'Key missing', 100),
-    status: v.pipe(
-      v.number(),
-      v.integer(),
-      v.minValue(400),
-      v.maxValue(599),
-      v.metadata({ description: 'Status of the response.', format: 'int32', examples: [401] }),
+    status: field.described(
+      v.pipe(v.number(), v.integer(), v.minValue(400), v.maxValue(599)),
+      'Status of the response.',
+      { format: 'int32', examples: [401] },
     ),
     code: field.oneOf('Identifies the problem. Codes are never renamed.', PROBLEM_CODES, 'key_missing'),
     detail: field.text('Explains this occurrence.', PROBLEMS.key_missing.detail, 1000),
@@ -337,8 +312,10 @@ export const problemSchema: field.Schema<Problem> = field.named(
 )
 
 const dataOf = (data: v.GenericSchema): v.GenericSchema => v.object({ data })
-const rowsOf = (row: v.GenericSchema, max: number): v.GenericSchema =>
-  v.pipe(v.array(row), v.metadata({ maxItems: max }))
+
+function rowsOf(row: v.GenericSchema, maxItems: number): v.GenericSchema {
+  return v.pipe(v.array(row), v.metadata({ maxItems }))
+}
 
 export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
@@ -353,7 +330,7 @@ export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> =
   'report-summary': dataOf(reportSummarySchema),
   'report-activity': v.object({ data: rowsOf(activitySchema, 100), page: pageSchema }),
   'sign-up': dataOf(signupReceiptSchema),
-  health: healthSchema,
+  health: dataOf(healthSchema),
   openapi: openapiSchema,
   docs: docsSchema,
   'api-catalog': catalogSchema,
