@@ -40,7 +40,7 @@ export type { DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'
 export type { ClockReading } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
-export type { Administration, AuditContext, Change, DigestScheme, KeyFilter } from './ports/changes.ts'
+export type * from './ports/changes.ts'
 export { CONTENT_KINDS } from './ports/content.ts'
 export type {
   BannerRecord,
@@ -57,16 +57,7 @@ export type { CompletedRequest, Measurements, Observer } from './ports/observer.
 export type * from './ports/quotas.ts'
 export type * from './ports/replicas.ts'
 export { ACTIVITY_TYPES } from './ports/reports.ts'
-export type {
-  Activity,
-  ActivityQuery,
-  ActivityType,
-  KeyUsage,
-  PartnerDay,
-  Reports,
-  SummaryCounts,
-  UsageCount,
-} from './ports/reports.ts'
+export type * from './ports/reports.ts'
 export type * from './ports/signups.ts'
 export type { Store, StoreSettings } from './ports/store.ts'
 export { WEBHOOK_EVENT_TYPES } from './ports/webhooks.ts'

@@ -156,16 +156,21 @@ function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
     .flatMap(({ id }) => applyChange(changeSet, { type: 'key.revoked', id }))
 }
 
+const partnerStates = {
+  'partner.suspended': 'suspended',
+  'partner.resumed': 'active',
+  'partner.removed': 'removed',
+} as const
+const keyStates = { 'key.disabled': 'disabled', 'key.enabled': 'active', 'key.revoked': 'revoked' } as const
+
 function changedPartner(partner: Partner, change: Extract<Change, { slug: string }>): Partner {
   switch (change.type) {
     case 'partner.updated':
       return { ...partner, name: change.name, limits: change.limits }
     case 'partner.suspended':
-      return { ...partner, state: 'suspended' }
     case 'partner.resumed':
-      return { ...partner, state: 'active' }
     case 'partner.removed':
-      return { ...partner, state: 'removed' }
+      return { ...partner, state: partnerStates[change.type] }
     case 'module.activated':
       return { ...partner, modules: inOrder(MODULE_NAMES, [...partner.modules, change.module]) }
     case 'module.deactivated':
@@ -175,13 +180,10 @@ function changedPartner(partner: Partner, change: Extract<Change, { slug: string
 
 function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
   switch (change.type) {
-    case 'key.rotated':
-      return {
-        ...key,
-        successorId: change.successorId,
-        retiresAt: change.retiresAt,
-        state: change.ended ? 'retired' : key.state,
-      }
+    case 'key.rotated': {
+      const { successorId, retiresAt, ended } = change
+      return { ...key, successorId, retiresAt, state: ended ? 'retired' : key.state }
+    }
     case 'key.retired':
       return { ...key, state: 'retired', retiresAt: change.retiresAt }
     case 'key.updated': {
@@ -189,11 +191,9 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
       return { ...key, name, allow, limits, expiresAt }
     }
     case 'key.disabled':
-      return { ...key, state: 'disabled' }
     case 'key.enabled':
-      return { ...key, state: 'active' }
     case 'key.revoked':
-      return { ...key, state: 'revoked' }
+      return { ...key, state: keyStates[change.type] }
     case 'scope.granted':
       return { ...key, scopes: inOrder(SCOPES, [...key.scopes, change.scope]) }
     case 'scope.removed':

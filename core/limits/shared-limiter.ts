@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../lib/promise.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../ports/quotas.ts'
 import {
   createLocalLimiter,
@@ -22,54 +23,149 @@ const maxReturnsAtOnce = 500
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond.
  */
-export function createSharedLimiter(
-  quotas: QuotaStore,
-  options: { replicas(): number; elapsed(): number; readonly localFallback: boolean },
-): Limiter {
-  const { replicas, elapsed } = options
-  // A process that counts short windows by itself goes on with all, for instance on a full disk.
-  const localFallback = options.localFallback || (quotas.leastWindowSeconds ?? 1) > 1
-  const windows = createWindows<LeasedWindow>()
-  const local = createLocalLimiter()
-  const { decisions } = local
-  const isLocal = ({ windowSeconds }: Policy): boolean => windowSeconds < (quotas.leastWindowSeconds ?? 1)
+export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
+  return new SharedLimiter(quotas, options)
+}
+
+interface SharedLimiterOptions {
+  replicas(): number
+  elapsed(): number
+  readonly localFallback: boolean
+}
+
+class SharedLimiter implements Limiter {
+  readonly #quotas: QuotaStore
+  readonly #options: SharedLimiterOptions
+  /** Seconds of the shortest window that is shared. */
+  readonly #leastSeconds: number
+  readonly #windows = createWindows<LeasedWindow>()
+  readonly #local = createLocalLimiter()
+  readonly decisions = this.#local.decisions
+
+  constructor(quotas: QuotaStore, options: SharedLimiterOptions) {
+    this.#quotas = quotas
+    this.#leastSeconds = quotas.leastWindowSeconds ?? 1
+    // A process that counts short windows by itself goes on with all, for instance on a full disk.
+    this.#options = { ...options, localFallback: options.localFallback || this.#leastSeconds > 1 }
+  }
+
+  consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState> {
+    if (policy.windowSeconds < this.#leastSeconds) return this.#local.consume(policy, subject, now)
+    const window = this.#windowOf(policy, subject, now)
+    if (window.held > 0 || window.remaining === 0) return this.#take(window, policy, now)
+    return new Promise((resolve, reject) => {
+      window.waiting.push({ resolve, reject })
+      if (!window.isLeasing) void this.#serveWaiting(window, policy, subject)
+    })
+  }
+
+  async peek(policy: Policy, subject: string, now: number): Promise<RateLimitState> {
+    if (policy.windowSeconds < this.#leastSeconds) return this.#local.peek(policy, subject, now)
+    try {
+      const { remaining: unleased, resetMs } = await this.#lease(policy, subject, { wanted: 0 })
+      const remaining = unleased + this.#windowOf(policy, subject, now).held
+      return rateLimitState(policy, remaining > 0, remaining, resetMs)
+    } catch {
+      return this.peekLocal(policy, subject, now)
+    }
+  }
+
+  peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
+    if (policy.windowSeconds < this.#leastSeconds) return this.#local.peekLocal(policy, subject, now)
+    const window = this.#windows[policy.name].get(subject)
+    if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
+      return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
+    }
+    const remaining = window.held + window.remaining
+    return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
+  }
+
+  async close(): Promise<void> {
+    const returns: QuotaReturn[] = []
+    for (const policy of LIMIT_NAMES) {
+      for (const [subject, window] of this.#windows[policy].entries()) {
+        const { term, used, held: unused, endsAt } = window
+        const isLeased = term !== unleased.term && used + unused > 0 && this.#options.elapsed() < endsAt
+        if (isLeased) returns.push({ policy, subject, term, used, unused })
+        window.used = window.held = 0
+      }
+    }
+    try {
+      while (returns.length > 0) await this.#quotas.returnQuotas(returns.splice(0, maxReturnsAtOnce))
+    } catch {
+      // Like the leases of a process that was killed, they stay unused until their windows end.
+    }
+  }
 
   /** The window as far as this process knows it. */
-  function windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
-    let window = windows[name].get(subject)
+  #windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
+    let window = this.#windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
       // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. What was used
       // is reported with the first lease.
       const { term, used } = window ?? unleased
       window = { ...unleased, term, used, quota, windowSeconds, waiting: [], isLeasing: false }
-      windows[name].set(subject, window)
+      this.#windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
     }
     return window
   }
 
-  async function lease(
-    { name, quota, windowSeconds }: Policy,
-    subject: string,
-    request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'report'>,
-  ): Promise<QuotaLease> {
-    return await quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, ...request })
+  #take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
+    const allowed = window.held > 0
+    if (allowed) {
+      window.held--
+      window.used++
+    }
+    this.decisions[policy.name][allowed ? 'allowed' : 'refused']++
+    return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
   }
 
-  async function leaseOrFallBack(
+  /** One lease at a time: requests that arrive meanwhile wait for the next one together. */
+  async #serveWaiting(window: LeasedWindow, policy: Policy, subject: string): Promise<void> {
+    window.isLeasing = true
+    for (let served = window.waiting; served.length > 0; served = window.waiting) {
+      window.waiting = []
+      const askedAt = this.#options.elapsed()
+      if (askedAt >= window.endsAt) Object.assign(window, unleased)
+      // What an earlier lease left over is used first: otherwise more than the share would be held.
+      const missing = served.length - window.held
+      try {
+        if (missing > 0 && window.remaining !== 0) {
+          const leased = await this.#leaseOrFallBack(window, policy, subject, missing)
+          // A lease of an earlier term is not valid any more.
+          window.held = (leased.term === window.term ? window.held : 0) + leased.granted
+          window.term = leased.term
+          window.remaining = leased.remaining
+          window.endsAt = askedAt + leased.resetMs
+        }
+        for (const waiter of served) {
+          // Requests that arrived meanwhile may have taken what was held.
+          if (window.held > 0 || window.remaining === 0) waiter.resolve(this.#take(window, policy, askedAt))
+          else window.waiting.push(waiter)
+        }
+      } catch (error) {
+        for (const { reject } of served) reject(error)
+      }
+    }
+    window.isLeasing = false
+  }
+
+  async #leaseOrFallBack(
     window: LeasedWindow,
     policy: Policy,
     subject: string,
     waiting: number,
   ): Promise<QuotaLease> {
+    const { replicas, elapsed, localFallback } = this.#options
     const { term, used, remaining: left = policy.quota, endsAt } = window
     // Reported once: the window may end, or its policy change, during the lease.
     window.used = 0
     const portion = Math.floor(policy.quota * heldShare / replicas())
     try {
       const wanted = Math.max(portion, waiting)
-      const leased = await lease(policy, subject, { wanted, waiting, report: { term, used } })
+      const leased = await this.#lease(policy, subject, { wanted, waiting, report: { term, used } })
       window.used -= Math.min(leased.granted, waiting)
       return leased
     } catch (error) {
@@ -81,102 +177,12 @@ export function createSharedLimiter(
     }
   }
 
-  /** One lease at a time: requests that arrive meanwhile wait for the next one together. */
-  async function serveWaiting(window: LeasedWindow, policy: Policy, subject: string): Promise<void> {
-    window.isLeasing = true
-    for (let served = window.waiting; served.length > 0; served = window.waiting) {
-      window.waiting = []
-      const askedAt = elapsed()
-      if (askedAt >= window.endsAt) Object.assign(window, unleased)
-      // What an earlier lease left over is used first: otherwise more than the share would be held.
-      const missing = served.length - window.held
-      try {
-        if (missing > 0 && window.remaining !== 0) {
-          const { granted, remaining, resetMs, term } = await leaseOrFallBack(
-            window,
-            policy,
-            subject,
-            missing,
-          )
-          // A lease of an earlier term is not valid any more.
-          window.held = (term === window.term ? window.held : 0) + granted
-          window.term = term
-          window.remaining = remaining
-          window.endsAt = askedAt + resetMs
-        }
-        for (const waiter of served) {
-          // Requests that arrived meanwhile may have taken what was held.
-          if (window.held > 0 || window.remaining === 0) waiter.resolve(take(window, policy, askedAt))
-          else window.waiting.push(waiter)
-        }
-      } catch (error) {
-        for (const { reject } of served) reject(error)
-      }
-    }
-    window.isLeasing = false
-  }
-
-  function take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {
-    const allowed = window.held > 0
-    if (allowed) {
-      window.held--
-      window.used++
-    }
-    decisions[policy.name][allowed ? 'allowed' : 'refused']++
-    return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
-  }
-
-  function peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
-    if (isLocal(policy)) return local.peekLocal(policy, subject, now)
-    const window = windows[policy.name].get(subject)
-    if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
-      return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
-    }
-    const remaining = window.held + window.remaining
-    return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
-  }
-
-  return {
-    consume(policy, subject, now) {
-      if (isLocal(policy)) return local.consume(policy, subject, now)
-      const window = windowOf(policy, subject, now)
-      if (window.held > 0 || window.remaining === 0) return take(window, policy, now)
-      return new Promise((resolve, reject) => {
-        window.waiting.push({ resolve, reject })
-        if (!window.isLeasing) void serveWaiting(window, policy, subject)
-      })
-    },
-
-    async peek(policy, subject, now) {
-      if (isLocal(policy)) return local.peek(policy, subject, now)
-      try {
-        const { remaining: unleased, resetMs } = await lease(policy, subject, { wanted: 0 })
-        const remaining = unleased + windowOf(policy, subject, now).held
-        return rateLimitState(policy, remaining > 0, remaining, resetMs)
-      } catch {
-        return peekLocal(policy, subject, now)
-      }
-    },
-
-    peekLocal,
-    decisions,
-
-    async close() {
-      const returns: QuotaReturn[] = []
-      for (const policy of LIMIT_NAMES) {
-        for (const [subject, window] of windows[policy].entries()) {
-          const { term, used, held: unused, endsAt } = window
-          const isLeased = term !== unleased.term && used + unused > 0 && elapsed() < endsAt
-          if (isLeased) returns.push({ policy, subject, term, used, unused })
-          window.used = window.held = 0
-        }
-      }
-      try {
-        while (returns.length > 0) await quotas.returnQuotas(returns.splice(0, maxReturnsAtOnce))
-      } catch {
-        // Like the leases of a process that was killed, they stay unused until their windows end.
-      }
-    },
+  async #lease(
+    { name, quota, windowSeconds }: Policy,
+    subject: string,
+    request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'report'>,
+  ): Promise<QuotaLease> {
+    return await this.#quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, ...request })
   }
 }
 

@@ -36,10 +36,8 @@ export function createUsageCounter(
   let isFailing = false
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
-    const hadUnsent = unsent.length > 0
-    if (!hadUnsent) unsent = toBatches(counters.drain())
+    // What the last write has left comes first.
     if (!await send()) return false
-    if (!hadUnsent) return true
     unsent = toBatches(counters.drain())
     return send()
   })
@@ -63,12 +61,7 @@ export function createUsageCounter(
 
   return {
     /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
-    count(
-      key: CountedKey,
-      endpoint: string,
-      status: number,
-      now: number,
-    ): void {
+    count(key: CountedKey, endpoint: string, status: number, now: number): void {
       counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
