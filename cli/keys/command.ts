@@ -1,20 +1,30 @@
 import { Option } from 'commander'
+import { findKey, findPartner } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
+import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
-import type { Key } from '../../core/model.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
+import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
+import type { KeyFilter } from '../../core/ports/changes.ts'
+import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
-import { durationDefault, limitChange, type LimitOptions, type ResolveEnd, withSecret } from '../options.ts'
+import {
+  durationDefault,
+  limitChange,
+  type LimitOptions,
+  type PageOptions,
+  type ResolveEnd,
+  withPages,
+  withSecret,
+} from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
-import { formatDetails, formatLimits, formatTime, printable } from '../output/text.ts'
+import { formatDetails, formatLimits, formatRelative, formatTime, printable } from '../output/text.ts'
 import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
-import { defineList } from './list.ts'
 import { defineRotation } from './rotation.ts'
 
 /** The options of all commands; each has a few. */
@@ -29,6 +39,21 @@ interface Options extends SecretOptions, LimitOptions {
   readonly overlap: number
   readonly yes?: true
   readonly dryRun?: true
+}
+
+/** Durations are milliseconds. */
+interface ListOptions extends PageOptions<string> {
+  readonly expiring?: number
+  readonly unused?: number
+  readonly state?: readonly KeyState[]
+  readonly scope?: Scope
+  readonly environment?: Environment
+}
+
+/** A key with its requests of the last seven days. */
+interface UsedKey extends Key {
+  readonly requests: number
+  readonly errors: number
 }
 
 const endForms = 'End: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
@@ -60,9 +85,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
   defineList(keys)
 
   keys.subcommand('show <key>', 'Show one key')
-    .read(async (store, invocation, id: string) =>
-      keyResult(store, await createKeyAdministration(store, invocation).show(id))
-    )
+    .read(async (store, _invocation, id: string) => keyResult(store, (await findKey(store, id)).key))
     .examples('partner-api keys show Zt81mQv04KsD')
 
   const rotate = keys
@@ -99,6 +122,30 @@ it with --overlap 0, which ends it at once.`)
     keys.subcommand('revoke <key>', 'Refuse a key permanently'),
     (_id, { wait }) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
   ).option('-y, --yes', 'Do not ask for confirmation on a terminal').dryRuns()
+}
+
+function defineList(keys: CliCommand): void {
+  const list = keys.subcommand(
+    'list [partner]',
+    'List keys, oldest first: of one partner or of all, and only those that the options select',
+  )
+    .option('--expiring <duration>', 'In force, and ending within this time')
+    .option('--unused <duration>', 'In force, issued longer ago than this, and not used since')
+    .addOption(new Option('--state <state...>', 'In one of these states').choices(KEY_STATES))
+    .option('--scope <scope>', 'Holding this scope')
+    .addOption(new Option('--environment <kind>', 'Of this kind').choices(['live', 'test']))
+  withPages(list, 'key')
+    .read(printKeys)
+    .details(`
+ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier. 7 DAYS is the number of
+its requests on the last seven days (UTC), today included; --json has requests_7d and errors_7d. A key is in force while
+it is active or retiring.`)
+    .examples(
+      'partner-api keys list acme',
+      'partner-api keys list --expiring 14d',
+      'partner-api keys list --unused 90d --environment live --json',
+      'partner-api keys list --state revoked expired --scope read:banner --limit 20',
+    )
 }
 
 function defineUpdates(keys: CliCommand): void {
@@ -183,6 +230,62 @@ const rotateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
   }
   // A dry run prints no key.
   return dryRun ? (await rotate()).toResult('key', '') : await makeSecret(invocation, 'key', options, rotate)
+}
+
+const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
+  store,
+  invocation,
+  partner,
+  options,
+) => {
+  const { expiring, unused, state: states, scope, environment, after, limit } = options
+  if (partner !== undefined) await findPartner(store, partner)
+  const start = after === undefined ? undefined : (await findKey(store, after)).key
+  const now = timeOf(store)
+  const selection = {
+    ...{ environment, scope, states },
+    endsBefore: expiring === undefined ? undefined : now + expiring,
+    unusedSince: unused === undefined ? undefined : now - unused,
+  } satisfies KeyFilter
+  const filter: KeyFilter = { now, partner, ...selection }
+  const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
+  await invocation.output.page<UsedKey>({
+    read: (pageRows) =>
+      readPages(
+        async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
+        pageRows,
+      ),
+    toJson: ({ requests, errors, ...key }) => {
+      return { ...keyJson(key, now), requests_7d: requests, errors_7d: errors }
+    },
+    headings: ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
+    toCells(key) {
+      const { id, partner, name, environment, hint, scopes, requests } = key
+      // A revoked key has stopped already.
+      const ends = key.state === 'revoked' ? '–' : formatRelative(endOf(key), now)
+      const used = formatRelative(key.lastUsedAt, now)
+      const state = keyState(key, now)
+      const use = [String(scopes.length), ends, used, String(requests)]
+      return [id, partner, name, environment, hint && `…${hint}`, state, ...use]
+    },
+    rows: 'keys',
+    after: ({ id }) => id,
+    none: isSelective
+      ? 'There are no such keys.'
+      : `There are no keys yet. To issue one: ${invocation.output.command('keys issue PARTNER --name NAME')}`,
+  }, limit)
+}
+
+/** Reads the usage of a page of keys at once. */
+async function addUsage(store: Store, keys: readonly Key[], now: number): Promise<UsedKey[]> {
+  const used = new Map(keys.map((key) => [key.id, { ...key, requests: 0, errors: 0 }]))
+  const from = utcDay(now - 6 * MS_PER_DAY)
+  for (const { keyId, requests, errors } of await store.keyUsage([...used.keys()], from, utcDay(now))) {
+    const key = used.get(keyId)!
+    key.requests += requests
+    key.errors += errors
+  }
+  return [...used.values()]
 }
 
 /** Before the store is opened. */

@@ -62,9 +62,7 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
     const { slug, modules, state } = partner
     const before = await restored.findPartner(slug)
     if (state === 'removed') {
-      first.push(
-        ...command(before !== undefined && before.state !== state, 'partners', 'remove', slug, '--yes'),
-      )
+      if (before && before.state !== state) first.push(['partners', 'remove', slug, '--yes'])
       continue
     }
     const was = before?.modules ?? []
@@ -75,12 +73,8 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
-  const commands = [
-    ...webhookCommands(replaced.webhooks ? hooksBefore : [], hooks),
-    ...first,
-    ...keys,
-    ...last,
-  ]
+  const ofWebhooks = webhookCommands(replaced.webhooks ? hooksBefore : [], hooks)
+  const commands = [...ofWebhooks, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
 }
@@ -199,9 +193,8 @@ export function printUndone(
   }
   if (store === undefined) return
   if (undone === null) {
-    return output.note(
-      `warning: ${store} cannot be read, or has no entry in common with the backup: what is undone is unknown.`,
-    )
+    const reason = `${store} cannot be read, or has no entry in common with the backup`
+    return output.note(`warning: ${reason}: what is undone is unknown.`)
   }
   const { after, entries, commands, lost } = undone
   const list = `partner-api --store ${shellQuote(store)} audit list --after ${after}`
