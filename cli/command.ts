@@ -167,18 +167,13 @@ export class CliCommand extends Command {
 
   #invocation(): Invocation {
     const { io, output } = this.run
-    const { store: storeUrl, actor = currentUser(io.env), wait = false, csv, ...more } = this
+    const { store: storeUrl, actor = currentUser(io.env), wait = false, json = false } = this
       .optsWithGlobals()
-    const [jsonSource, csvSource, source] = ['json', 'csv', 'store'].map((name) =>
-      this.getOptionValueSourceWithGlobals(name)
-    )
-    // Options of two commands, of which one gives way if only the other is an argument.
-    const json = more['json'] === true && !(csv && jsonSource !== 'cli' && csvSource === 'cli')
-    if (csv && jsonSource === 'cli' && csvSource !== 'cli') this.setOptionValue('csv', undefined)
+    const source = this.getOptionValueSourceWithGlobals('store')
     output.json = json
-    const { file } = this.run.settings
-    if (source === 'config' && holdsPassword(storeUrl) && !json && exposedFiles(file!.path).length > 0) {
-      output.note(`warning: Other accounts can read a password in ${file!.path}: chmod 600 ${file!.path}`)
+    const { path = '' } = this.run.settings.file ?? {}
+    if (source === 'config' && holdsPassword(storeUrl) && !json && exposedFiles(path).length > 0) {
+      output.note(`warning: Other accounts can read a password in ${path}: chmod 600 ${path}`)
     }
     if (source === 'cli') {
       warnAboutPasswords(output, [storeUrl])

@@ -62,14 +62,19 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
     const source = isInFile ? `file ${file!.path}` : `environment ${variable}`
     settings.values.set(option, { text: [value].flat().join(' '), source })
   }
+  for (const option of command.parent?.options ?? []) {
+    const attribute = option.attributeName()
+    if (command.parent!.getOptionValueSource(attribute) === 'cli') continue
+    if (conflictsWithArgument(option, command)) command.parent!.setOptionValue(attribute, undefined)
+  }
 }
 
-/** A value that is no argument gives way to an argument. */
+/** A value that is no argument gives way to an argument, of this command or of the program. */
 function conflictsWithArgument(option: Option, command: Command): boolean {
   const conflict = (a: Option, b: Option) =>
     (a as Option & { conflictsWith: readonly string[] }).conflictsWith.includes(b.attributeName())
-  return command.options.some((other) =>
-    command.getOptionValueSource(other.attributeName()) === 'cli' &&
+  return [...command.options, ...command.parent?.options ?? []].some((other) =>
+    command.getOptionValueSourceWithGlobals(other.attributeName()) === 'cli' &&
     (conflict(option, other) || conflict(other, option))
   )
 }

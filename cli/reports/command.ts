@@ -46,7 +46,7 @@ export function define(reports: CliCommand): void {
     .argument('[partner]', "A partner's slug (default: all partners side by side)")
     .option('--from <date>', 'First day, in UTC (default: 29 days before the last)', dayOption)
     .option('--to <date>', 'Last day, in UTC (default: today); a period has at most 366 days', dayOption)
-    .addOption(csv.conflicts('html'))
+    .addOption(csv.conflicts(['html', 'json']))
     .option('--html <file>', 'Write a page with charts to a new file, or replace an earlier report')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .read(report)
