@@ -1,4 +1,4 @@
-import { type Module, MODULE_NAMES, type Scope, SCOPES } from '../../core/model.ts'
+import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../../core/model.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
@@ -69,8 +69,8 @@ function rowFormat<R extends object>(
   }
 }
 
-/** Frozen: stores contain these bits. A new name gets a new bit, and no bit is reused. */
-const moduleBits = {
+/** Frozen: stores contain these bits. A new module gets a new bit, and no bit is reused. Its scope has the same. */
+const moduleBits: Readonly<Record<Module, number>> = {
   widget: 1,
   profiles: 2,
   banner: 4,
@@ -79,37 +79,28 @@ const moduleBits = {
   pricing: 32,
   signup: 64,
   reporting: 128,
-} satisfies Record<Module, number>
+}
 
-/** Frozen, like `moduleBits`. */
-const scopeBits = {
-  'read:partner-widget': 1,
-  'read:profiles': 2,
-  'read:banner': 4,
-  'read:countries': 8,
-  'read:industries': 16,
-  'read:plans': 32,
-  'create:partner-signups': 64,
-  'read:partner-reports': 128,
-} satisfies Record<Scope, number>
-
-export const moduleSet: Codec<readonly Module[]> = createBitSet(MODULE_NAMES, moduleBits)
-export const scopeSet: Codec<readonly Scope[]> = createBitSet(SCOPES, scopeBits)
+export const moduleSet: Codec<readonly Module[]> = createBitSet(MODULE_NAMES, (module) => moduleBits[module])
+export const scopeSet: Codec<readonly Scope[]> = createBitSet(
+  SCOPES,
+  (scope) => moduleBits[moduleForScope(scope)],
+)
 
 /** Names as one integer. They are decoded in the order of `names`. */
 function createBitSet<Name extends string>(
   names: readonly Name[],
-  bits: Readonly<Record<Name, number>>,
+  bitOf: (name: Name) => number,
 ): Codec<readonly Name[]> {
   // Partners and keys share a few combinations: each list is created once.
   const lists = new Map<number, readonly Name[]>()
 
   return {
-    encode: (held) => held.reduce((sum, name) => sum | bits[name], 0),
+    encode: (held) => held.reduce((sum, name) => sum | bitOf(name), 0),
     decode(sum: number) {
       let held = lists.get(sum)
       if (held === undefined) {
-        held = Object.freeze(names.filter((name) => sum & bits[name]))
+        held = Object.freeze(names.filter((name) => sum & bitOf(name)))
         lists.set(sum, held)
       }
       return held

@@ -7,21 +7,24 @@ import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 import { pagesOf } from '../ports/store.ts'
 import { CARD_FIELDS, DETAIL_FIELDS, INDUSTRY_FIELDS } from './directory-fields.ts'
-import { type Fields, type ObjectFormat, readRecord, type ScalarFormat } from './fields.ts'
+import { type Fields, readRecord, type ValueReader } from './fields.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
 
-/** Integers as drivers return them: those of 64 bits, such as a count, as a bigint or as text. */
-function readInteger(
-  value: unknown,
-  name: string,
-  expected: string,
-  min = -Infinity,
-  max = Infinity,
-): number {
-  const isConverted = typeof value === 'bigint' || typeof value === 'string' && /^-?\d{1,16}$/.test(value)
-  const number = Number(isConverted ? value : Number.isSafeInteger(value) ? value : NaN)
-  if (Number.isSafeInteger(number) && number >= min && number <= max) return number
+function mustBe(name: string, expected: string, value: unknown): never {
   throw new Error(`${name} must be ${expected}, not ${formatValue(value)}`)
+}
+
+function readText(value: unknown, name: string): string {
+  return typeof value === 'string' && value !== '' ? value : mustBe(name, 'text', value)
+}
+
+/** Drivers return an integer of 64 bits, such as a count, as a bigint or as text. */
+function readInteger(value: unknown, name: string, expected = 'an integer', min = -Infinity, max = Infinity) {
+  const isConverted = typeof value === 'bigint' || typeof value === 'string' && /^-?\d{1,16}$/.test(value)
+  const number = isConverted ? Number(value) : value as number
+  return Number.isSafeInteger(number) && number >= min && number <= max
+    ? number
+    : mustBe(name, expected, value)
 }
 
 /** In the years 0–9999, as RFC 3339 writes them. */
@@ -30,35 +33,29 @@ function readInstant(value: unknown, name: string): number {
   return readInteger(value, name, expected, -62_167_219_200_000, 253_402_300_799_999)
 }
 
-function readText(value: unknown, name: string, expected = 'text', isValid = isNotEmpty): string {
-  if (typeof value === 'string' && isValid(value)) return value
-  throw new Error(`${name} must be ${expected}, not ${formatValue(value)}`)
-}
-
-const isNotEmpty = (text: string) => text !== ''
-
-const rowReader = {
+const rowReader: ValueReader = {
   isLine: false,
-  fail(path: string, reason: string): never {
+  fail(path, reason): never {
     throw new Error(`${path || 'the row'} ${reason}`)
   },
-  readScalar(format: ScalarFormat, value: unknown, path: string): unknown {
+  readScalar(format, value, path) {
     if (format.type === 'text') return readText(value, path)
-    if (format.type === 'code') return readText(value, path, format.noun ?? format.form![0], format.form![1])
-    return format.type === 'instant' ? readInstant(value, path) : readInteger(value, path, 'an integer')
+    if (format.type !== 'code') return (format.type === 'instant' ? readInstant : readInteger)(value, path)
+    const [name, isValid] = format.form!
+    return typeof value === 'string' && isValid(value) ? value : mustBe(path, format.noun ?? name, value)
   },
 }
 
 /** Receives the reason for which a row is left out; may throw instead. */
 type LeaveOut = (reason: string) => void
-type ResultReader<T> = (found: unknown, name: string, leaveOut: LeaveOut) => T
+type ResultReader<T> = (found: unknown, leaveOut: LeaveOut) => T
 
 const failing: LeaveOut = (reason) => {
   throw new Error(reason)
 }
 
-const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> => (found, name, leaveOut) => {
-  if (!Array.isArray(found)) throw new Error(`${name} must be a list, not ${formatValue(found)}`)
+const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> => (found, leaveOut) => {
+  if (!Array.isArray(found)) return mustBe(result, 'a list', found)
   const rows: T[] = []
   for (const row of found) {
     try {
@@ -70,19 +67,19 @@ const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> =
   return rows
 }
 
-const recordsOf = <T>(kind: string, fields: Fields<T>): ResultReader<T[]> => {
-  const format: ObjectFormat<T> = { type: 'object', fields }
-  return rowsOf(kind, (row) => readRecord(format, row, rowReader))
-}
+const recordsOf = <T>(kind: string, fields: Fields<T>): ResultReader<T[]> =>
+  rowsOf(kind, (row) => readRecord<T>({ type: 'object', fields }, row, rowReader))
 
+/** What messages call the result of a method. */
+const result = 'the result'
 const readCards = recordsOf<ProfileCard>('profile', CARD_FIELDS)
 const readProfiles = recordsOf<Profile>('profile', { ...CARD_FIELDS, ...DETAIL_FIELDS })
 const readIndustries = recordsOf<Industry>('industry', INDUSTRY_FIELDS)
 
 /** The number of a version is a revision, too. */
-function readRevision(value: unknown, name: string): string {
-  if (typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)) return String(value)
-  throw new Error(`${name} must be text or a number, not ${formatValue(value)}`)
+function readRevision(value: unknown): string {
+  const isRevision = typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)
+  return isRevision ? String(value) : mustBe(result, 'text or a number', value)
 }
 
 /** What to do about invalid results of a directory. */
@@ -122,7 +119,7 @@ export function checkedDirectory(
     const methods = directory as unknown as Record<string, (...args: readonly unknown[]) => unknown>
     return andThen(toPromise(methods[method]!(...args)), (found) => {
       try {
-        return read(found, 'the result', leaveOut)
+        return read(found, leaveOut)
       } catch (error) {
         const message = `directory.${method}: ${(error as Error).message}`
         reportOnce(message)
@@ -139,10 +136,10 @@ export function checkedDirectory(
     limit: number,
   ): MaybePromise<readonly ProfileCard[]> {
     let length = 0
-    const page = call('listProfiles', [partner, { ...query, limit }, now], (found, name, leaveOut) => {
-      const rows = readCards(found, name, leaveOut)
+    const page = call('listProfiles', [partner, { ...query, limit }, now], (found, leaveOut) => {
+      const rows = readCards(found, leaveOut)
       length = (found as readonly unknown[]).length
-      if (length > limit) leaveOut(`${name} must have at most ${limit} rows, not ${length}`)
+      if (length > limit) leaveOut(`${result} must have at most ${limit} rows, not ${length}`)
       return rows.slice(0, query.limit)
     })
     return andThen(
@@ -155,28 +152,20 @@ export function checkedDirectory(
   return {
     listProfiles: (partner, query, now) => readPage(partner, query, now, query.limit),
     findProfile: (...args) =>
-      call(
-        'findProfile',
-        args,
-        (found, name, leaveOut) => readProfiles(found == null ? [] : [found], name, leaveOut)[0],
-      ),
+      call('findProfile', args, (found, leaveOut) => readProfiles(found == null ? [] : [found], leaveOut)[0]),
     listIndustries: () => call('listIndustries', [], readIndustries),
     countProfiles: (...args) =>
-      call('countProfiles', args, (found, name, leaveOut) => {
-        if (!(found instanceof Map)) throw new Error(`${name} must be a Map, not ${formatValue(found)}`)
-        const counts = Array.from(found, ([slug, count]) => ({ slug, count }))
-        const readCount = rowsOf(args[1], (row) => {
-          const { slug, count } = row as typeof counts[number]
+      call('countProfiles', args, (found, leaveOut) => {
+        if (!(found instanceof Map)) return mustBe(result, 'a Map', found)
+        const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
+        const readCounts = rowsOf(args[1], (row) => {
+          const { slug, count } = row as typeof rows[number]
           return [readText(slug, 'slug'), readInteger(count, 'count', 'an integer, 0 or more', 0)] as const
         })
-        return new Map(readCount(counts, name, leaveOut))
+        return new Map(readCounts(rows, leaveOut))
       }),
     nextProfileChangeAt: (...args) =>
-      call(
-        'nextProfileChangeAt',
-        args,
-        (found, name) => found == null ? undefined : readInstant(found, name),
-      ),
+      call('nextProfileChangeAt', args, (found) => found == null ? undefined : readInstant(found, result)),
     directoryRevision: () =>
       directory.directoryRevision == null ? '' : call('directoryRevision', [], readRevision),
   }
@@ -251,7 +240,7 @@ export type DirectoryRow =
  */
 export function directoryOf(rows: readonly DirectoryRow[]): Directory {
   const dated = rows.map((row) => ({ ...row, updatedAt: row.updatedAt ?? row.publishedAt }))
-  const profiles = readProfiles(dated, 'directoryOf: the rows', (reason) => failing(`directoryOf: ${reason}`))
+  const profiles = readProfiles(dated, (reason) => failing(`directoryOf: ${reason}`))
   const index = createProfileIndex(profiles.map((card) => ({ ...card, card, visibleTo: undefined })))
   return {
     ...index,
