@@ -2,10 +2,7 @@ import { Buffer } from 'node:buffer'
 import { createHmac, hash } from 'node:crypto'
 import type { DigestScheme } from '../core/ports/changes.ts'
 
-/**
- * SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. Synchronous: on Node, `crypto.subtle` takes
- * 14 µs per digest and this 0.2 µs.
- */
+/** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. Synchronous, unlike `crypto.subtle`. */
 export function sha256(text: string): string {
   return hash('sha256', text, 'hex')
 }

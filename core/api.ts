@@ -8,18 +8,16 @@ import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { createResponseWriter } from './http/response.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/lifecycle.ts'
-import { createPrincipalCache, preparePrincipal } from './keys/principal.ts'
+import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
-import { createLruCache } from './lib/lru.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter } from './limits/limiter.ts'
-import { type Policies, policiesFor } from './limits/policies.ts'
+import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
-import type { KeyFacts } from './model.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { Revision } from './ports/facts.ts'
@@ -29,7 +27,7 @@ import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { createDocument } from './public-endpoints.ts'
-import { afterRegistration, registerReplica } from './replicas/registration.ts'
+import { registerReplica } from './replicas/registration.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
@@ -114,17 +112,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     () => pollAuditLog?.(),
   )
   const paths = compileRoutes(ROUTES, names.name)
-  const policies = createLruCache<Policies>(1_000)
-  // Keys with equal limits share their policies.
-  const policiesOf = (found: KeyFacts): Policies =>
-    policies.getOrMake(
-      JSON.stringify([found.key.limits, found.partner.limits]),
-      () => policiesFor(limits, found),
-    )
-  const principals = createPrincipalCache(
-    facts,
-    (found) => preparePrincipal(found, policiesOf(found)),
-  )
+  const principals = createPrincipalCache(facts, limits)
   const limiter = bounded.quotas === undefined || !settings.sharedLimits
     ? createLocalLimiter()
     : createSharedLimiter(bounded.quotas, {
@@ -314,12 +302,17 @@ function followStore(
     () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
     reportSkew,
   )
-  const read = afterRegistration(replica, revision)
-  const revisionCache: RevisionCache = createRevisionCache(() => (reportSkew(), read()), bounds, {
+  const revisionCache: RevisionCache = createRevisionCache(readRevision, bounds, {
     onChange,
     onUnavailable: logger.storeUnavailable,
     onRecovered: logger.storeRecovered,
   })
+
+  function readRevision(): MaybePromise<Revision> {
+    reportSkew()
+    // A receipt does not wait for a replica that the store does not know.
+    return andThen(replica.registered(), revision)
+  }
 
   function clockSkewMs(): number | undefined {
     const ms = clock.skewMs()

@@ -97,12 +97,9 @@ export function createPartnerAdministration(
   }
 
   return {
-    async create({ slug, name, modules: names, limits = {} }) {
-      requireSlug(slug)
-      requireName(name)
-      requireLimits(limits)
-      const modules = requireModules(names)
-      const partner: Partner = { slug, name, state: 'active', modules, limits, createdAt: now() }
+    async create(created) {
+      const partner = newPartner(created, now())
+      const { slug } = partner
       await apply(async () => {
         if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
         throw new AdminError('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
@@ -114,11 +111,11 @@ export function createPartnerAdministration(
 
     show,
 
-    async update(slug, { name: newName, limits: limitChange = {} }) {
-      if (newName !== undefined) requireName(newName)
+    async update(slug, update) {
+      if (update.name !== undefined) requireName(update.name)
       return await change(slug, (partner) => {
-        const name = newName ?? partner.name
-        const limits = applyLimitChange(partner.limits, limitChange)
+        const { name = partner.name } = update
+        const limits = applyLimitChange(partner.limits, update.limits)
         const isSame = name === partner.name && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', slug, name, limits }]
       })
@@ -144,4 +141,11 @@ export function createPartnerAdministration(
 
     deactivate: (slug, names) => setModules(slug, names, false),
   }
+}
+
+function newPartner({ slug, name, modules, limits = {} }: NewPartner, createdAt: number): Partner {
+  requireSlug(slug)
+  requireName(name)
+  requireLimits(limits)
+  return { slug, name, state: 'active', modules: requireModules(modules), limits, createdAt }
 }

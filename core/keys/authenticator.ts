@@ -20,16 +20,6 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
     return principal
   }
 
-  // A function of its own: one with a closure allocates its variables for every request.
-  function lookUpOf(id: string, digest: string, revision: Revision): KeyLookup {
-    return () =>
-      andThen(principals.find(id, revision), (principal) => {
-        const found = matchDigest(principal, digest)
-        if (found === undefined) principals.recordRefusal(id)
-        return found
-      })
-  }
-
   /** Finds the principal whose imported key this is, as `authenticate` does. Its digest is all that is cached of it. */
   function authenticateImported(text: string, revision: Revision) {
     if (!principals.mayHaveImports(revision) || !IMPORTED_KEY_PATTERN.test(text)) return undefined
@@ -61,7 +51,7 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
         if (!hasValidChecksum(text)) return undefined
         if (principals.wasRefused(id, revision)) return hit(undefined)
       }
-      const lookUp = lookUpOf(id, digest, revision)
+      const lookUp = createLookup(principals, id, digest, revision)
       return known === undefined ? lookUp : lookUp()
     },
 
@@ -74,6 +64,16 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
       return known !== undefined && ['active', 'retiring'].includes(keyState(known.key, now))
     },
   }
+}
+
+// A function of its own: one with a closure allocates its variables for every request.
+function createLookup(principals: PrincipalCache, id: string, digest: string, revision: Revision): KeyLookup {
+  return () =>
+    andThen(principals.find(id, revision), (principal) => {
+      const found = matchDigest(principal, digest)
+      if (found === undefined) principals.recordRefusal(id)
+      return found
+    })
 }
 
 function matchDigest(principal: Principal | undefined, digest: string): Principal | undefined {

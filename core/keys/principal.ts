@@ -1,7 +1,7 @@
 import { type IpRange, parseCidr } from '../lib/ip-address.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import type { Policies } from '../limits/policies.ts'
+import { type Policies, policiesFor } from '../limits/policies.ts'
 import { type Key, type KeyFacts, MODULES, type Partner, type Scope } from '../model.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 
@@ -18,7 +18,6 @@ export interface Principal extends KeyFacts {
 export function preparePrincipal(facts: KeyFacts, policies: Policies): Principal {
   const { scopes, allow, limits, heldScopes, allowedRanges } = sharedPermissions(facts.key)
   const { partner, activeScopes } = sharedFacts(facts.partner)
-  // Spreading the shared objects would make each principal a tenth larger.
   const key = { ...facts.key, scopes, allow, limits }
   return { key, partner, heldScopes, activeScopes, allowedRanges, policies }
 }
@@ -62,15 +61,13 @@ export type PrincipalCache = ReturnType<typeof createPrincipalCache>
  */
 const maxKeys = 10_000
 
-/**
- * Caches principals by key id, and those of imported keys by the SHA-256 of their text.
- *
- * @param prepare Makes a principal of the facts that the source found.
- */
+/** Caches principals by key id, and those of imported keys by the SHA-256 of their text. */
 export function createPrincipalCache(
   source: Pick<FactSource, 'findKey' | 'findImportedKey'>,
-  prepare: (facts: KeyFacts) => Principal,
+  limits: Parameters<typeof policiesFor>[0],
 ) {
+  // Keys with equal limits share their policies.
+  const policies = createLruCache<Policies>(1_000)
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
   const counts = { hit: 0, miss: 0 }
@@ -88,7 +85,11 @@ export function createPrincipalCache(
       unknownIds.set(id, facts)
       return undefined
     }
-    const principal = prepare(found)
+    const ownLimits = JSON.stringify([found.key.limits, found.partner.limits])
+    const principal = preparePrincipal(
+      found,
+      policies.getOrMake(ownLimits, () => policiesFor(limits, found)),
+    )
     principals.set(id, { facts, principal, wasRefused: false })
     return principal
   }

@@ -68,7 +68,6 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
 
   function now(given?: number): number {
     const elapsed = given ?? performance.now()
-    // Reading the date takes 3 % of the time of a cached response.
     if (given === undefined || elapsed - dateReadAt >= 1) {
       readDate()
       dateReadAt = elapsed
@@ -76,10 +75,7 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
     const found = read()
     if (found !== undefined && found !== reading) {
       reading = found
-      // Both clocks count whole milliseconds.
-      const least = found.at - 1 - (start + found.answeredAt)
-      const most = found.at + 1 - (start + found.askedAt)
-      offset = Math.min(Math.max(offset, least), most)
+      offset = clampOffset(offset, found, start)
     }
     latest = Math.max(latest, start + elapsed, jump === undefined ? today : -Infinity)
     return Math.floor(latest + offset)
@@ -94,4 +90,9 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
       return jump === undefined && performance.now() - since >= settleMs
     },
   }
+}
+
+/** The offset within the bounds of a reading. Both clocks count whole milliseconds. */
+function clampOffset(offset: number, { at, askedAt, answeredAt }: ClockReading, start: number): number {
+  return Math.min(Math.max(offset, at - 1 - (start + answeredAt)), at + 1 - (start + askedAt))
 }

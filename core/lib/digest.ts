@@ -7,10 +7,7 @@ const words = new Uint32Array(digestLength / 2)
 const left = new Uint8Array(words.buffer, 0, digestLength)
 const right = new Uint8Array(words.buffer, digestLength)
 
-/**
- * Compares two digests, or parts of them whose length is a multiple of four, in constant time. As words, in half the time
- * of characters.
- */
+/** Compares two digests, or parts of them whose length is a multiple of four, in constant time. */
 export function equalDigests(a: string, b: string): boolean {
   encoder.encodeInto(a, left)
   // Of a text that is too long or not ASCII, the words lack the end.

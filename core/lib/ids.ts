@@ -1,6 +1,6 @@
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
 
-// For a hundred ids: a call of the CSPRNG for each would take 4 µs.
+// For a hundred ids: calls of the CSPRNG are slow.
 let random = new Uint8Array(0)
 
 /** Generates an id: the prefix and 20 characters, 100 bits from the CSPRNG. */

@@ -97,7 +97,6 @@ export function authorize(facts: AccessFacts): Denial | undefined {
 }
 
 function firstDenial<F>(rules: readonly Rule<F>[], facts: F, scope?: Scope): Denial | undefined {
-  // Destructuring each rule takes an eighth longer.
   for (const rule of rules) {
     if (rule[1](facts)) return deny(rule[0], scope)
   }

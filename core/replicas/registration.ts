@@ -1,5 +1,5 @@
 import type { StalenessBounds } from '../cache/revision-cache.ts'
-import { andThen, type MaybePromise } from '../lib/promise.ts'
+import type { MaybePromise } from '../lib/promise.ts'
 import type { Revision } from '../ports/facts.ts'
 import type { Replica, ReplicaRegistration } from '../ports/replicas.ts'
 
@@ -34,12 +34,4 @@ export function registerReplica(
     revalidate: async () => await revalidate(),
     skewMs,
   })
-}
-
-/** Reads the revision once the store knows the replica. */
-export function afterRegistration(
-  replica: ReplicaRegistration,
-  revision: () => MaybePromise<Revision>,
-): () => MaybePromise<Revision> {
-  return replica === standalone ? revision : () => andThen(replica.registered(), revision)
 }
