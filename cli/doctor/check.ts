@@ -42,7 +42,6 @@ export const CHECKS = {
 type CheckName = keyof typeof CHECKS
 
 export interface Issue {
-  /** One sentence. */
   readonly message: string
   readonly command?: string | undefined
   /** How many things it is about, and the first of them. */
@@ -50,7 +49,6 @@ export interface Issue {
   readonly first?: readonly string[]
 }
 
-/** @param command The command or the setting that fixes it. */
 export const issue = (message: string, command: string): Issue => ({ message, command })
 
 /** Records the issues of a check: none when all is in order. */
@@ -68,7 +66,6 @@ export function findMany(
   return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }
 }
 
-/** @param present Names of the indexes that the store has. */
 export function checkIndexes(check: Check, all: readonly Migration[], present: readonly string[]): void {
   const sql = all.map((migration) => migration.sql).join('\n')
   const dropped = [...sql.matchAll(/^DROP INDEX (\w+)/gm)].map(([, name]) => name)

@@ -41,11 +41,9 @@ and 3 if the store or a service cannot be reached; the other checks still run.`)
 /** The result of a check under `--json`. */
 interface Result {
   readonly check: keyof typeof CHECKS
-  /** `null` when nothing was found. */
   readonly severity: Severity | null
   readonly message: string | null
   readonly command: string | null
-  /** The deployment, if it is about one. */
   readonly url?: string
 }
 
@@ -112,7 +110,6 @@ async function diagnose(
   return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
 }
 
-/** @param base The deployment that is checked. */
 function createCheck(results: Result[], output: Output, base: URL | undefined): Check {
   const about = base && { url: base.href }
   return (name, ...issues) => {

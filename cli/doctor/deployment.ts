@@ -14,11 +14,7 @@ import {
 import { readVerification, verifyKeyPath } from '../verify/response.ts'
 import { type Check, findMany, findSkew, findStaleness, issue } from './check.ts'
 
-/**
- * @param trustedProxies By the settings of `serve`.
- * @param credential A key, and the partner that owns it.
- * @throws {CliError} when nothing, or something else, responds, or the service rejects the key.
- */
+/** @throws {CliError} when nothing, or something else, responds, or the service rejects the key. */
 export async function checkDeployment(
   check: Check,
   base: URL,

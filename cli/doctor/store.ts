@@ -13,7 +13,6 @@ import { parseDurableUrl } from '../store/url.ts'
 import { isLoopback } from '../verify/credential.ts'
 import { type Check, checkIndexes, findMany, findStaleness, issue } from './check.ts'
 
-/** @param onStore Gets the store when it is open. */
 export async function checkStore(
   check: Check,
   invocation: Invocation,
@@ -50,7 +49,6 @@ export async function checkStore(
   })
 }
 
-/** @param options Those of `serve` in the environment and the configuration file. */
 export function checkServeOptions(check: Check, options: ServiceOptions): void {
   const { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0, publicUrl = [] } = options
   const plain = publicUrl.filter((url) => url.startsWith('http:') && !isLoopback(new URL(url)))
@@ -76,7 +74,6 @@ export function checkAccess(check: Check, name: 'key-files' | 'store-files', fil
   )
 }
 
-/** @param file The SQLite store. */
 function checkDisk(check: Check, file: string): void {
   const folder = dirname(file)
   const { bavail, blocks, bsize } = statfsSync(folder)

@@ -18,13 +18,11 @@ interface ScanOptions {
   readonly ignoreRevoked?: true
   readonly revoke?: true
   readonly yes?: true
-  /** `false` for `--no-store`. */
   readonly store: boolean
 }
 
 type KnownKey = Pick<Key, 'id' | 'partner' | 'name'> & { readonly state: KeyState }
 
-/** What the store has of keys, by their secrets. */
 type Known = ReadonlyMap<string, KnownKey>
 
 export function define(leaks: CliCommand): void {

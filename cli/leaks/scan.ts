@@ -17,7 +17,6 @@ const maxHeaderLength = 4_096
 
 /** A key and its file. Keys are removed from `path` and `file`. */
 export interface Leak {
-  /** The secret, which is never printed. */
   readonly text: string
   readonly id: string
   /** `-` for standard input. */
@@ -39,12 +38,7 @@ export interface Scan {
   binaryFiles: number
 }
 
-/**
- * Scans files, folders without `.git` and symbolic links, and for `-` standard input.
- *
- * @param prefix Of the keys, by default any.
- * @param exclude Names of files and folders.
- */
+/** Scans files, folders without `.git` and symbolic links, and for `-` standard input. @param prefix By default any. */
 export async function scan(
   paths: readonly string[],
   prefix: string | undefined,
@@ -123,7 +117,6 @@ function createSearches(result: Scan, prefix: string | undefined, report: (files
     report(++result.files)
   }
 
-  /** @returns Why it was not searched. */
   function search(path: string): string | undefined {
     let finder = createKeyFinder(prefix, 'none')
     const isText = searchFile(finder, path, buffer)

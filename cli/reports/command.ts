@@ -100,7 +100,6 @@ async function report(
   await output.result(summary, formatReport(`${name} (${slug})`, summary, output))
 }
 
-/** The summary that the service sends to the partner. */
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
   // Loaded here, with the schemas of all endpoints.
   const { toWireSummary } = await import('../../core/routes/reports.ts')
@@ -143,7 +142,6 @@ async function* readCounts(store: Store, { from, to }: Period) {
 
 type CsvRows = Pick<PartnerReport, 'partner' | 'daily'>
 
-/** Prints RFC 4180. */
 async function writeCsv(output: Output, reports: AsyncIterable<CsvRows> | Iterable<CsvRows>): Promise<void> {
   await output.write('partner,day,requests,errors,signups\r\n')
   for await (const { partner, daily } of reports) {
@@ -160,13 +158,11 @@ function csvCell(text: string): string {
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-type Pages = typeof import('./html.ts')
-
 /** Replaces an earlier report atomically, so that a reader never gets half of a page. */
 async function savePage(
   output: Output,
   file: string,
-  draw: (pages: Pages) => MaybePromise<string>,
+  draw: (pages: typeof import('./html.ts')) => MaybePromise<string>,
 ): Promise<void> {
   const pages = await import('./html.ts')
   const draft = `${file}.${process.pid}.tmp`

@@ -5,7 +5,6 @@ import { daysIn, type Period } from '../../core/reports/period.ts'
 import type { ReportSummary } from '../../core/wire.ts'
 import { formatCount, printable } from '../output/text.ts'
 
-/** A row for every day of a period. */
 export type Daily = ReportSummary['daily']
 export type Counts = Omit<Daily[number], 'date'>
 /** Some of the counts. The first one sets the scale of a chart, and contains errors. */
@@ -14,12 +13,7 @@ export const ALL = ['requests', 'errors', 'signups'] as const
 export const CALLS = ['requests', 'errors'] as const
 
 /** The report of one partner among others, with names of the wire. */
-export interface PartnerReport extends Pick<ReportSummary, 'period' | 'daily'> {
-  readonly partner: string
-  readonly name: string
-  readonly requests: Pick<ReportSummary['requests'], 'total' | 'errors'>
-  readonly signups: Pick<ReportSummary['signups'], 'total'>
-}
+export type PartnerReport = ReturnType<typeof toReport>
 
 /** What the days of a span have in common. Weeks begin on Monday. */
 const units = {
@@ -38,26 +32,20 @@ export function toSpans(daily: Daily, most: number) {
   return { unit, spans }
 }
 
-export function sumOf<Name extends string>(
-  rows: readonly { readonly [_ in Name]: number }[],
-  name: Name,
-): number {
+export function sumOf<Name extends string>(rows: readonly { readonly [_ in Name]: number }[], name: Name) {
   return rows.reduce((sum, row) => sum + row[name], 0)
 }
 
 export function sumCounts(rows: readonly Counts[]): Counts {
-  const sum = { requests: 0, errors: 0, signups: 0 }
-  for (const row of rows) {
-    for (const name of ALL) sum[name] += row[name]
-  }
-  return sum
+  const [requests, errors, signups] = ALL.map((name) => sumOf(rows, name)) as [number, number, number]
+  return { requests, errors, signups }
 }
 
 export function emptyDays(period: Period): Daily {
   return daysIn(period).map((date) => ({ date, ...sumCounts([]) }))
 }
 
-export function toReport(partner: string, name: string, daily: Daily): PartnerReport {
+export function toReport(partner: string, name: string, daily: Daily) {
   const { requests, errors, signups } = sumCounts(daily)
   const period = { from: daily[0]!.date, to: daily.at(-1)!.date }
   return { partner, name, period, requests: { total: requests, errors }, signups: { total: signups }, daily }
@@ -73,13 +61,9 @@ export async function* withTotal(reports: AsyncIterable<PartnerReport>): AsyncGe
   if (all.length > 0) yield toReport('Total', 'All partners', all)
 }
 
-/** The tables of a report: what they count by, and the counts of each name. */
 export function tablesOf({ requests, signups }: ReportSummary) {
-  const toRow = (name: string, counts: Partial<Counts>) => ({
-    ...sumCounts([]),
-    ...counts,
-    name: printable(name),
-  })
+  const none = sumCounts([])
+  const toRow = (name: string, counts: Partial<Counts>) => ({ ...none, ...counts, name: printable(name) })
   const endpoints = requests.by_endpoint.map((row) => toRow(`${row.method} ${row.path}`, row))
   const plans = signups.by_plan.map((row) => toRow(row.plan ?? 'none', row))
   const countries = signups.by_country.map((row) => toRow(countryLabel(row.country), row))
@@ -111,7 +95,6 @@ function errorRate({ requests, errors }: Counts): string {
   return errors > 0 && percent < 0.1 ? '<0.1%' : `${percent.toFixed(1)}%`
 }
 
-/** `12K`. */
 export function formatCompact(count: number): string {
   return count.toLocaleString('en', { notation: 'compact' })
 }

@@ -17,7 +17,6 @@ const mostBars = 92
 const mostSmallBars = 31
 const mostSmallCharts = 100
 
-/** The page of one partner. @param now When it is made. */
 export function pageOfOne(now: number, name: string, summary: ReportSummary): string {
   const tables = counts.tablesOf(summary).map(({ by, series, rows }) => {
     const body = rows.length === 0 ? markup`<p>None in this period.</p>` : table(by, series, rows, true)
@@ -94,7 +93,6 @@ function page(period: Period, now: number, subject: string, body: Inset): string
   return `${html}\n`
 }
 
-/** Totals, and charts of requests and signups. */
 function overview(daily: counts.Daily): Markup {
   const cells = counts.cellsOf(counts.ALL, counts.sumCounts(daily))
   const toTotal = (name: string, index: number) =>
@@ -177,7 +175,6 @@ function bar(className: string, x: number, y: number, width: number, height: num
   return markup`<path class="${className}" d="M${left} ${y}h${across}v${height}h-${across}z"/>`
 }
 
-/** In percent, with one decimal. */
 function share(count: number, most: number): number {
   return count > 0 ? Math.round(count / most * 1000) / 10 : 0
 }

@@ -12,7 +12,6 @@ import {
   toSpans,
 } from './counts.ts'
 
-/** Columns left of a chart. */
 const legendWidth = 16
 const chartLines = 6
 const widestCell = 6
@@ -21,7 +20,6 @@ const longestBar = 24
 const heights = ' ▁▂▃▄▅▆▇█'
 const widths = ' ▏▎▍▌▋▊▉█'
 
-/** The report of one partner: totals, a chart, and tables by endpoint, plan and country. */
 export function formatReport(name: string, summary: ReportSummary, style: TableStyle): string {
   const { period, daily } = summary
   const total = sumCounts(daily)
@@ -63,7 +61,6 @@ function formatChart(daily: Daily, style: TableStyle): string[] {
   return [[style.styleHeading(heading), ...rows, cutToWidth(dates, width), ''].join('\n')]
 }
 
-/** That of a terminal, and a usual one for a file or a pipe. */
 function widthOf({ width }: TableStyle): number {
   return width === Infinity ? 80 : width
 }

@@ -48,7 +48,6 @@ one document.`)
 
 /** The most keys of a reading; a terminal has fewer lines. */
 const maxKeys = 100
-/** Lines of a terminal above the first key. */
 const headingLines = 3
 /** Another screen, without cursor and line wrap, and the way back. */
 const [enter, leave] = ['\u001b[?1049h\u001b[?25l\u001b[?7l', '\u001b[?7h\u001b[?25h\u001b[?1049l']
@@ -104,9 +103,9 @@ function createReader(store: Store, partner: string | undefined) {
         const errors = count.errors - (before?.errors ?? 0)
         return { endpoint: count.endpoint, requests, errors, today: count.requests }
       }).sort(busiestFirst)
+      const sum = (name: 'requests' | 'errors' | 'today') => sumOf(endpoints, name)
       const { endpoint } = endpoints[0]!
-      const [requests, errors] = [sumOf(endpoints, 'requests'), sumOf(endpoints, 'errors')]
-      return { keyId, endpoint, requests, errors, today: sumOf(endpoints, 'today') }
+      return { keyId, endpoint, requests: sum('requests'), errors: sum('errors'), today: sum('today') }
     }).sort(busiestFirst)
     const seconds = readAt === undefined ? undefined : (now - readAt) / 1000
     counted = new Map(usage.map((count) => [placeOf(count), count]))
@@ -115,11 +114,7 @@ function createReader(store: Store, partner: string | undefined) {
   }
 }
 
-interface Activity {
-  /** Since the reading before. */
-  readonly requests: number
-  readonly today: number
-}
+type Activity = { readonly requests: number; readonly today: number }
 
 function busiestFirst(a: Activity, b: Activity): number {
   return b.requests - a.requests || b.today - a.today
@@ -166,7 +161,6 @@ async function describeKey(
   }
 }
 
-/** Writes over what the screen shows. */
 function toScreen(text: string): string {
   return `\u001b[H${text.trimEnd().replaceAll('\n', '\u001b[K\n')}\u001b[K\u001b[J`
 }

@@ -1,7 +1,6 @@
 import { writeSync } from 'node:fs'
 import type { LogEvent } from '../../core/log.ts'
 
-/** An event of `serve` itself. */
 export interface ServeEvent {
   readonly time: string
   readonly level: 'info' | 'warn'
@@ -48,13 +47,13 @@ export function createLog(
     const end = written < noticeAt ? noticeAt : endOfLine(bytes, written)
     const isReported = end > noticeAt
     partialLine = bytes.subarray(written, end)
-    dropped = (isReported ? 0 : dropped) + countLines(bytes, end) - (isReported || notice === '' ? 0 : 1)
-    if (partialLine.length + dropped > 0) retryTimer ??= setTimeout(retryFlush, retryMs).unref()
-  }
-
-  function retryFlush(): void {
-    retryTimer = undefined
-    flush()
+    const lost = bytes.subarray(end).filter((byte) => byte === lineFeed).length
+    dropped = (isReported ? 0 : dropped) + lost - (isReported || notice === '' ? 0 : 1)
+    if (partialLine.length + dropped === 0) return
+    retryTimer ??= setTimeout(() => {
+      retryTimer = undefined
+      flush()
+    }, retryMs).unref()
   }
 
   function forward(lines: string): void {
@@ -65,14 +64,12 @@ export function createLog(
 
   return {
     write: (event: LogEvent | ServeEvent): void => forward(`${JSON.stringify(event)}\n`),
-    /** Writes lines of another process. */
     forward,
     /** Writes buffered events, before the process ends. */
     flush,
   }
 }
 
-/** Writes events of `serve` itself, unless the log is off. */
 export function createServeLogger({ write }: Pick<ReturnType<typeof createLog>, 'write'>, level: string) {
   return (event: ServeEvent['event'], members: Partial<ServeEvent> = {}): void => {
     if (level !== 'off') write({ time: new Date().toISOString(), level: 'info', event, ...members })
@@ -84,7 +81,6 @@ function droppedLine(count: number): string {
   return `${JSON.stringify(event)}\n`
 }
 
-/** @returns Number of bytes written. */
 function writeAll(bytes: Uint8Array, writeBytes: Write): number {
   let written = 0
   try {
@@ -98,10 +94,4 @@ function writeAll(bytes: Uint8Array, writeBytes: Write): number {
 /** The end of the line in which a write stopped. */
 function endOfLine(bytes: Uint8Array, written: number): number {
   return written === 0 || bytes[written - 1] === lineFeed ? written : bytes.indexOf(lineFeed, written) + 1
-}
-
-function countLines(bytes: Uint8Array, start: number): number {
-  let count = 0
-  for (let at = bytes.indexOf(lineFeed, start); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) count++
-  return count
 }

@@ -25,7 +25,6 @@ import type { StoreAddress } from '../store/url.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
 const lostAfterSeconds = 5
-/** Milliseconds for pending requests when the server stops. */
 const drainTimeoutMs = 7_000
 /** Milliseconds after which the process exits, even if work is left. */
 const stopTimeoutMs = 9_000
@@ -41,7 +40,6 @@ export interface ServerSettings {
   readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
   /** Seconds from the signal until connections are refused. */
   readonly drainDelay?: number
-  /** This process as one of several that share the port. */
   readonly worker?: WorkerChannel
   /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
   readonly endsWhenLost?: boolean
@@ -55,7 +53,6 @@ export interface WorkerChannel {
   readonly stop: Promise<void>
   /** Resolves when the supervisor has ended. */
   readonly orphaned: Promise<void>
-  /** Answers its questions for metrics. */
   answerSamples(measured: Measured): void
 }
 
@@ -244,7 +241,6 @@ async function listen(api: ServableApi, option: string, address: ListenOptions):
 
 /** What the listener of metrics reads: of one server, or of the workers of a supervisor. */
 export interface Measured {
-  /** The metrics of each process. */
   sample(): Promise<readonly MetricsSample[]>
   /** Whether requests are accepted, and the store responds, or what is cached may be used without it. */
   isReady(): Promise<boolean>

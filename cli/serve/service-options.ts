@@ -1,6 +1,5 @@
 /** Options that are settings of the service: those of `openapi`, which `serve` has too, and further ones of `serve`. */
 import { readFileSync, statSync } from 'node:fs'
-import { extname } from 'node:path'
 import { Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
@@ -122,37 +121,28 @@ const replicaNameOption = optionParser(
   (text) => validateName(text) === undefined && text.length <= 200 ? text : undefined,
 )
 
-const labelOption = optionParser(
-  'It must not be empty or contain control characters or line breaks.',
-  parseLabel,
-)
-
-function parseLabel(text: string): string | undefined {
-  return text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text
-}
-
-const imageTypes: Readonly<Record<string, string>> = {
-  '.png': 'png',
-  '.svg': 'svg+xml',
-  '.webp': 'webp',
-  '.jpg': 'jpeg',
-  '.jpeg': 'jpeg',
-}
+const parseLabel = (text: string) =>
+  text.trim() === '' || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(text) ? undefined : text
+const labelRule = 'It must not be empty or contain control characters or line breaks.'
+const labelOption = optionParser(labelRule, parseLabel)
 
 const logoOption = optionParser(
   'It must be the name of a readable PNG, SVG, WebP or JPEG file of at most 32 KiB.',
   (file) => {
-    const type = imageTypes[extname(file).toLowerCase()]
+    const [, type] = /\.(png|svg|webp|jpe?g)$/i.exec(file) ?? []
     try {
       const stats = statSync(file)
       if (type === undefined || !stats.isFile() || stats.size > 32_768) return undefined
-      return `data:image/${type};base64,${readFileSync(file, 'base64')}`
+      const subtype = type.toLowerCase().replace('svg', 'svg+xml').replace('jpg', 'jpeg')
+      return `data:image/${subtype};base64,${readFileSync(file, 'base64')}`
     } catch {
       return undefined
     }
   },
 )
 
+const parseLink = (text: string) =>
+  /^https?:$/.test(URL.parse(text)?.protocol ?? '') ? parseLabel(text) : undefined
 const linkOption = optionParser('It must be an http:// or https:// address.', parseLink)
 
 const contactOption = optionParser(
@@ -160,10 +150,6 @@ const contactOption = optionParser(
   (text) =>
     text.includes('://') ? parseLink(text) : /^[^\s@]+@[^\s@]+$/.test(text) ? parseLabel(text) : undefined,
 )
-
-function parseLink(text: string): string | undefined {
-  return /^https?:$/.test(URL.parse(text)?.protocol ?? '') ? parseLabel(text) : undefined
-}
 
 const httpUrlOption = optionParser(
   'It must be an http:// or https:// address without query and fragment.',

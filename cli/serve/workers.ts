@@ -26,7 +26,6 @@ import {
 const stopTimeoutMs = 10_000
 /** Milliseconds before a worker is replaced: doubled for each one in a row that ended before `stableMs`. */
 const backOff = { firstMs: 100, longestMs: 10_000, stableMs: 10_000 }
-/** Milliseconds in which a worker tells its metrics. */
 const sampleTimeoutMs = 2_000
 /** Workers that may end in a row, while no other accepts connections. */
 const maxFailures = 5
@@ -238,7 +237,6 @@ function createSamples(listening: ReadonlySet<ChildProcess>, stop: AbortSignal) 
   }
 }
 
-/** Starts this program again, with the same arguments. */
 function startWorker(place: Place): ChildProcess {
   return spawn(process.execPath, [...programArguments(), ...process.argv.slice(2)], {
     env: { ...process.env, [placeVariable]: JSON.stringify(place) },

@@ -1,4 +1,3 @@
-/** One check of a key against a deployment. */
 import { createRequestBuilder, type RequestSpec } from '../../adapters/client/transport.ts'
 import { createServiceNames, type ServiceNames } from '../../core/http/headers.ts'
 import { isObject, parseJson } from '../../core/lib/json.ts'
@@ -21,7 +20,6 @@ import { movedTo, nextStep, readVerification, redirectError, verifyKeyPath } fro
 export interface VerifyOptions {
   readonly url: string
   readonly partner: string
-  /** Modules that must be ready. */
   readonly module?: readonly string[]
   readonly keyFile?: string
   readonly caFile?: string
@@ -139,15 +137,10 @@ interface Location {
 
 const catalogPath = '/.well-known/api-catalog'
 const keyless = { method: 'GET', headers: { accept: 'application/json, application/linkset+json' } } as const
-/** Bounds the requests of a search. */
 const maxAncestors = 4
 const maxServices = 3
 
-/**
- * The names of the service at `base`: those that its API catalog lists first, or the default ones.
- *
- * @throws {CliError} when the whole address redirects, before the key is sent.
- */
+/** The names of the service at `base` in its API catalog, or the default ones. A redirect is thrown before the key is sent. */
 export async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
   const response = await connection.request({ url: urlBelow(base, catalogPath), ...keyless })
   if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)

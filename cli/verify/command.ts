@@ -79,12 +79,9 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const key = await readCredential(options.keyFile, io)
   const keyId = parseKeyId(key)
   if (keyId === undefined && !options.force) {
-    throw new CliError(
-      1,
-      'key_invalid',
-      'The key was not sent: its checksum is wrong, so it is mistyped or incomplete, or not a key at all. ' +
-        'Pass --force to send it anyway, for instance if it is an imported key of another system.',
-    )
+    const reason = 'its checksum is wrong, so it is mistyped or incomplete, or not a key at all'
+    const step = 'Pass --force to send it anyway, for instance if it is an imported key of another system.'
+    throw new CliError(1, 'key_invalid', `The key was not sent: ${reason}. ${step}`)
   }
   const { check } = await import('./check.ts')
   const request = { ...options, base, key, keyId, timeout }
@@ -178,13 +175,10 @@ function formatVerification(verification: Verification, output: Output): string 
     ['changes', formatStaleness(verification)],
     ['version', version],
   ]
-  const table = formatTable(
-    ['module', 'active', 'ready', 'missing scope'],
-    modules.map(({ module, active, ready, missing_scope: missing }) => [
-      ...[module, yesOrNo(active), yesOrNo(ready), missing ?? ''],
-    ]),
-    output,
-  )
+  const rows = modules.map((
+    { module, active, ready, missing_scope: missing },
+  ) => [module, yesOrNo(active), yesOrNo(ready), missing ?? ''])
+  const table = formatTable(['module', 'active', 'ready', 'missing scope'], rows, output)
   return `The key is valid.\n\n${formatDetails(details)}\n${table}`
 }
 
@@ -197,13 +191,9 @@ function formatStaleness({ max_staleness_ms, stale_if_error }: Verification): st
 }
 
 function formatSmokeResults(results: readonly SmokeResult[]): string {
-  return formatTable(
-    ['endpoint', 'status', 'ms', 'verdict'],
-    results.map(({ method, path, status, ms, verdict, reasons }) => [
-      `${method} ${path}`,
-      status === null ? '–' : String(status),
-      ms === null ? '–' : String(ms),
-      [verdictLabels[verdict], reasons.join('; ')].filter(Boolean).join(': '),
-    ]),
-  )
+  const rows = results.map(({ method, path, status, ms, verdict, reasons }) => {
+    const reason = reasons.length === 0 ? '' : `: ${reasons.join('; ')}`
+    return [`${method} ${path}`, `${status ?? '–'}`, `${ms ?? '–'}`, `${verdictLabels[verdict]}${reason}`]
+  })
+  return formatTable(['endpoint', 'status', 'ms', 'verdict'], rows)
 }

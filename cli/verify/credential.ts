@@ -5,7 +5,6 @@ import { describeFileError, requireOwnFile } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { promptHidden } from '../prompt.ts'
 
-/** Longer than any key. */
 const maxKeyFileBytes = 4_096
 
 /** Reads the key from `keyFile`, `PARTNER_API_KEY`, standard input unless it is a terminal, or a prompt. */
@@ -69,7 +68,6 @@ export function parseDeploymentUrl(text: string): URL {
   return base
 }
 
-/** Whether requests to this address stay on this machine. */
 export function isLoopback({ hostname }: Pick<URL, 'hostname'>): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || hostname === '[::1]' ||
     /^127\.[\d.]+$/.test(hostname)

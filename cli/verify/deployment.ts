@@ -18,7 +18,6 @@ export interface DeploymentResponse {
   readonly status: number
   readonly header: (name: string) => string | undefined
   readonly text: string
-  /** Milliseconds from sending the request to the end of the response. */
   readonly ms: number
 }
 
@@ -28,7 +27,6 @@ const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
 const maxBodyMebibytes = 4
 
-/** A name from a deployment, safe for a terminal. */
 export function displayName(name: string): string {
   return printable(excerpt(name, maxNameLength))
 }
@@ -37,12 +35,7 @@ export function urlBelow({ origin, pathname }: URL, path: string): string {
   return `${origin}${pathname === '/' ? '' : pathname}${path}`
 }
 
-/**
- * Prepares requests to `base` and addresses beside it. They do not follow redirects, which would carry the key to
- * another server.
- *
- * @param ending Aborted when the time for all requests is over.
- */
+/** Prepares requests, which do not follow redirects: a key would go to another server. @param ending Ends all of them. */
 export async function openConnection(base: URL, env: Io['env'], caFile?: string, ending?: AbortSignal) {
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
@@ -75,7 +68,6 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
       }
     },
 
-    /** Closes connections, which would keep the process alive. */
     async close(): Promise<void> {
       // Bun replaces undici by an implementation without this method.
       await dispatcher.destroy?.()

@@ -1,4 +1,3 @@
-/** Reads the response of verify-key. */
 import * as v from 'valibot'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
@@ -25,7 +24,6 @@ const problemSchema = v.object({
 
 interface VerificationRequest {
   readonly key: string
-  /** `undefined` when the key is malformed. */
   readonly keyId: string | undefined
   readonly partner: string
   readonly names: ServiceNames
@@ -62,20 +60,16 @@ export function readVerification(response: DeploymentResponse, request: Verifica
   // The default of `serve --log`.
   const isLogged = status === 401 || status === 403 || status >= 500
   const label = isLogged ? "Request ID, for the operator's log" : 'Request ID'
-  throw new CliError(
-    status >= 500 ? 3 : 1,
-    excerpt(code, maxNameLength),
-    `${printable(sentence)} (${displayName(code)})`,
-    {
-      members: {
-        detail: sentence,
-        ...(action && { action }),
-        ...(command && { remedy: { command, args } }),
-        ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
-      },
-      lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
+  const message = `${printable(sentence)} (${displayName(code)})`
+  throw new CliError(status >= 500 ? 3 : 1, excerpt(code, maxNameLength), message, {
+    members: {
+      detail: sentence,
+      ...(action && { action }),
+      ...(command && { remedy: { command, args } }),
+      ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
     },
-  )
+    lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
+  })
 }
 
 /** @returns `undefined` unless the body follows the contract, perhaps that of a newer deployment. */
@@ -116,7 +110,6 @@ export function isAddition(issue: v.BaseIssue<unknown>): boolean {
   return issue.type === 'strict_object' && issue.expected === 'never'
 }
 
-/** Whether the issue is an unknown scope, module, policy or environment. */
 function isUnknownName(issue: v.BaseIssue<unknown>): boolean {
   return issue.type === 'picklist' && typeof issue.input === 'string'
 }
@@ -132,20 +125,16 @@ function requireSameSubject(
   const owner = displayName(verification.partner.slug)
   const actual = `key ${displayName(verification.key.id)} of partner ${owner}`
   const expected = `${keyId === undefined ? 'a key' : `key ${keyId}`} of partner ${partner}`
-  throw new CliError(
-    1,
-    'other_subject',
-    `The response is about ${actual}, but the request was about ${expected}. A cache or gateway in front of the ` +
-      'service mixes up responses.',
-  )
+  const mixUp = `The response is about ${actual}, but the request was about ${expected}.`
+  const cause = 'A cache or gateway in front of the service mixes up responses.'
+  throw new CliError(1, 'other_subject', `${mixUp} ${cause}`)
 }
 
 function otherReleaseError(url: string, version: string): CliError {
   const versions = `version ${displayName(version)}, and this program has ${API_VERSION}`
-  const detail =
-    `${url} is a partner-api service of another release (${versions}): its response is not in the form ` +
-    'of a verify-key response. Use the program of that release.'
-  return new CliError(3, 'other_release', detail)
+  const form = 'its response is not in the form of a verify-key response'
+  const detail = `${url} is a partner-api service of another release (${versions}): ${form}.`
+  return new CliError(3, 'other_release', `${detail} Use the program of that release.`)
 }
 
 function unexpectedResponseError(response: DeploymentResponse): CliError {
@@ -166,7 +155,6 @@ function unexpectedResponseError(response: DeploymentResponse): CliError {
   return new NotThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
 }
 
-/** @returns `undefined` unless the response is an HTML page. */
 export function describeHtmlPage({ header, text }: DeploymentResponse): string | undefined {
   if (!header('content-type')?.startsWith('text/html') && !/^\s*<(?:!doctype )?html/i.test(text)) {
     return undefined
@@ -188,13 +176,11 @@ function hintFor(code: string, request: VerificationRequest, { header }: Deploym
     : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
 }
 
-/** @returns `undefined` unless the response is a problem document. */
 function readProblem({ text }: DeploymentResponse) {
   const { output, success } = v.safeParse(problemSchema, parseJson(text))
   return success ? output : undefined
 }
 
-/** The code of a problem, `undefined` for any other response. */
 export function problemCode(response: DeploymentResponse): string | undefined {
   return response.header('content-type') === 'application/problem+json'
     ? readProblem(response)?.code
@@ -208,7 +194,6 @@ interface Subject {
   readonly module?: string
 }
 
-/** What the operator runs about a problem: the command, and its arguments. */
 function operatorCommand(code: string, { keyId = 'KEY', partner, scope, module }: Subject) {
   const another = ['keys issue', partner, '--name', 'NAME']
   const commands: Readonly<Partial<Record<ProblemCode, readonly string[]>>> = {
@@ -234,7 +219,6 @@ export function nextStep(code: string, subject: Subject): string {
   return printable(command ? `${action} The operator's command: partner-api ${command}` : action)
 }
 
-/** When to try again after a 429. */
 function formatRetryTime(header: (name: string) => string | undefined): string {
   const seconds = header('retry-after') ?? ''
   if (!/^\d{1,9}$/.test(seconds)) {

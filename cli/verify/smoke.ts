@@ -30,25 +30,9 @@ export interface SmokeResult {
 
 type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
 
-interface Expectation {
-  readonly status: 200 | 201
-  readonly bodySchema: v.GenericSchema
-  readonly names: ServiceNames
-  readonly version: string
-  /** The limit policies of the endpoint that are on. */
-  readonly policies: readonly string[]
-}
-
-interface SmokeContext {
-  send(spec: RequestSpec): Promise<DeploymentResponse>
-  readonly verification: Verification
-  readonly route: KeyedRoute
-  readonly expected: Expectation
-  /** The complete path, with `{slug}` for a parameter. */
-  readonly path: string
-  /** One profile of each list that was tested before. */
-  readonly slugs: string[]
-}
+type Send = (spec: RequestSpec) => Promise<DeploymentResponse>
+type Context = ReturnType<typeof createContext>
+type Expectation = Context['expected']
 
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxExcerptLength = 160
@@ -58,18 +42,17 @@ const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found
 
 /** Calls every endpoint that the key may use. Those that are not in this program's route table are skipped. */
 export async function runSmokeTests(
-  sendOnce: SmokeContext['send'],
+  sendOnce: Send,
   verification: Verification,
   names: ServiceNames,
   withSignup: boolean,
   progress: (done: number, total: number) => void,
 ): Promise<SmokeResult[]> {
-  const { endpoints, limits, version } = verification
   const known = compileRoutes(ROUTES, names.name).endpoints
   const slugs: string[] = []
   const results: SmokeResult[] = []
   let isLimited = false
-  const send: SmokeContext['send'] = async (spec) => {
+  const send: Send = async (spec) => {
     const response = await sendOnce(spec)
     isLimited = problemCode(response) === 'rate_limited'
     if (!isLimited) return response
@@ -77,14 +60,7 @@ export async function runSmokeTests(
     throw new CliError(1, 'rate_limited', `its rate limit is exceeded: try again in ${seconds} seconds`)
   }
   const call = async (path: string, route: KeyedRoute) => {
-    const expected: Expectation = {
-      status: route.status ?? 200,
-      bodySchema: RESPONSE_SCHEMAS[route.name],
-      names,
-      version,
-      policies: route.limits.filter((name) => limits.some(({ policy }) => policy === name)),
-    }
-    const context = { send, verification, route, expected, path, slugs }
+    const context = createContext(send, verification, names, route, path, slugs)
     try {
       return route.method === 'POST' ? await callSignup(context, withSignup) : await callRead(context)
     } catch (error) {
@@ -92,7 +68,7 @@ export async function runSmokeTests(
       return skipped(error.message, error.code === 'unreachable' ? 'unreachable' : 'failed')
     }
   }
-  const listed = new Map(endpoints.map((endpoint) => [`${endpoint.method} ${endpoint.path}`, endpoint]))
+  const listed = new Map(verification.endpoints.map((each) => [`${each.method} ${each.path}`, each]))
   for (const { method, path, scope, allowed } of listed.values()) {
     progress(results.length, listed.size)
     const route = ROUTES[known.findIndex((each) => each.method === method && each.path === path)]
@@ -108,7 +84,25 @@ export async function runSmokeTests(
   return results
 }
 
-async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
+/** @param path With `{slug}` for a parameter. @param slugs One profile of each list that was tested before. */
+function createContext(
+  send: Send,
+  verification: Verification,
+  names: ServiceNames,
+  route: KeyedRoute,
+  path: string,
+  slugs: string[],
+) {
+  const { limits, version } = verification
+  const policies: readonly string[] = route.limits.filter((name) =>
+    limits.some(({ policy }) => policy === name)
+  )
+  const bodySchema: v.GenericSchema = RESPONSE_SCHEMAS[route.name]
+  const expected = { status: route.status ?? 200, bodySchema, names, version, policies }
+  return { send, verification, route, path, slugs, expected }
+}
+
+async function callRead(context: Context): Promise<SmokeOutcome> {
   const { send, route, expected, slugs } = context
   const [slug] = slugs
   if (context.path.includes('{slug}') && slug === undefined) {
@@ -142,7 +136,7 @@ async function callRead(context: SmokeContext): Promise<SmokeOutcome> {
 }
 
 /** Short pages, so that most lists have a second one, and only complete days, whose counts are final. */
-function queryFor({ route: { parameters }, verification }: SmokeContext): Record<string, string> {
+function queryFor({ route: { parameters }, verification }: Context): Record<string, string> {
   const now = Date.parse(verification.checked_at)
   const day = (ago: number) => utcDay(now - ago * MS_PER_DAY)
   return {
@@ -154,7 +148,7 @@ function queryFor({ route: { parameters }, verification }: SmokeContext): Record
 
 /** Repeats a request with `If-None-Match`. Content may change in between, but not every time. */
 async function checkRevalidation(
-  { send, expected }: SmokeContext,
+  { send, expected }: Context,
   target: string,
   first: DeploymentResponse,
 ): Promise<string[]> {
@@ -182,7 +176,7 @@ interface PageBody {
 
 /** Follows `Link` to the next page, which must not repeat rows of the first one. */
 async function checkNextPage(
-  { send, expected }: SmokeContext,
+  { send, expected }: Context,
   path: string,
   first: DeploymentResponse,
 ): Promise<string[]> {
@@ -209,7 +203,7 @@ async function checkNextPage(
 }
 
 async function callSignup(
-  { send, verification, route, path, expected }: SmokeContext,
+  { send, verification, route, path, expected }: Context,
   withSignup: boolean,
 ): Promise<SmokeOutcome> {
   if (route.name !== 'sign-up') return skipped('of the endpoints that write, only signups are tested')
