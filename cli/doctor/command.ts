@@ -69,11 +69,7 @@ async function diagnose(
   let partner: string | undefined
 
   /** Runs checks. When one throws, that is an error too. */
-  async function run(
-    name: Result['check'],
-    work: (check: Check) => Promise<void>,
-    base?: URL,
-  ): Promise<void> {
+  async function run(name: Result['check'], work: (check: Check) => Promise<void>, base?: URL) {
     const check = createCheck(results, output, base)
     const error = await work(check).then(() => undefined, toCliError)
     isUnreachable ||= error?.exitCode === 3

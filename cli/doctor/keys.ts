@@ -22,12 +22,7 @@ type Kind = keyof typeof kinds
 const keysPerPage = 100
 
 /** Reads all keys in force or expired, and all partners. Memory grows by about 100 bytes for each partner. */
-export async function checkKeys(
-  check: Check,
-  store: Store,
-  now: number,
-  report: (progress: string) => void,
-): Promise<void> {
+export async function checkKeys(check: Check, store: Store, now: number, report: (progress: string) => void) {
   const tallies = new Map<string, { count: number; readonly names: string[]; readonly command: string }>()
   /** @param command The one that fixes it, or that lists all. */
   function found(kind: Kind, name: string, command: string): void {

@@ -90,12 +90,9 @@ async function scanWith(
     await revokeKeys(store, invocation, known, yes)
     known = await lookUp(store, leaks)
   }
-  if (format === 'sarif') {
-    const report = toSarif({ ...result, leaks }, known)
-    await output.result(report, `${JSON.stringify(report, null, 2)}\n`)
-  } else {
-    await output.result(leaks.map((leak) => leakJson(leak, known)), describeAll())
-  }
+  const sarif = format === 'sarif' && toSarif({ ...result, leaks }, known)
+  if (sarif) await output.result(sarif, `${JSON.stringify(sarif, null, 2)}\n`)
+  else await output.result(leaks.map((leak) => leakJson(leak, known)), describeAll())
   for (const { path, reason } of unreadable) output.note(printable(`${path} was not searched: ${reason}.`))
   const scanned = `${pluralize(leaks.length, 'key')} in ${pluralize(files - binaryFiles, 'file')}`
   output.note(`${scanned}, ${pluralize(binaryFiles, 'binary file')} skipped.`)

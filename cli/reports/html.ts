@@ -26,11 +26,7 @@ export function pageOfOne(now: number, name: string, summary: ReportSummary): st
   return page(summary.period, now, name, [overview(summary.daily), tables])
 }
 
-export async function pageOfAll(
-  period: Period,
-  now: number,
-  reports: AsyncIterable<counts.PartnerReport>,
-): Promise<string> {
+export async function pageOfAll(period: Period, now: number, reports: AsyncIterable<counts.PartnerReport>) {
   const rows = []
   let all = counts.emptyDays(period)
   for await (const { partner, name, daily } of counts.withTotal(reports)) {
@@ -106,13 +102,7 @@ function overview(daily: counts.Daily): Markup {
 }
 
 /** A chart with a vertical bar for each span, and a table of its numbers. The page explains the colours of level 3. */
-function chart(
-  level: 2 | 3,
-  heading: Inset,
-  title: Inset,
-  { unit, spans }: Spans,
-  series: counts.Series,
-): Markup {
+function chart(level: 2 | 3, heading: Inset, title: Inset, { unit, spans }: Spans, series: counts.Series) {
   const top = roundUp(Math.max(...spans.map((span) => span[series[0]!])))
   const rows = spans.map((span) => ({
     ...span,

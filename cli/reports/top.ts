@@ -13,10 +13,7 @@ import { sumOf } from './counts.ts'
 import { timeOf, withStore } from '../store/open.ts'
 import { parseDurableUrl } from '../store/url.ts'
 
-interface Options {
-  readonly interval: number
-  readonly once?: true
-}
+type Options = { readonly interval: number; readonly once?: true }
 
 export function define(top: CliCommand): void {
   top

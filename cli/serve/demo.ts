@@ -84,11 +84,8 @@ async function describeExisting({ io, output }: Invocation, slug: string, url: s
 
 async function fillStore({ actor, io, output }: Invocation, store: Store, url?: string): Promise<void> {
   const now = timeOf(store)
-  const { slug } = await createPartnerAdministration(store, { actor }).create({
-    slug: 'demo',
-    name: 'Demo partner',
-    modules: MODULE_NAMES,
-  })
+  const partner = { slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES }
+  const { slug } = await createPartnerAdministration(store, { actor }).create(partner)
   const content: Record<string, number> = {}
   for (const kind of importOrder) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
@@ -96,11 +93,8 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
     if ('errors' in outcome) throw new Error(`${file} has invalid lines`)
     content[kind] = outcome.created
   }
-  const { key, text } = await createKeyAdministration(store, { actor }).issue({
-    partner: slug,
-    name: 'Demo key',
-    environment: 'live',
-  })
+  const request = { partner: slug, name: 'Demo key', environment: 'live' } as const
+  const { key, text } = await createKeyAdministration(store, { actor }).issue(request)
   output.done = { detail: `Key ${key.id} was issued.`, remedy: replaceKey(key.id) }
   const base = connectable(url ?? 'http://127.0.0.1:8787')
   // Double quotes work in every shell.

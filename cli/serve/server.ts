@@ -188,12 +188,8 @@ function withRootRedirect(
   const { versionHeader, versionHeaderLowerCase } = createServiceNames(serviceName)
   const allow = ['Allow', 'GET, HEAD, OPTIONS']
   const common = ['X-Content-Type-Options', 'nosniff', versionHeader, API_VERSION]
-  const headers = [
-    ...['Location', `${base}/${serviceName}/docs`],
-    ...['Cache-Control', 'no-store'],
-    ...['Content-Length', '0'],
-    ...common,
-  ]
+  const location = `${base}/${serviceName}/docs`
+  const headers = ['Location', location, 'Cache-Control', 'no-store', 'Content-Length', '0', ...common]
   return {
     ...api,
     handle(request) {
@@ -247,10 +243,7 @@ export interface Measured {
 }
 
 /** Answers `/metrics`, `/ready` and `/live`. */
-export async function listenForMetrics(
-  { sample, isReady }: Measured,
-  address: ListenOptions,
-): Promise<RunningServer> {
+export async function listenForMetrics({ sample, isReady }: Measured, address: ListenOptions) {
   const { renderMetrics } = await import('../../adapters/metrics.ts')
 
   async function answer({ method, target }: HttpRequest): Promise<HttpResponse> {

@@ -18,30 +18,26 @@ export interface ServiceOptions extends PartnerApiOptions {
   readonly limitsPerProcess?: boolean
 }
 
-class Setting extends Option {
-  readonly #name: keyof PartnerApiOptions
-
-  constructor(flags: string, description: string, name: keyof PartnerApiOptions) {
-    super(flags, description)
-    this.#name = name
-  }
-
-  override attributeName(): string {
-    return this.#name
-  }
+/** An option whose value has the name of a setting. */
+function setting(name: keyof PartnerApiOptions, flags: string, description: string): Option {
+  return Object.assign(new Option(flags, description), { attributeName: () => name })
 }
 
 export function addServiceOptions(command: CliCommand): CliCommand {
+  const names = LIMIT_NAMES.join(', ')
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .addOption(
-      new Setting(
-        '--limit <policy=quota/seconds>',
-        `${LIMIT_NAMES.join(', ')}; =0 turns one off (repeatable)`,
-        'limits',
-      ).argParser(limitParser(LIMIT_NAMES)),
+      setting('limits', '--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
+        .argParser(limitParser(LIMIT_NAMES)),
     )
-    .addOption(integerSetting('maxStalenessMs'))
+    .addOption(
+      integerSetting(
+        'maxStalenessMs',
+        '--max-staleness <ms>',
+        'Delay until changes made elsewhere take effect',
+      ),
+    )
     .option('--allow-browsers', 'Answer requests from browsers, and log them')
     .option('--problem-base <url>', 'Base URL of problem types', httpUrlOption)
     .option('--title <text>', 'Title of the OpenAPI document and the reference page', labelOption)
@@ -60,18 +56,20 @@ export function addServiceOptions(command: CliCommand): CliCommand {
 
 export function addServerOptions(command: CliCommand): CliCommand {
   const [keepUsageDays] = INTEGERS.keepUsageDays
+  const outageHelp = 'How long known keys work while the store is unavailable'
+  const proxiesHelp = 'Number of proxies in front that add to X-Forwarded-For'
   return addServiceOptions(command)
     .option('--logo <file>', 'Logo of the reference page: PNG, SVG, WebP or JPEG, up to 32 KiB', logoOption)
-    .addOption(integerSetting('staleIfErrorSeconds'))
+    .addOption(integerSetting('staleIfErrorSeconds', '--stale-if-error <seconds>', outageHelp))
     .option('--limits-per-process', 'Do not share limits with other servers')
     .option(
       '--replica-name <name>',
       'Name of this server in the output of --wait (default: HOSTNAME:PID)',
       replicaNameOption,
     )
-    .addOption(integerSetting('trustedProxies'))
+    .addOption(integerSetting('trustedProxies', '--trust-proxies <n>', proxiesHelp))
     .addOption(
-      new Setting('--keep-usage <days>', 'How long reports include requests and signups', 'keepUsageDays')
+      setting('keepUsageDays', '--keep-usage <days>', 'How long reports include requests and signups')
         .argParser(daysOption).default(keepUsageDays, `${keepUsageDays}d`),
     )
 }
@@ -91,19 +89,9 @@ export function toSettings(options: ServiceOptions): PartnerApiOptions {
   }
 }
 
-const integerSettings = {
-  maxStalenessMs: ['--max-staleness <ms>', 'Delay until changes made elsewhere take effect'],
-  staleIfErrorSeconds: [
-    '--stale-if-error <seconds>',
-    'How long known keys work while the store is unavailable',
-  ],
-  trustedProxies: ['--trust-proxies <n>', 'Number of proxies in front that add to X-Forwarded-For'],
-} as const
-
-function integerSetting(name: keyof typeof integerSettings): Option {
-  const [flags, description] = integerSettings[name]
+function integerSetting(name: keyof typeof INTEGERS, flags: string, description: string): Option {
   const [defaultValue, min, max] = INTEGERS[name]
-  return new Setting(flags, `${description}, ${min} to ${max}`, name)
+  return setting(name, flags, `${description}, ${min} to ${max}`)
     .argParser(integerBetween(min, max)).default(defaultValue)
 }
 

@@ -118,59 +118,45 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
     if (found?.ready) return []
     const { active = true, missing_scope: scope = null } = found ?? {}
     const subject = { keyId: key.id, partner: partner.slug, module, scope }
-    return [
-      ...found === undefined ? [`this deployment has no module ${module}: its release may be older.`] : [],
-      ...active
-        ? []
-        : [`the module ${module} is not active for this partner. ${nextStep('module_inactive', subject)}`],
-      ...scope === null
-        ? []
-        : [`the module ${module} needs the scope ${printable(scope)}. ${nextStep('scope_missing', subject)}`],
+    const reasons = [
+      found === undefined && `this deployment has no module ${module}: its release may be older.`,
+      !active &&
+      `the module ${module} is not active for this partner. ${nextStep('module_inactive', subject)}`,
+      scope !== null &&
+      `the module ${module} needs the scope ${printable(scope)}. ${nextStep('scope_missing', subject)}`,
     ]
+    return reasons.filter((reason) => reason !== false)
   })
 }
 
-interface Location {
-  readonly base: URL
-  readonly names: ServiceNames
-}
-
 const catalogPath = '/.well-known/api-catalog'
-const keyless = { method: 'GET', headers: { accept: 'application/json, application/linkset+json' } } as const
+const headers = { accept: 'application/json, application/linkset+json' }
+const get = (connection: Connection, base: URL, path: string) =>
+  connection.request({ url: urlBelow(base, path), method: 'GET', headers })
 const maxAncestors = 4
 const maxServices = 3
 
 /** The names of the service at `base` in its API catalog, or the default ones. A redirect is thrown before the key is sent. */
 export async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
-  const response = await connection.request({ url: urlBelow(base, catalogPath), ...keyless })
+  const response = await get(connection, base, catalogPath)
   if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)
   const services = readCatalog(response, base).filter((service) => service.base.href === base.href)
   return services[0]?.names ?? createServiceNames('service')
 }
 
 /** Looks for the service at `base` and above it. @returns The options of verify that find it. */
-export async function findElsewhere(
-  connection: Connection,
-  base: URL,
-  tried: ServiceNames,
-): Promise<string | undefined> {
+export async function findElsewhere(connection: Connection, base: URL, tried: ServiceNames) {
   const segments = base.pathname.split('/').filter(Boolean)
-  const ancestors = Array.from(
-    { length: Math.min(segments.length, maxAncestors) + 1 },
-    (_, depth) => new URL(`/${segments.slice(0, segments.length - depth).join('/')}`, base),
-  )
-  for (const [depth, ancestor] of ancestors.entries()) {
-    const catalog = await connection.request({ url: urlBelow(ancestor, catalogPath), ...keyless }).catch(() =>
-      undefined
-    )
-    const next = depth === 0 ? [] : namesOf(segments[segments.length - depth])
+  for (let end = segments.length; end >= Math.max(0, segments.length - maxAncestors); end--) {
+    const ancestor = new URL(`/${segments.slice(0, end).join('/')}`, base)
+    const catalog = await get(connection, ancestor, catalogPath).catch(() => undefined)
     const services = [
       ...catalog === undefined ? [] : readCatalog(catalog, ancestor),
-      ...[...next, tried].map((names) => ({ base: ancestor, names })),
+      ...[...namesOf(segments[end]), tried].map((names) => ({ base: ancestor, names })),
     ]
     for (const { base: { href }, names } of services.slice(0, maxServices)) {
       if (href === base.href && names.name === tried.name) continue
-      if (!await isService(connection, { base: new URL(href), names })) continue
+      if (!await isService(connection, new URL(href), names)) continue
       const address = displayName(href.replace(/\/$/, ''))
       return `--url ${address}${names.name === 'service' ? '' : ` --service-name ${names.name}`}`
     }
@@ -179,7 +165,7 @@ export async function findElsewhere(
 }
 
 /** Services at this origin in an API catalog (RFC 9727): the key must not go to another one. */
-function readCatalog({ status, text }: DeploymentResponse, base: URL): Location[] {
+function readCatalog({ status, text }: DeploymentResponse, base: URL) {
   const catalog = status === 200 ? parseJson(text) : undefined
   if (!isObject(catalog) || !Array.isArray(catalog['linkset'])) return []
   return catalog['linkset'].flatMap((context) => {
@@ -201,9 +187,7 @@ function namesOf(name: string | undefined): ServiceNames[] {
 }
 
 /** Every response of the service has its version; health is 200 or 503. */
-async function isService(connection: Connection, { base, names }: Location): Promise<boolean> {
-  const health = await connection.request({ url: urlBelow(base, `/${names.name}/health`), ...keyless }).catch(
-    () => undefined,
-  )
+async function isService(connection: Connection, base: URL, names: ServiceNames): Promise<boolean> {
+  const health = await get(connection, base, `/${names.name}/health`).catch(() => undefined)
   return health?.header(names.versionHeader) !== undefined && health.status !== 404
 }

@@ -115,10 +115,7 @@ function isUnknownName(issue: v.BaseIssue<unknown>): boolean {
 }
 
 /** A cache or gateway may return a response to another request. */
-function requireSameSubject(
-  verification: Verification,
-  { keyId, partner }: VerificationRequest,
-): Verification {
+function requireSameSubject(verification: Verification, { keyId, partner }: VerificationRequest) {
   if (verification.partner.slug === partner && (keyId === undefined || verification.key.id === keyId)) {
     return verification
   }
@@ -187,12 +184,7 @@ export function problemCode(response: DeploymentResponse): string | undefined {
     : undefined
 }
 
-interface Subject {
-  readonly keyId: string | undefined
-  readonly partner: string
-  readonly scope?: string | null
-  readonly module?: string
-}
+type Subject = { keyId: string | undefined; partner: string; scope?: string | null; module?: string }
 
 function operatorCommand(code: string, { keyId = 'KEY', partner, scope, module }: Subject) {
   const another = ['keys issue', partner, '--name', 'NAME']

@@ -147,11 +147,7 @@ function queryFor({ route: { parameters }, verification }: Context): Record<stri
 }
 
 /** Repeats a request with `If-None-Match`. Content may change in between, but not every time. */
-async function checkRevalidation(
-  { send, expected }: Context,
-  target: string,
-  first: DeploymentResponse,
-): Promise<string[]> {
+async function checkRevalidation({ send, expected }: Context, target: string, first: DeploymentResponse) {
   let knownEtag = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
     const response = await send({ target, headers: { 'if-none-match': knownEtag } })
@@ -175,11 +171,7 @@ interface PageBody {
 }
 
 /** Follows `Link` to the next page, which must not repeat rows of the first one. */
-async function checkNextPage(
-  { send, expected }: Context,
-  path: string,
-  first: DeploymentResponse,
-): Promise<string[]> {
+async function checkNextPage({ send, expected }: Context, path: string, first: DeploymentResponse) {
   // Valid against the schema.
   const { data, page } = parseJson(first.text) as PageBody
   const link = first.header('link')
@@ -202,10 +194,7 @@ async function checkNextPage(
   return repeated ? ['its second page repeats a row of the first'] : []
 }
 
-async function callSignup(
-  { send, verification, route, path, expected }: Context,
-  withSignup: boolean,
-): Promise<SmokeOutcome> {
+async function callSignup({ send, verification, route, path, expected }: Context, withSignup: boolean) {
   if (route.name !== 'sign-up') return skipped('of the endpoints that write, only signups are tested')
   const isTest = verification.key.environment === 'test'
   if (!withSignup) return skipped(`to make a signup, pass --with-signup${isTest ? '' : ' and a test key'}`)
@@ -258,10 +247,7 @@ export function checkResponse(response: DeploymentResponse, expected: Expectatio
 }
 
 /** Checks the headers that a 200, a 201 and a 304 have in common. */
-function checkCommonHeaders(
-  response: DeploymentResponse,
-  { names, policies, status }: Expectation,
-): string[] {
+function checkCommonHeaders(response: DeploymentResponse, { names, policies, status }: Expectation) {
   const varies = status === 200 ? ['Authorization', names.keyHeader, names.versionHeader] : []
   const errors = [
     ...missingMembers(response, 'Vary', varies, (item, name) => item.toLowerCase() === name.toLowerCase()),
