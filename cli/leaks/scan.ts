@@ -166,7 +166,7 @@ function createKeyFinder(prefix: string | undefined, places: Places) {
   const position = createPosition(places)
   let decoder: TextDecoder | undefined
   let isFirst = true
-  // What may belong to a key that goes on. The headers of Git begin after a line feed.
+  // The start of a key that the next chunk may complete. The headers of Git begin after a line feed.
   let rest = Buffer.from(isHistory ? '\n' : '')
   /** Of `rest`, what has been searched for markers. */
   let searched = 0

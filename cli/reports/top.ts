@@ -62,7 +62,7 @@ async function show(
   output.isJsonLines = true
   try {
     for await (const reading of repeat(interval, createReader(store, partner))) {
-      // The first reading alone does not say what is asked now.
+      // The first reading has no rates.
       if (!isScreen && reading.seconds === undefined) continue
       const lines = isScreen && stdout.rows ? Math.max(1, stdout.rows - headingLines) : maxKeys
       const keys = reading.keys.slice(0, lines)
@@ -82,7 +82,7 @@ async function show(
   }
 }
 
-/** Returns a function that makes the next reading: what each key asked for since the reading before, and today. */
+/** Returns a function that counts the requests of each key since the reading before, and today. */
 function createReader(store: Store, partner: string | undefined) {
   let counted = new Map<string, KeyUsage>()
   let readAt: number | undefined

@@ -102,7 +102,7 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   }
   const created = address.kind === 'memory' || await isMissingStore(invocation)
   const onListening = (url: string, metricsUrl?: string) =>
-    // The server goes on without a reader.
+    // The server keeps running if nothing reads its output.
     invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined)
   const opened = await withStore(invocation, { create: true }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }

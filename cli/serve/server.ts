@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { hostname } from 'node:os'
 import process from 'node:process'
-import { setInterval, setTimeout } from 'node:timers'
+import { setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { MetricsSample } from '../../adapters/metrics.ts'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
@@ -47,9 +47,9 @@ export interface ServerSettings {
   readonly webhooks?: WebhookOptions
 }
 
-/** What a worker hears from its supervisor. */
+/** The supervisor, as a worker sees it. */
 export interface WorkerChannel {
-  /** Resolves when the supervisor says so, or has ended. */
+  /** Resolves when the supervisor requests it, or has ended. */
   readonly stop: Promise<void>
   /** Resolves when the supervisor has ended. */
   readonly orphaned: Promise<void>
@@ -153,18 +153,16 @@ async function startServer(
 }
 
 /** Rejects when the revision has been unreadable for some seconds, so that a supervisor starts the server again. */
-function untilLost(store: Store): Promise<never> {
-  return new Promise((_, reject) => {
-    let failures = 0
-    setInterval(async () => {
-      try {
-        await store.revision()
-        failures = 0
-      } catch (error) {
-        if (++failures === lostAfterSeconds) reject(error)
-      }
-    }, 1_000).unref()
-  })
+async function untilLost(store: Store): Promise<never> {
+  for (let failures = 0;;) {
+    await delay(1_000, undefined, { ref: false })
+    try {
+      await store.revision()
+      failures = 0
+    } catch (error) {
+      if (++failures === lostAfterSeconds) throw error
+    }
+  }
 }
 
 /** Traces, if an OpenTelemetry SDK has registered itself in this process. Loads nothing otherwise. */

@@ -22,7 +22,7 @@ import {
   type WorkerChannel,
 } from './server.ts'
 
-/** Milliseconds after which a worker is killed when it was asked to stop: it ends by itself before. */
+/** Milliseconds from the request to stop until a worker is killed. It usually ends before. */
 const stopTimeoutMs = 10_000
 /** Milliseconds before a worker is replaced: doubled for each one in a row that ended before `stableMs`. */
 const backOff = { firstMs: 100, longestMs: 10_000, stableMs: 10_000 }
@@ -40,7 +40,7 @@ interface Place {
   readonly port: number
 }
 
-/** What a worker tells its supervisor: that it accepts connections, its metrics, or why it cannot serve. */
+/** From a worker to its supervisor: it accepts connections, its metrics, or why it cannot serve. */
 type WorkerMessage =
   | { readonly url: string }
   | { readonly samples: readonly MetricsSample[]; readonly isReady: boolean }
@@ -152,7 +152,7 @@ function createFleet(count: number, port: number, { log, logEvent, running, stop
     let failure: CliError | undefined
     running.add(child)
     forwardLines(child, number, log.forward)
-    // It could not be started, or has ended before it could be asked. `close` follows.
+    // It could not be started, or ended before a message was sent. `close` follows.
     child.on('error', (error) => failure ??= toCliError(error))
     child.on('message', (message: WorkerMessage) => {
       if ('code' in message) failure = new CliError(message.exitCode, message.code, message.message)
@@ -277,8 +277,8 @@ function forwardLines({ stderr }: ChildProcess, worker: number, forward: (lines:
 }
 
 /**
- * The port that all workers listen on. Listening on it alone first takes a free one, and finds out that another program
- * uses it: workers would share it even with another supervisor.
+ * The port that all workers listen on. A first listener without SO_REUSEPORT takes a free port, and fails if another
+ * program uses the port: workers would share it even with another supervisor.
  */
 async function findPort(port: number, host: string): Promise<number> {
   if (process.platform !== 'linux') {
