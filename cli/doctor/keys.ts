@@ -33,7 +33,7 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
 
   const age = (instant: number) => (now - instant) / MS_PER_DAY
   const filter = { states: ['active', 'retiring', 'expired'], now } as const
-  const keys = readPages<Key & UnusedScopes>(async (after, limit) => {
+  const keys = readPages<CountedKey>(async (after, limit) => {
     report('Reading keys …')
     return await addUnusedScopes(store, await store.listKeys(filter, after, limit), now)
   }, keysPerPage)
@@ -97,10 +97,8 @@ function toBits(scopes: readonly Scope[]): number {
   return scopes.reduce((bits, scope) => bits | 1 << SCOPES.indexOf(scope), 0)
 }
 
-interface UnusedScopes {
-  /** Scopes that no request of the last 90 days needed; empty unless its requests are counted since 30 days. */
-  readonly unusedScopes: readonly Scope[]
-}
+/** With the scopes that no request of the last 90 days needed; none unless its requests are counted since 30 days. */
+type CountedKey = Key & { readonly unusedScopes: readonly Scope[] }
 
 const scopesByEndpoint = new Map(
   ROUTES.map((route) => [route.name as string, 'scope' in route && route.scope]),
@@ -110,7 +108,7 @@ async function addUnusedScopes(store: Store, keys: readonly Key[], now: number) 
   const day = (age: number) => utcDay(now - age * MS_PER_DAY)
   const counts = keys.length === 0 ? [] : await store.keyUsage(keys.map(({ id }) => id), day(90), day(0))
   const byKey = Map.groupBy(counts, ({ keyId }) => keyId)
-  return keys.map((key): Key & UnusedScopes => {
+  return keys.map((key): CountedKey => {
     const counts = byKey.get(key.id) ?? []
     const isCounted = counts.some((count) => count.day <= day(30))
     const needed = new Set(counts.map(({ endpoint }) => scopesByEndpoint.get(endpoint)))
