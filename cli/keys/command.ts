@@ -112,7 +112,10 @@ it with --overlap 0, which ends it at once.`)
 
   defineRotation(keys)
   defineUpdates(keys)
+  defineStates(keys)
+}
 
+function defineStates(keys: CliCommand): void {
   defineState(
     keys.subcommand('disable <key>', 'Refuse a key until it is enabled again'),
     (id, { output }) => [`To undo this: ${output.command(`keys enable ${id}`)}`],

@@ -66,40 +66,17 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     .option('--url <url>', urlHelp, urlOption)
     .option(...event)
     .option(...allowPrivate)
-    .read((store, invocation, id: string, { url, event: events, allowPrivate }: Options) => {
-      if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
-      const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
-      return change(store, invocation, id, 'webhook.updated', (webhook) => {
-        const changed = { ...webhook, ...changes }
-        const isSame = changed.url === webhook.url && changed.events.join() === webhook.events.join()
-        return isSame ? webhook : changed
-      })
-    })
+    .read(update)
 
-  for (const [name, state] of [['enable', 'active'], ['disable', 'disabled']] as const) {
-    const effect = state === 'active' ? 'deliver' : 'write and deliver no'
-    const edit = (webhook: Webhook) =>
-      webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
-    const toggle = command(name, `Make a webhook ${state}: ${effect} events for it`)
-    if (name === 'disable') toggle.option(...dryRun)
-    toggle
-      .read(async (store, invocation, id: string, { dryRun }: Options) => {
-        const { partner } = await find(store, id)
-        if (dryRun) return await previewEnd(store, id)
-        if (name === 'enable' && partner !== undefined) requireNotRemoved(await findPartner(store, partner))
-        return await change(store, invocation, id, `webhook.${name}d`, edit)
-      })
-  }
+  command('enable', 'Make a webhook active: deliver events for it').read(enable)
+  command('disable', 'Make a webhook disabled: write and deliver no events for it')
+    .option(...dryRun)
+    .read(disable)
 
   command('remove', 'Remove a webhook and its deliveries', ' --yes')
     .option('-y, --yes', 'Do not ask for confirmation')
     .option(...dryRun)
-    .read(async (store, invocation, id: string, { yes, dryRun }: Options) => {
-      if (dryRun) return await previewEnd(store, id)
-      const { url } = await find(store, id)
-      if (!yes) await confirm(invocation.io, `This removes webhook ${id} (${printable(url)}).`, id)
-      return await change(store, invocation, id, 'webhook.removed', () => undefined)
-    })
+    .read(remove)
 
   const rotation = command('rotate-secret', 'Replace the secret of a webhook, and print the new one once')
   const overlapHelp = 'How long deliveries are signed with the old secret, too'
@@ -221,6 +198,39 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
         throw new CliError(1, 'too_many_secrets', detail, { remedy })
       }),
   )
+}
+
+const update: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
+  const { url, event: events, allowPrivate } = options
+  if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
+  const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
+  return await change(store, invocation, id, 'webhook.updated', (webhook) => {
+    const changed = { ...webhook, ...changes }
+    const isSame = changed.url === webhook.url && changed.events.join() === webhook.events.join()
+    return isSame ? webhook : changed
+  })
+}
+
+const enable: StoreAction<[string]> = async (store, invocation, id) => {
+  const { partner } = await find(store, id)
+  if (partner !== undefined) requireNotRemoved(await findPartner(store, partner))
+  return await change(store, invocation, id, 'webhook.enabled', (webhook) => inState(webhook, 'active'))
+}
+
+const disable: StoreAction<[string, Options]> = async (store, invocation, id, { dryRun }) =>
+  dryRun
+    ? await previewEnd(store, id)
+    : await change(store, invocation, id, 'webhook.disabled', (webhook) => inState(webhook, 'disabled'))
+
+function inState(webhook: Webhook, state: Webhook['state']): Webhook {
+  return webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
+}
+
+const remove: StoreAction<[string, Options]> = async (store, invocation, id, { yes, dryRun }) => {
+  if (dryRun) return await previewEnd(store, id)
+  const { url } = await find(store, id)
+  if (!yes) await confirm(invocation.io, `This removes webhook ${id} (${printable(url)}).`, id)
+  return await change(store, invocation, id, 'webhook.removed', () => undefined)
 }
 
 /** Makes a secret, and stores it encrypted. */
