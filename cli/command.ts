@@ -27,11 +27,11 @@ export interface Invocation extends StoreAccess {
   readonly wait: boolean
 }
 
-/** An action, which gets the arguments and options of its command. Its exit code, if any, is that of the program. */
+/** An action gets the arguments and options of its command, and returns what is printed, or the exit code. */
 export type Action<Given extends readonly unknown[]> = (
   invocation: Invocation,
   ...given: Given
-) => MaybePromise<ExitCode | void>
+) => MaybePromise<CommandResult | ExitCode | void>
 
 export type StoreAction<Given extends readonly unknown[], Result = CommandResult> = (
   store: Store,
@@ -120,12 +120,13 @@ export class CliCommand extends Command {
 
   act<Given extends readonly unknown[]>(action: Action<Given>): this {
     return this.action(async (...args) => {
-      const exitCode = await action(this.#invocation(), ...args.slice(0, -1) as unknown as Given)
-      if (exitCode) this.run.exitCode = exitCode
+      const result = await action(this.#invocation(), ...args.slice(0, -1) as unknown as Given)
+      if (typeof result === 'object') await this.run.output.print(result)
+      else if (result) this.run.exitCode = result
     })
   }
 
-  /** Sets an action that reads an existing store. A result is printed. */
+  /** Sets an action that reads an existing store, which stays open until the result is printed. */
   read<Given extends readonly unknown[]>(action: StoreAction<Given, CommandResult | void>): this {
     return this.act((invocation, ...given: Given) =>
       withStore(invocation, {}, async (store) => {

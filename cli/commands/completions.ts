@@ -24,7 +24,7 @@ export function define(completions: CliCommand): void {
   }
   for (const [shell, example] of Object.entries(installations)) {
     completions.subcommand(shell, `Print completions for ${shell}`)
-      .act(({ output }) => output.result(scripts[shell], scripts[shell]!))
+      .act(() => ({ data: scripts[shell], text: scripts[shell]! }))
       .details(
         'Completes commands, options and choices, and slugs of partners and ids of keys from the store.',
       )

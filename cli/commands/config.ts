@@ -21,7 +21,7 @@ and --revoke must be arguments.`)
     .examples('partner-api config show', 'PARTNER_API_SERVE_PORT=8080 partner-api config show serve --json')
 }
 
-async function show(program: CliCommand, { output }: Invocation, words: readonly string[]): Promise<void> {
+async function show(program: CliCommand, { output }: Invocation, words: readonly string[]) {
   const { command, rest } = await program.find(words)
   if (rest.length > 0) {
     const names = command.commands.map((each) => each.name())
@@ -35,7 +35,7 @@ async function show(program: CliCommand, { output }: Invocation, words: readonly
       .map((option) => ({ option: nameOf(option), ...describe(each, option) }))
   })
   const rows = data.map(({ option, value, source }) => [option, value ?? 'none', source])
-  await output.result(data, formatTable(['option', 'value', 'source'], rows, output))
+  return { data, text: formatTable(['option', 'value', 'source'], rows, output) }
 }
 
 function describe(command: CliCommand, option: Option): { value: string | null; source: string } {

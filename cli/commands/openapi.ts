@@ -1,5 +1,5 @@
 import { resolveSettings } from '../../core/settings.ts'
-import type { CliCommand, Invocation } from '../command.ts'
+import type { Action, CliCommand } from '../command.ts'
 import { printableJson } from '../output/text.ts'
 import { addServiceOptions, type ServiceOptions, toSettings } from '../serve/service-options.ts'
 
@@ -15,12 +15,12 @@ export function define(openapi: CliCommand): void {
     )
 }
 
-async function printOpenApi({ output }: Invocation, options: ServiceOptions): Promise<void> {
+const printOpenApi: Action<[ServiceOptions]> = async (_invocation, options) => {
   // Loaded here, with the schemas of all endpoints.
   const [{ createDocument }, { ROUTES }] = await Promise.all([
     import('../../core/openapi/document.ts'),
     import('../../core/routes/router.ts'),
   ])
   const document = createDocument(ROUTES, resolveSettings(toSettings(options)))
-  await output.result(document, `${printableJson(JSON.stringify(document, null, 2))}\n`)
+  return { data: document, text: `${printableJson(JSON.stringify(document, null, 2))}\n` }
 }

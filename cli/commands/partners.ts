@@ -1,8 +1,9 @@
+import { findPartner } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readPages } from '../../core/ports/store.ts'
 import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
-import type { CliCommand, Invocation, StoreAction } from '../command.ts'
+import type { Action, CliCommand, StoreAction } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
@@ -44,9 +45,7 @@ export function define(partners: CliCommand): void {
     .examples('partner-api partners list', "partner-api partners list --json | jq -r '.data[].slug'")
 
   partners.subcommand('show <slug>', 'Show one partner')
-    .read(async (store, invocation, slug: string) =>
-      partnerResult(await createPartnerAdministration(store, invocation).show(slug))
-    )
+    .read(async (store, _invocation, slug: string) => partnerResult(await findPartner(store, slug)))
     .examples('partner-api partners show acme')
 
   partners.subcommand('update <slug>', 'Rename a partner, and set or clear its limits')
@@ -112,8 +111,7 @@ const create: StoreAction<[string, Options & { readonly name: string }]> = async
 }
 
 const remove: StoreAction<[string, Options]> = async (store, invocation, slug, { yes, dryRun }) => {
-  const partners = createPartnerAdministration(store, invocation)
-  const { name } = await partners.show(slug)
+  const { name } = await findPartner(store, slug)
   const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
   const filter = { partner: slug, states, now: timeOf(store) }
   let count = 0
@@ -121,7 +119,7 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, slug, {
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
   const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
   if (!yes && !dryRun) await confirm(invocation.io, consequence, slug)
-  const removed = await partners.remove(slug)
+  const removed = await createPartnerAdministration(store, invocation).remove(slug)
   const note = `Removed the partner and revoked ${keys}. Its records are kept, and its slug stays taken.`
   return { ...partnerResult(removed), notes: () => [note] }
 }
@@ -187,12 +185,11 @@ function defineModuleChange(command: CliCommand, note: string): CliCommand {
     .examples(`partner-api modules ${name} acme profiles countries`)
 }
 
-async function listModules(invocation: Invocation, slug: string | undefined): Promise<void> {
-  const { data, text } = slug === undefined
-    ? modulesResult(invocation.output)
-    : await withStore(invocation, {}, async (store) =>
-      modulesResult(invocation.output, await createPartnerAdministration(store, invocation).show(slug)))
-  await invocation.output.result(data, text)
+const listModules: Action<[string | undefined]> = async (invocation, slug) => {
+  const partner = slug === undefined
+    ? undefined
+    : await withStore(invocation, {}, (store) => findPartner(store, slug))
+  return modulesResult(invocation.output, partner)
 }
 
 function modulesResult(output: Output, partner?: Partner): CommandResult {

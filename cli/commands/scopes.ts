@@ -74,17 +74,17 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
   const rows = data.flatMap(({ scope, module, feature, endpoints }) =>
     endpoints.map((endpoint, index) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
   )
-  await output.result(
-    {
+  const keyNote = found?.key && `Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`
+  const notes = needed.map(([purpose, command]) => `${purpose}: ${output.command(command)}`)
+  return {
+    data: {
       scopes: data,
       ...(found && { partner: slug, key_id: found.key?.id ?? null }),
       commands: needed.map(([, command]) => `partner-api ${command}`),
     },
-    formatTable(['scope', 'module', 'for', 'opens'], rows, output),
-  )
-  if (output.json) return
-  if (found?.key) output.note(`Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`)
-  for (const [purpose, command] of needed) output.note(`${purpose}: ${output.command(command)}`)
+    text: formatTable(['scope', 'module', 'for', 'opens'], rows, output),
+    notes: () => output.json ? [] : [...keyNote ? [keyNote] : [], ...notes],
+  }
 }
 
 /** The partner, and its active live key with all of these scopes and the fewest others, if there is one. */
@@ -125,11 +125,11 @@ function scopesResult(output: Output, key: Key, { modules }: Partner, noteIfNone
   return { data, text: formatTable(['scope', 'in force', 'module'], rows, output) }
 }
 
-function list({ output }: Invocation): Promise<void> {
+function list({ output }: Invocation): CommandResult {
   const data = SCOPES.map((scope) => {
     const module = moduleForScope(scope)
     return { scope, module, feature: MODULES[module].feature }
   })
   const rows = data.map(Object.values<string>)
-  return output.result(data, formatTable(['scope', 'module', 'feature'], rows, output))
+  return { data, text: formatTable(['scope', 'module', 'feature'], rows, output) }
 }

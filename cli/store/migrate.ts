@@ -50,12 +50,10 @@ const migrateStore: Action<[MigrateOptions]> = async (invocation, { status = fal
     })
   }
   const { current, latest, pending } = await schemaStatus(address, env)
-  await output.result(
-    { current, latest, pending },
-    formatDetails([
-      ['schema', `version ${current} of ${latest}`],
-      ['pending', pending.join(' ') || 'nothing'],
-    ]),
-  )
-  if (status && current < latest) output.note(`To migrate it: ${output.command('migrate')}`)
+  const details = [
+    ['schema', `version ${current} of ${latest}`],
+    ['pending', pending.join(' ') || 'nothing'],
+  ] as const
+  const notes = status && current < latest ? [`To migrate it: ${output.command('migrate')}`] : []
+  return { data: { current, latest, pending }, text: formatDetails(details), notes: () => notes }
 }
