@@ -2,7 +2,8 @@
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { StoreSettings } from '../../core/ports/store.ts'
 import { sha256 } from '../digest.ts'
-import { StoreError } from './store-error.ts'
+import { query, type Work } from './sql/database.ts'
+import { missingStoreError, StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
 export interface MigrationStatus {
@@ -21,12 +22,16 @@ export interface Migration {
   readonly sql: string
 }
 
-export function toMigrationStatus(current: number, migrations: readonly Migration[]): MigrationStatus {
-  return {
-    current,
-    latest: migrations.length,
-    pending: migrations.slice(current).map(({ name }) => name),
-  }
+export interface Schema {
+  /** 0 without tables. */
+  readonly version: number
+  /** The oldest version of programs that may use it. */
+  readonly servedFrom: number
+}
+
+export function toMigrationStatus({ version }: Schema, migrations: readonly Migration[]): MigrationStatus {
+  const pending = migrations.slice(version).map(({ name }) => name)
+  return { current: version, latest: migrations.length, pending }
 }
 
 /**
@@ -52,27 +57,53 @@ export function checkMigrations(
   )
 }
 
-export function migrationRequiredError(place: string, { current, latest }: MigrationStatus): StoreError {
-  return new StoreError(
-    'refused',
-    `The store ${place} has schema version ${current} and this program needs ${latest}: migrate it first.`,
-  )
+/** The migrations that a store lacks. @throws {StoreError} `newer_schema` */
+export function pendingMigrations<M>(place: string, schema: Schema, migrations: readonly M[]): readonly M[] {
+  if (schema.servedFrom <= migrations.length) return migrations.slice(schema.version)
+  throw newerSchemaError(place, schema.servedFrom, migrations.length)
 }
 
-/**
- * The migrations that a store lacks.
- *
- * @param needed Version that a program must know to use the store.
- * @throws {StoreError} `newer_schema`
- */
-export function pendingMigrations<M>(
-  place: string,
-  version: number,
-  needed: number,
-  migrations: readonly M[],
-): readonly M[] {
-  if (needed <= migrations.length) return migrations.slice(version)
-  throw newerSchemaError(place, needed, migrations.length)
+/** @throws {StoreError} `missing` without a store, `refused` when it has to be migrated, `newer_schema`. */
+export function requireMigrated(place: string, schema: Schema, migrations: readonly Migration[]): void {
+  if (pendingMigrations(place, schema, migrations).length === 0) return
+  if (schema.version === 0) throw missingStoreError(place)
+  const versions = `has schema version ${schema.version} and this program needs ${migrations.length}`
+  throw new StoreError('refused', `The store ${place} ${versions}: migrate it first.`)
+}
+
+/** The statements of a kind of store. */
+export interface SchemaDialect {
+  readonly createMigrationTable: string
+  /** Has changes wait, which then check whether they may still be made. */
+  readonly lock?: string
+  /** `$1` to `$3` are the id, the key prefix and the secret of cursors. */
+  readonly insertStore: string
+  /** After the last migration; `$1` is the oldest version of programs that may use the schema. */
+  readonly finish?: string
+}
+
+/** Brings a schema up to date, in one transaction. @param keyPrefix For a new store. */
+export function* applyMigrations(
+  { createMigrationTable, lock, insertStore, finish }: SchemaDialect,
+  { version }: Schema,
+  pending: readonly (Migration & { readonly servedFrom?: number })[],
+  keyPrefix: string | undefined,
+): Work<void> {
+  if (pending.length === 0) return
+  if (version === 0) yield* query(createMigrationTable)
+  for (const [index, { name, sql }] of pending.entries()) {
+    // First: of several programs, one gets on.
+    yield* query(
+      'INSERT INTO partner_api.migration (version, name, applied_at, hash) VALUES ($1, $2, $3, $4)',
+      [version + index + 1, name, Date.now(), sha256(sql)],
+    )
+    if (index === 0 && version > 0 && lock !== undefined) yield* query(lock)
+    // Statements end with a semicolon at the end of a line. Compatible servers may take only one at a time.
+    for (const statement of sql.split(/;[ \t]*$/m)) if (statement.trim() !== '') yield* query(statement)
+  }
+  const { keyPrefix: prefix, cursorSecret } = newSettings(keyPrefix)
+  if (version === 0) yield* query(insertStore, [randomHex(8), prefix, cursorSecret])
+  if (finish !== undefined) yield* query(finish, [pending.at(-1)!.servedFrom ?? 0])
 }
 
 export function newerSchemaError(place: string, needed: number, known: number): StoreError {

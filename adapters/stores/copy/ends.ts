@@ -1,9 +1,19 @@
 /** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
-import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { Draft } from '../content.ts'
 import { safeColumns, type Value } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
+import {
+  type Dialect,
+  idsSql,
+  type Query,
+  query,
+  rowsSql,
+  runWork,
+  upsertRowsSql,
+  type Work,
+} from '../sql/database.ts'
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from '../tables.ts'
 
@@ -61,21 +71,20 @@ export interface CopyTarget extends CopySource {
 /** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
 export const PAGE_ROWS = 500
 
-type Query = (sql: string, parameters?: Row) => MaybePromise<readonly Row[]>
-
-export interface CopyTransaction {
-  readonly query: Query
-  /** Runs a statement for all rows, which `CopyDialect.given` selects. */
-  runAll(sql: string, rows: readonly Row[]): MaybePromise<unknown>
-  /** Writes profiles, and their listings and words with them, and removes others. */
-  changeProfiles(drafts: readonly Draft<ProfileRecord>[], removed: readonly string[]): MaybePromise<unknown>
-}
-
-/** A database with a store. Parameters are `$1`, `$2`, …, and tables are in `partner_api`. */
+/** A database with a store. */
 export interface CopyDatabase {
   readonly location: string
-  readonly query: Query
-  transaction(work: (transaction: CopyTransaction) => MaybePromise<unknown>): MaybePromise<unknown>
+  readonly dialect: Dialect
+  /** An expression that every administrative change changes. */
+  readonly revisions: string
+  /** Has such changes wait, if a transaction does not. */
+  readonly lockRevisions?: string
+  /** A statement whose row every change changes. Default: `contentsSql`. */
+  readonly changeToken?: string
+  readonly read: Query
+  transaction(work: () => Work<unknown>): MaybePromise<unknown>
+  /** Writes profiles, and their listings and words with them, and removes others. */
+  changeProfiles(drafts: readonly Draft<ProfileRecord>[], removed: readonly string[]): MaybePromise<unknown>
   /** Whether there is a store. @throws {StoreError} `refused` when it has to be migrated first. */
   hasStore(): MaybePromise<boolean>
   /** Creates or migrates the store. */
@@ -86,107 +95,59 @@ export interface CopyDatabase {
   close(): MaybePromise<void>
 }
 
-/** SQL in which the databases differ. */
-export interface CopyDialect {
-  /** Selects the rows of `runAll`. */
-  given(columns: readonly string[]): string
-  /** An expression that every administrative change changes. */
-  readonly revisions: string
-  /** A statement that locks them, if the transaction has not. */
-  readonly lockRevisions: string | undefined
-  /** A statement whose row every change changes. Default: `contents`. */
-  readonly changeToken?: string
-  readonly tables: { readonly [Name in TableName]?: TableDialect }
-}
-
-interface TableDialect {
-  /** Columns that follow from the written ones, with their SQL. */
-  readonly derived?: Readonly<Record<string, string>>
-  /** The same for columns that end the primary key. */
-  readonly keyEnd?: Readonly<Record<string, string>>
-  /** Columns that are summed up over several rows of the table. */
-  readonly sums?: readonly string[]
-}
-
-export function createCopyEnd(database: CopyDatabase, dialect: CopyDialect): CopyTarget {
-  const { location, query, notify } = database
+export function createCopyEnd(database: CopyDatabase): CopyTarget {
+  const { location, dialect, read, notify, transaction } = database
   const statements = Object.fromEntries(TABLE_NAMES.map((name) => [name, tableStatements(name, dialect)]))
-  const clearParents = `UPDATE partner_api.industry SET parent_slug = NULL
-    WHERE parent_slug IN (${dialect.given(['slug'])})`
-  const selectContents = contentsSql(dialect)
-
-  const readContents = (query: Query, sql: string = selectContents) =>
-    andThen(query(sql), (rows) => JSON.stringify(rows))
-
-  /** What a store records when a copy into it is finished: the id of the source, and its own contents at that time. */
-  const readMark = (query: Query, from: string) =>
-    andThen(readContents(query), (contents) => `${from} ${contents}`)
-
-  const readState = (query: Query): MaybePromise<StoreState> =>
-    andThen(query(SELECT_STATE), ([row]) => {
-      const [id, copiedFrom, mark, isUsed] = row as [string, string | null, string | null, number]
-      const copyOf = mark?.split(' ', 1)[0] ?? ''
-      return andThen(mark === null ? '' : readMark(query, copyOf), (current) => ({
-        id,
-        isEmpty: isUsed === 0,
-        copyingFrom: copiedFrom ?? undefined,
-        finishedCopyOf: mark !== null && mark === current ? copyOf : undefined,
-      }))
-    })
-
-  const markBegun = (query: Query, from: string) =>
-    andThen(readState(query), ({ isEmpty, copyingFrom, finishedCopyOf }) => {
-      if (copyingFrom === from) return []
-      if (copyingFrom !== undefined || !isEmpty && finishedCopyOf !== from) {
-        throw new StoreError('refused', `The store ${location} is not empty any more: nothing was copied.`)
-      }
-      const sql = 'UPDATE partner_api.store SET id = $1, copied_from = $2, copied_as = NULL'
-      return query(sql, [randomHex(8), from])
-    })
+  const contents = contentsSql(database.revisions)
 
   return {
     location,
-    state: async () => await database.hasStore() ? await readState(query) : undefined,
-    changeToken: async () => await readContents(query, dialect.changeToken),
+    state: async () => await database.hasStore() ? await runWork(readState(contents), read) : undefined,
+    changeToken: async () => JSON.stringify(await read(database.changeToken ?? contents)),
 
     async read(table, after) {
       const { firstPage, nextPage } = statements[table]!
-      return await (after === undefined ? query(firstPage) : query(nextPage, after))
+      return await (after === undefined ? read(firstPage) : read(nextPage, after))
     },
 
     async begin(from) {
       await database.prepare()
-      const { lockRevisions } = dialect
-      await database.transaction(({ query }) =>
-        andThen(lockRevisions === undefined ? [] : query(lockRevisions), () => markBegun(query, from))
-      )
+      await transaction(function* () {
+        if (database.lockRevisions !== undefined) yield* query(database.lockRevisions)
+        const { isEmpty, copyingFrom, finishedCopyOf } = yield* readState(contents)
+        if (copyingFrom === from) return
+        if (copyingFrom !== undefined || !isEmpty && finishedCopyOf !== from) {
+          throw new StoreError('refused', `The store ${location} is not empty any more: nothing was copied.`)
+        }
+        const sql = 'UPDATE partner_api.store SET id = $1, copied_from = $2, copied_as = NULL'
+        yield* query(sql, [randomHex(8), from])
+      })
       await notify()
     },
 
     async write(table, rows, removedKeys) {
+      if (table === 'profiles') {
+        await database.changeProfiles(rows.map(toProfileDraft), removedKeys.map(([slug]) => String(slug)))
+        return
+      }
       const { put, erase } = statements[table]!
-      await database.transaction(({ runAll, changeProfiles }) => {
-        if (table === 'profiles') {
-          return changeProfiles(rows.map(toProfileDraft), removedKeys.map(([slug]) => String(slug)))
-        }
-        const cleared = () => table === 'industries' ? runAll(clearParents, removedKeys) : undefined
-        return andThen(andThen(runAll(put, rows), cleared), () => runAll(erase, removedKeys))
+      await transaction(function* () {
+        if (rows.length > 0) yield* query(put, [JSON.stringify(rows)])
+        if (removedKeys.length === 0) return
+        const removed = [JSON.stringify(removedKeys)]
+        if (table === 'industries') yield* query(clearParentsSql(dialect), removed)
+        yield* query(erase, removed)
       })
     },
 
     refreshStatistics: async () => await database.refreshStatistics(),
 
     async finish(from) {
-      await database.transaction(({ query }) =>
-        andThen(
-          readMark(query, from),
-          (mark) =>
-            query('UPDATE partner_api.store SET copied_from = NULL, copied_as = $2 WHERE copied_from = $1', [
-              from,
-              mark,
-            ]),
-        )
-      )
+      await transaction(function* () {
+        const mark = yield* readMark(from, contents)
+        const sql = 'UPDATE partner_api.store SET copied_from = NULL, copied_as = $2 WHERE copied_from = $1'
+        yield* query(sql, [from, mark])
+      })
       await notify()
     },
 
@@ -194,14 +155,30 @@ export function createCopyEnd(database: CopyDatabase, dialect: CopyDialect): Cop
   }
 }
 
-const SELECT_STATE = `
-  SELECT id, copied_from, copied_as, CASE WHEN audit_sequence > 0 OR EXISTS (SELECT 1 FROM partner_api.audit)
-    OR EXISTS (SELECT 1 FROM partner_api.partner) OR EXISTS (SELECT 1 FROM partner_api.industry)
-    OR EXISTS (SELECT 1 FROM partner_api.plan) THEN 1 ELSE 0 END
-  FROM partner_api.store`
+function* readState(contents: string): Work<StoreState> {
+  const [row] = yield* query<[id: string, copiedFrom: string | null, mark: string | null, isUsed: number]>(`
+    SELECT id, copied_from, copied_as, CASE WHEN audit_sequence > 0 OR EXISTS (SELECT 1 FROM partner_api.audit)
+      OR EXISTS (SELECT 1 FROM partner_api.partner) OR EXISTS (SELECT 1 FROM partner_api.industry)
+      OR EXISTS (SELECT 1 FROM partner_api.plan) THEN 1 ELSE 0 END
+    FROM partner_api.store`)
+  const [id, copiedFrom, mark, isUsed] = row!
+  const copyOf = mark?.split(' ', 1)[0]
+  const isUnchanged = copyOf !== undefined && mark === (yield* readMark(copyOf, contents))
+  return {
+    id,
+    isEmpty: isUsed === 0,
+    copyingFrom: copiedFrom ?? undefined,
+    finishedCopyOf: isUnchanged ? copyOf : undefined,
+  }
+}
+
+/** What a store records when a copy into it is finished: the id of the source, and its own contents at that time. */
+function* readMark(from: string, contents: string): Work<string> {
+  return `${from} ${JSON.stringify(yield* query(contents))}`
+}
 
 /** Every change moves one of these. Instants in two parts: the sum of those of millions of keys would overflow. */
-function contentsSql({ revisions }: CopyDialect): string {
+function contentsSql(revisions: string): string {
   const sums = [
     ['signup', 'count(*)'],
     ['partner_key', "sum(last_used_at / 1000) || '.' || sum(last_used_at % 1000)"],
@@ -216,37 +193,39 @@ function contentsSql({ revisions }: CopyDialect): string {
   return `SELECT ${revisions}, key_prefix, audit_sequence, audit_hash, ${sums} FROM partner_api.store`
 }
 
-function tableStatements(tableName: TableName, dialect: CopyDialect) {
+/** Columns that follow from those that are copied. Signup counts are summed up over their slots, and copied into one. */
+const derivedColumns: { readonly [Name in TableName]?: Readonly<Record<string, string>> } = {
+  signups: { recency: '-created_at' },
+  signup_counts: { slot: '0' },
+  audit: { recency: '-at' },
+}
+
+function tableStatements(tableName: TableName, dialect: Dialect) {
   const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
-  const { derived = {}, keyEnd = {}, sums = [] } = dialect.tables[tableName] ?? {}
   const table = `partner_api.${name}`
   const keys = columns.slice(0, keyLength)
-  const selected = safeColumns(columns).map((sql, index) =>
-    sums.includes(columns[index]!) ? `CAST(sum(${columns[index]}) AS DOUBLE PRECISION)` : sql
-  )
-  const fullKeys = [...keys, ...Object.keys(keyEnd)]
-  const all = { ...derived, ...keyEnd }
-  const written = [...columns, ...Object.keys(all)]
-  const updates = written.filter((column) => !fullKeys.includes(column))
-    .map((column) => `${column} = excluded.${column}`)
+  const isSummed = tableName === 'signup_counts'
+  const selected = isSummed ? [...keys, 'CAST(sum(signups) AS DOUBLE PRECISION)'] : safeColumns(columns)
   // Qualified: else the order is that of the selected values, which no index has.
   const order = keys.map((key) => `t.${key}`)
   const page = (where: string) => `
-    SELECT ${selected} FROM ${table} AS t ${where} ${sums.length > 0 ? `GROUP BY ${keys}` : ''}
+    SELECT ${selected} FROM ${table} AS t ${where} ${isSummed ? `GROUP BY ${keys}` : ''}
     ${keyLength === 0 ? '' : `ORDER BY ${order}`} LIMIT ${PAGE_ROWS}`
-  const given = `(${dialect.given(columns)}) AS given`
   return {
     firstPage: page(''),
     nextPage: page(`WHERE (${keys}) > (${keys.map((_, index) => `$${index + 1}`)})`),
     put: keyLength === 0
-      ? `UPDATE ${table} SET (${columns}) = (SELECT ${columns} FROM ${given})`
-      : `INSERT INTO ${table} (${written}) SELECT ${[
-        ...columns,
-        ...Object.values(all),
-      ]} FROM ${given} WHERE true
-        ON CONFLICT (${fullKeys}) DO UPDATE SET ${updates}`,
-    erase: `DELETE FROM ${table} WHERE (${keys}) IN (${dialect.given(keys)})`,
+      ? `UPDATE ${table} SET (${columns}) = (SELECT ${columns} FROM ${rowsSql(dialect, columns)} AS given)`
+      : upsertRowsSql(dialect, name, columns, {
+        keys: [...keys, 'slot'],
+        derived: derivedColumns[tableName] ?? {},
+      }),
+    erase: `DELETE FROM ${table} WHERE (${keys}) IN ${rowsSql(dialect, keys)}`,
   }
+}
+
+function clearParentsSql(dialect: Dialect): string {
+  return `UPDATE partner_api.industry SET parent_slug = NULL WHERE parent_slug IN ${idsSql(dialect, '$1')}`
 }
 
 /** Parses a row of the table of profiles. */

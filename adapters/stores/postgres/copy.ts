@@ -1,5 +1,5 @@
-import { type CopyDialect, type CopyTarget, createCopyEnd } from '../copy/ends.ts'
-import type { Value } from '../row-format.ts'
+import { type CopyTarget, createCopyEnd } from '../copy/ends.ts'
+import { runWork } from '../sql/database.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
 import { replaceProfiles } from '../content.ts'
@@ -7,23 +7,10 @@ import { openContentTables } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
-import { columnParameters, unnestColumns } from './sql.ts'
+import { DIALECT } from './sql.ts'
 
 /** To count the signups of years or to analyze a table may take minutes. */
 const timeoutMs = 600_000
-
-const dialect: CopyDialect = {
-  given: (columns) => `SELECT * FROM ${unnestColumns(columns)} AS given (${columns})`,
-  revisions:
-    "(SELECT string_agg(concat_ws('.', kind, changes, mark), ' ' ORDER BY kind) FROM partner_api.revision)",
-  // Waits for changes in flight; later ones find the mark.
-  lockRevisions: 'SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE',
-  tables: {
-    signups: { derived: { recency: '-created_at' } },
-    signup_counts: { sums: ['signups'], keyEnd: { slot: '0' } },
-    audit: { derived: { recency: '-at' } },
-  },
-}
 
 /** Opens either end of a copy. Nothing is changed before `begin`. */
 export function openPostgresCopy(url: string): CopyTarget {
@@ -32,20 +19,21 @@ export function openPostgresCopy(url: string): CopyTarget {
 
   return createCopyEnd({
     location: place,
-    query: (sql, parameters) => withStoreErrors(place, () => read<Value[]>(sql, parameters)),
+    dialect: DIALECT,
+    revisions:
+      "(SELECT string_agg(concat_ws('.', kind, changes, mark), ' ' ORDER BY kind) FROM partner_api.revision)",
+    lockRevisions: 'SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE',
+    read: (sql, parameters) => withStoreErrors(place, () => read<never>(sql, parameters)),
 
     transaction: (work) =>
+      withStoreErrors(place, () => database.transaction(async (query) => void await runWork(work(), query))),
+
+    changeProfiles: (drafts, removed) =>
       withStoreErrors(place, () =>
         database.transaction(async (query) => {
-          await work({
-            query,
-            runAll: (sql, rows) => rows.length === 0 ? undefined : query(sql, columnParameters(rows)),
-            async changeProfiles(drafts, removed) {
-              const { profiles, flush } = openContentTables(query)
-              await replaceProfiles(profiles, drafts, removed)
-              await flush()
-            },
-          })
+          const { profiles, flush } = openContentTables(query)
+          await replaceProfiles(profiles, drafts, removed)
+          await flush()
         })),
 
     hasStore: () => withStoreErrors(place, () => hasStore(database)),
@@ -60,7 +48,7 @@ export function openPostgresCopy(url: string): CopyTarget {
     },
 
     close,
-  }, dialect)
+  })
 }
 
 async function hasStore(database: Database): Promise<boolean> {

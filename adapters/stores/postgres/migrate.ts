@@ -1,15 +1,16 @@
-import { sha256 } from '../../digest.ts'
 import {
+  applyMigrations,
   checkMigrations,
   type Migration as SharedMigration,
-  migrationRequiredError,
   type MigrationStatus,
-  newSettings,
   pendingMigrations,
-  randomHex,
+  requireMigrated,
+  type Schema,
+  type SchemaDialect,
   toMigrationStatus,
 } from '../schema.ts'
-import { missingSettingsError, missingStoreError, StoreError } from '../store-error.ts'
+import { runWork } from '../sql/database.ts'
+import { missingSettingsError, StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
@@ -20,13 +21,6 @@ import * as webhook from './migrations/004-webhook.ts'
 import * as quotaTerm from './migrations/005-quota-term.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 
-interface Schema {
-  /** 0 without tables. */
-  readonly version: number
-  /** The oldest version of programs that may use it. */
-  readonly servedFrom: number
-}
-
 /**
  * Reads the version of the schema.
  *
@@ -36,8 +30,7 @@ interface Schema {
 export async function migrationStatus(url: string): Promise<MigrationStatus> {
   const database = connect(url)
   try {
-    const { version } = await readSchema(database.read, database.place)
-    return toMigrationStatus(version, MIGRATIONS)
+    return toMigrationStatus(await readSchema(database.read, database.place), MIGRATIONS)
   } finally {
     await database.close()
   }
@@ -57,9 +50,15 @@ export async function migrate(
 ): Promise<void> {
   const { read, place } = database
   let schema = await readOwnSchema(database)
-  while (pendingMigrations(place, schema.version, schema.servedFrom, migrations).length > 0) {
+  while (pendingMigrations(place, schema, migrations).length > 0) {
     try {
-      return await database.transaction((query) => applyPending(query, place, keyPrefix, migrations))
+      return await database.transaction(async (query) => {
+        // Again, within the transaction: another program may have migrated meanwhile.
+        const schema = await readSchema(query, place)
+        const pending = pendingMigrations(place, schema, migrations)
+        if (schema.version === 0) await createSchema(query, place)
+        await runWork(applyMigrations(dialect, schema, pending, keyPrefix), query)
+      })
     } catch (error) {
       const { version } = schema
       schema = await readSchema(read, place)
@@ -74,11 +73,7 @@ export async function migrate(
  * program, `newer_schema` as `migrate` does.
  */
 export async function checkMigrated(database: Database): Promise<void> {
-  const { place } = database
-  const schema = await readOwnSchema(database)
-  if (schema.version === 0) throw missingStoreError(place)
-  if (pendingMigrations(place, schema.version, schema.servedFrom, MIGRATIONS).length === 0) return
-  throw migrationRequiredError(place, toMigrationStatus(schema.version, MIGRATIONS))
+  requireMigrated(database.place, await readOwnSchema(database), MIGRATIONS)
 }
 
 /** Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written. */
@@ -88,51 +83,31 @@ async function readOwnSchema({ read, lookUp, place }: Database): Promise<Schema>
   return schema
 }
 
-async function applyPending(
-  query: Query,
-  place: string,
-  keyPrefix: string | undefined,
-  migrations: readonly Migration[],
-): Promise<void> {
-  // Again, within the transaction: another program may have migrated meanwhile.
-  const schema = await readSchema(query, place)
-  const pending = pendingMigrations(place, schema.version, schema.servedFrom, migrations)
-  const last = pending.at(-1)
-  if (last === undefined) return
-  if (schema.version === 0) {
-    await checkEncoding(query, place)
-    // A role without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
-    const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
-    if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
-    await query(
-      `CREATE TABLE partner_api.migration
-        (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL, hash TEXT)`,
+const dialect: SchemaDialect = {
+  createMigrationTable: `
+    CREATE TABLE partner_api.migration
+      (version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL, hash TEXT)`,
+  lock: 'SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE',
+  insertStore: `
+    WITH revisions AS (INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0))
+    INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_hash, served_from)
+    VALUES ($1, $2, $3, 0, '', 0)`,
+  finish: 'UPDATE partner_api.store SET served_from = $1',
+}
+
+async function createSchema(query: Query, place: string): Promise<void> {
+  // Another encoding cannot store every signup, nor be searched for every word.
+  const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
+  const [encoding] = row!
+  if (encoding !== 'UTF8') {
+    throw new StoreError(
+      'refused',
+      `The database ${place} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
     )
   }
-  for (const [index, { name, sql }] of pending.entries()) {
-    await query(
-      'INSERT INTO partner_api.migration (version, name, applied_at, hash) VALUES ($1, $2, $3, $4)',
-      [
-        ...[schema.version + index + 1, name, Date.now(), sha256(sql)],
-      ],
-    )
-    // Changes wait, and then check whether they may still be made.
-    if (index === 0 && schema.version > 0) {
-      await query('SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE')
-    }
-    for (const statement of statementsOf(sql)) await query(statement)
-  }
-  if (schema.version > 0) {
-    await query('UPDATE partner_api.store SET served_from = $1', [last.servedFrom])
-    return
-  }
-  const settings = newSettings(keyPrefix)
-  await query(
-    `INSERT INTO partner_api.store (id, key_prefix, cursor_secret, audit_sequence, audit_hash, served_from)
-    VALUES ($1, $2, $3, 0, '', $4)`,
-    [randomHex(8), settings.keyPrefix, settings.cursorSecret, last.servedFrom],
-  )
-  await query("INSERT INTO partner_api.revision (kind, changes) VALUES ('facts', 0), ('content', 0)")
+  // A role without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
+  const schemas = await query("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = 'partner_api'")
+  if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
 }
 
 export async function readSchema(read: Query, place: string): Promise<Schema> {
@@ -158,22 +133,6 @@ export async function readSchema(read: Query, place: string): Promise<Schema> {
 
 function foreignSchemaError(place: string): StoreError {
   return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
-}
-
-/** Another encoding cannot store every signup, nor be searched for every word. */
-async function checkEncoding(query: Query, place: string): Promise<void> {
-  const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
-  const [encoding] = row!
-  if (encoding === 'UTF8') return
-  throw new StoreError(
-    'refused',
-    `The database ${place} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
-  )
-}
-
-/** Statements end with a semicolon at the end of a line. Compatible servers may take only one at a time. */
-function statementsOf(sql: string): string[] {
-  return sql.split(/;[ \t]*$/m).filter((statement) => statement.trim() !== '')
 }
 
 export interface Migration extends SharedMigration {

@@ -136,6 +136,8 @@ interface UpsertOptions {
   readonly keys?: readonly string[]
   /** Columns that stay as they are in existing rows. */
   readonly preserved?: readonly string[]
+  /** See `Dialect.derived`. */
+  readonly derived?: Readonly<Record<string, string>>
 }
 
 /** Inserts or replaces the rows of a parameter, `$1`, by their keys. */
@@ -143,14 +145,16 @@ export function upsertRowsSql(
   dialect: Dialect,
   table: string,
   columns: readonly string[],
-  { keys = columns.slice(0, 1), preserved = [] }: UpsertOptions = {},
+  { keys = columns.slice(0, 1), preserved = [], derived = {} }: UpsertOptions = {},
 ): string {
-  const changed = columns.filter((column) => !keys.includes(column) && !preserved.includes(column))
+  const added = dialect.derived(derived)
+  const all = [...columns, ...Object.keys(added)]
+  const changed = all.filter((column) => !keys.includes(column) && !preserved.includes(column))
   return `
-    INSERT INTO partner_api.${table} (${columns}) SELECT * FROM ${
-    rowsSql(dialect, columns)
-  } AS given WHERE true
-    ON CONFLICT (${keys}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
+    INSERT INTO partner_api.${table} (${all})
+    SELECT ${[...columns, ...Object.values(added)]} FROM ${rowsSql(dialect, columns)} AS given WHERE true
+    ON CONFLICT (${keys.filter((key) => all.includes(key))})
+    DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
 }
 
 /** The ids of a parameter that `idsText` makes, for `IN`. */

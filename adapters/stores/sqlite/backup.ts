@@ -9,7 +9,7 @@ import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.
 import { createWebhookStore } from '../sql/webhooks.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
-import { checkSchema, migrate, MIGRATIONS, schemaVersion } from './migrate.ts'
+import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
 import { createSqlDatabase } from './sql-database.ts'
@@ -30,7 +30,7 @@ export async function copyFile(
   const source = openDatabase(store, { create: false, readOnly: true })
   try {
     // The schema of a backup may be older than that of this program.
-    checkSchema(source, store, schemaVersion(source, store) > 0)
+    checkSchema(source, store, readSchema(source, store).version > 0)
     await source.copyTo(copy, progress)
   } catch (error) {
     if (error instanceof StoreError) throw error
@@ -65,7 +65,7 @@ export async function copyFile(
       SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
         (SELECT count(*) FROM signup)`).get()!
     return {
-      ...{ bytes: fs.statSync(copy).size, schema: schemaVersion(database, store) },
+      ...{ bytes: fs.statSync(copy).size, schema: readSchema(database, store).version },
       ...{ partners, keys, profiles, signups },
       ...{ facts_revision: facts, content_revision: content, seal: `${sequence}:${hash}` },
       warnings,
@@ -79,7 +79,7 @@ export async function copyFile(
 function listForeign(database: Database, file: string): string[] {
   const model = openDatabase(':memory:', { create: true })
   try {
-    migrate(model, ':memory:', undefined, MIGRATIONS.slice(0, schemaVersion(database, file)))
+    migrate(model, ':memory:', undefined, MIGRATIONS.slice(0, readSchema(database, file).version))
     // An import renames its tables, which quotes their names; it may be under way.
     const select =
       `SELECT name, replace(replace(sql, '"', ''), '''', '') FROM sqlite_schema WHERE sql IS NOT NULL`
@@ -95,7 +95,7 @@ function listForeign(database: Database, file: string): string[] {
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
   const sql = createSqlDatabase(database, createRevisions(database, file))
-  const isCurrent = schemaVersion(database, file) === MIGRATIONS.length
+  const isCurrent = readSchema(database, file).version === MIGRATIONS.length
   return {
     sha256,
     ...createAuditLog(sql),
@@ -143,7 +143,7 @@ export function openForReplacement(file: string, lock: boolean) {
     if (lock) {
       database.exec('PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
     }
-    schemaVersion(database, file)
+    readSchema(database, file)
   } catch (error) {
     database?.close()
     database = undefined

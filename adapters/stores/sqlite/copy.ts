@@ -1,26 +1,11 @@
-import {
-  type CopyDialect,
-  type CopySource,
-  type CopyTarget,
-  type CopyTransaction,
-  createCopyEnd,
-  type Row,
-} from '../copy/ends.ts'
-import type { StoredRow } from '../row-format.ts'
+import { type CopySource, type CopyTarget, createCopyEnd } from '../copy/ends.ts'
+import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { replaceProfiles } from '../content.ts'
 import { createProfileTable } from './content-tables.ts'
-import { errorMessage, openDatabase, type Statement } from './database.ts'
-import { checkSchema, configure, migrate, schemaVersion } from './migrate.ts'
-
-const dialect: CopyDialect = {
-  given: (columns) => `SELECT ${columns.map((column, index) => `$${index + 1} AS ${column}`)}`,
-  revisions: 'facts_changes, content_changes',
-  lockRevisions: undefined,
-  // Moves when another connection commits; this one writes nothing to a source.
-  changeToken: 'PRAGMA data_version',
-  tables: {},
-}
+import { errorMessage, openDatabase } from './database.ts'
+import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
+import { createQuery, DIALECT } from './sql-database.ts'
 
 /**
  * Opens a file to copy from, read-only.
@@ -43,39 +28,28 @@ export function openSqliteTarget(file: string): CopyTarget {
 function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolean }): CopyTarget {
   const database = openDatabase(file, options)
   const profiles = createProfileTable(database)
-  const statements = new Map<string, Statement<StoredRow>>()
+  const read = createQuery(database)
 
-  function query(sql: string, parameters: Row = []): StoredRow[] {
-    let statement = statements.get(sql)
-    if (statement === undefined) {
-      statement = database.statement(sql.replaceAll('partner_api.', '').replaceAll('$', '?'))
-      statements.set(sql, statement)
+  function transaction(work: () => unknown): void {
+    try {
+      database.transaction(work)
+    } catch (error) {
+      throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error
     }
-    return statement.all(...parameters)
-  }
-
-  const transaction: CopyTransaction = {
-    query,
-    runAll(sql, rows) {
-      for (const row of rows) query(sql, row)
-    },
-    changeProfiles: (drafts, removed) => replaceProfiles(profiles, drafts, removed),
   }
 
   return createCopyEnd({
     location: file,
-    query,
-
-    transaction(work) {
-      try {
-        return database.transaction(() => work(transaction))
-      } catch (error) {
-        throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error
-      }
-    },
+    dialect: DIALECT,
+    revisions: 'facts_changes, content_changes',
+    // Moves when another connection commits; this one writes nothing to a source.
+    changeToken: 'PRAGMA data_version',
+    read,
+    transaction: (work) => transaction(() => runWork(work(), read)),
+    changeProfiles: (drafts, removed) => transaction(() => replaceProfiles(profiles, drafts, removed)),
 
     hasStore() {
-      if (schemaVersion(database, file) === 0) return false
+      if (readSchema(database, file).version === 0) return false
       checkSchema(database, file, false)
       return true
     },
@@ -91,5 +65,5 @@ function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolea
     notify() {},
     refreshStatistics() {},
     close: database.close,
-  }, dialect)
+  })
 }

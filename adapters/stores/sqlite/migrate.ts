@@ -1,17 +1,19 @@
 import {
+  applyMigrations,
   checkMigrations,
   type Migration,
-  migrationRequiredError,
   type MigrationStatus,
-  newSettings,
   pendingMigrations,
-  randomHex,
+  requireMigrated,
+  type Schema,
+  type SchemaDialect,
   toMigrationStatus,
 } from '../schema.ts'
-import { sha256 } from '../../digest.ts'
 import type { Value } from '../row-format.ts'
-import { missingSettingsError, missingStoreError, StoreError } from '../store-error.ts'
+import { runWork } from '../sql/database.ts'
+import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
+import { createQuery } from './sql-database.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
 import * as digestScheme from './migrations/003-digest-scheme.ts'
@@ -24,6 +26,14 @@ export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069
 
+const dialect: SchemaDialect = {
+  createMigrationTable: `
+    CREATE TABLE migration (
+      version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL, hash TEXT
+    ) STRICT`,
+  insertStore: 'INSERT INTO store (only, id, key_prefix, cursor_secret) VALUES (1, $1, $2, $3)',
+}
+
 /**
  * Reads the schema version of a file, and changes nothing.
  *
@@ -33,7 +43,7 @@ const applicationId = 0x70617069
 export function migrationStatus(file: string): MigrationStatus {
   const database = openDatabase(file, { create: false, readOnly: true })
   try {
-    return toMigrationStatus(schemaVersion(database, file), MIGRATIONS)
+    return toMigrationStatus(readSchema(database, file), MIGRATIONS)
   } finally {
     database.close()
   }
@@ -53,20 +63,16 @@ export function migrate(
   migrations: readonly Migration[] = MIGRATIONS,
 ): void {
   // Most starts have nothing to migrate and need no write lock.
-  const version = schemaVersion(database, file)
-  if (version > 0 && readIdentity(database, file)[1] === 0) {
+  const found = readSchema(database, file)
+  if (found.version > 0 && readIdentity(database, file)[1] === 0) {
     database.exec(`PRAGMA application_id = ${applicationId}`)
   }
-  if (pendingMigrations(file, version, version, migrations).length === 0) return
+  if (pendingMigrations(file, found, migrations).length === 0) return
   database.transaction(() => {
     // Read again under the lock: another process may have migrated the file meanwhile.
-    const current = schemaVersion(database, file)
-    const pending = pendingMigrations(file, current, current, migrations)
-    for (const [index, { name, sql }] of pending.entries()) {
-      recordMigration(database, current + index + 1, name, sql)
-      database.exec(sql)
-    }
-    if (current === 0) insertSettings(database, keyPrefix)
+    const schema = readSchema(database, file)
+    const pending = pendingMigrations(file, schema, migrations)
+    runWork(applyMigrations(dialect, schema, pending, keyPrefix), createQuery(database))
   })
 }
 
@@ -76,24 +82,23 @@ export function migrate(
  * @throws {StoreError} `missing` when the file is empty, `refused` when its schema is older; otherwise as `migrate` does.
  */
 export function checkSchema(database: Database, file: string, mayMigrate: boolean): void {
-  const current = schemaVersion(database, file)
-  const pending = pendingMigrations(file, current, current, MIGRATIONS)
-  if (mayMigrate || pending.length === 0) return
-  if (current === 0) throw missingStoreError(file)
-  throw migrationRequiredError(file, toMigrationStatus(current, MIGRATIONS))
+  const schema = readSchema(database, file)
+  if (mayMigrate) pendingMigrations(file, schema, MIGRATIONS)
+  else requireMigrated(file, schema, MIGRATIONS)
 }
 
-/** The schema version of a file, 0 when it is empty. @throws {StoreError} as `migrationStatus` does. */
-export function schemaVersion(database: Database, file: string): number {
+/** @throws {StoreError} as `migrationStatus` does. */
+export function readSchema(database: Database, file: string): Schema {
   const [tables, id] = readIdentity(database, file)
-  if (tables === 0) return 0
+  if (tables === 0) return { version: 0, servedFrom: 0 }
   if (id !== applicationId && !(id === 0 && hasMigrations(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
   const rows = database.statement<[number, ...Value[]]>('SELECT * FROM migration ORDER BY version').all()
   if (rows.length === 0) throw missingSettingsError(file)
   checkMigrations(file, rows, MIGRATIONS)
-  return rows.at(-1)![0]
+  const [version] = rows.at(-1)!
+  return { version, servedFrom: version }
 }
 
 /** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */
@@ -119,21 +124,6 @@ function readIdentity(database: Database, file: string): [tables: number, applic
       cause: error,
     })
   }
-}
-
-function recordMigration(database: Database, version: number, name: string, sql: string): void {
-  database.exec(`
-    CREATE TABLE IF NOT EXISTS migration (
-      version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL, hash TEXT
-    ) STRICT`)
-  database.statement('INSERT INTO migration VALUES (?1, ?2, ?3, ?4)')
-    .run(version, name, Date.now(), sha256(sql))
-}
-
-function insertSettings(database: Database, keyPrefix: string | undefined): void {
-  const settings = newSettings(keyPrefix)
-  database.statement('INSERT INTO store (only, id, key_prefix, cursor_secret) VALUES (1, ?1, ?2, ?3)')
-    .run(randomHex(8), settings.keyPrefix, settings.cursorSecret)
 }
 
 /**
