@@ -122,8 +122,7 @@ async function sendOnce(
     const response = await fetch(webRequest)
     return { response, text: await readText(response, ending) }
   }
-  // A custom `fetch` may ignore the signal of its request.
-  const { response, text } = await Promise.race([read(), rejectOnAbort(ending)]).catch((cause) => {
+  const { response, text } = await untilAborted(read(), ending).catch((cause) => {
     const meaning = describeNetworkError(cause)
     const reason = timeout.aborted ? ` within ${timeoutMs} ms` : meaning ? `: ${meaning}` : ''
     throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
@@ -142,9 +141,13 @@ async function sendOnce(
   })
 }
 
-function rejectOnAbort(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+/** Rejects at once when the signal aborts: a custom `fetch` may ignore the signal of its request. */
+function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason)
+    signal.addEventListener('abort', abort)
+    // Deno runs until the timeout while its signal has a listener.
+    promise.finally(() => signal.removeEventListener('abort', abort)).then(resolve, reject)
   })
 }
 

@@ -135,7 +135,8 @@ const client = createPartnerClient(JSON.parse(Deno.readTextFileSync('settings.js
 client.profiles({ sort: 'slug' })
 console.log((await client.verifyKey()).valid)`,
   )
-  writeFileSync(join(folder, 'settings.json'), JSON.stringify(settings))
+  // A program that waited for its time limit before it ends would take an hour.
+  writeFileSync(join(folder, 'settings.json'), JSON.stringify({ ...settings, timeoutMs: 3_600_000 }))
   const words = [
     `DENO_DIR=${join(folder, 'deno')}`,
     binary('deno'),
