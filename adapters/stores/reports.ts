@@ -2,13 +2,7 @@
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Key, Module, Scope } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
-import {
-  type Activity,
-  ACTIVITY_TYPES,
-  type ActivityType,
-  type PartnerDay,
-  type SummaryCounts,
-} from '../../core/ports/reports.ts'
+import { type Activity, type PartnerDay, type SummaryCounts } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
 /** A position in a list that is sorted newest first, then by id: minus the instant, and the id. Later rows are greater. */
@@ -62,12 +56,7 @@ export const SIGNUP_PREFIX = 'act_'
 /** Precedes the id of a key. Its lower-case letters keep it apart from drawn ids. */
 export const EXPIRY_PREFIX = 'act_expired_'
 
-/** The types of activity that come from the audit log. */
-export const AUDITED_ACTIVITY_TYPES: readonly ActivityType[] = ACTIVITY_TYPES.filter((type) =>
-  type !== 'signup.created' && type !== 'key.expired'
-)
-
-/** The row of an audit entry whose type is one of `AUDITED_ACTIVITY_TYPES`. */
+/** The row of an audit entry whose type is one of activity. */
 export function activityFromEntry(
   { id, at, type, keyId, subject, after }: Pick<
     AuditEntry,

@@ -1,5 +1,5 @@
 /** Webhooks and their outbox: what all stores share. */
-import { type AuditRecord, webhookSnapshot } from '../../core/audit/records.ts'
+import { webhookSnapshot } from '../../core/audit/records.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
 import {
@@ -8,11 +8,11 @@ import {
   MAX_WEBHOOKS,
   type Webhook,
   type WebhookChangeType,
-  type WebhookEvent,
   type WebhookStore,
 } from '../../core/ports/webhooks.ts'
 import { webhookDisabledEvent } from '../../core/webhooks/events.ts'
 import { type Codec, createRowFormat } from './row-format.ts'
+import type { AuditedChange } from './sql/database.ts'
 import { StoreError } from './store-error.ts'
 
 const json = { encode: JSON.stringify, decode: JSON.parse } satisfies Codec<readonly never[]>
@@ -50,11 +50,7 @@ export function changeWebhook(
   type: WebhookChangeType,
   context: AuditContext,
   change: Parameters<WebhookStore['changeWebhook']>[3],
-): {
-  readonly result: Webhook | undefined
-  readonly auditRecords: readonly AuditRecord[]
-  readonly events: () => readonly WebhookEvent[]
-} {
+): Required<AuditedChange<Webhook | undefined>> {
   const before = stored.find((webhook) => webhook.id === id)
   const changed = change(before)
   const events = () => type === 'webhook.disabled' ? [webhookDisabledEvent(after!, context)] : []

@@ -5,7 +5,17 @@ import type { Key, Partner } from '../../../core/model.ts'
 import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { createOrderedIndex } from './ordered-index.ts'
+
+/** The first items after a position, in an order. */
+export function pageOf<T extends P, P>(
+  items: Iterable<T>,
+  compare: (a: P, b: P) => number,
+  after: P | undefined,
+  limit: number,
+): T[] {
+  const later = after === undefined ? [...items] : [...items].filter((item) => compare(item, after) > 0)
+  return later.sort(compare).slice(0, limit)
+}
 
 export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
@@ -13,8 +23,6 @@ export function createPartnersAndKeys() {
   const schemes = new Map<string, DigestScheme>()
   /** The ids of keys by digest. */
   const idsByDigest = new Map<string, string>()
-  const slugs = createOrderedIndex<string>(compareCodePoints)
-  const keyOrder = createOrderedIndex<Pick<Key, 'createdAt' | 'id'>>(oldestFirst)
 
   function findKey(id: string) {
     const key = keys.get(id)
@@ -34,12 +42,10 @@ export function createPartnersAndKeys() {
       return { schemes: [...schemes.keys()], keys: found }
     },
     findPartner: (slug) => partners.get(slug),
-    listPartners: (after, limit) => slugs.page(undefined, after, limit).map((slug) => partners.get(slug)!),
-    listKeys(filter, after, limit) {
-      const isSelected = createKeySelector(filter)
-      return keyOrder.page(filter.partner, after, limit, ({ id }) => isSelected(keys.get(id)!))
-        .map(({ id }) => keys.get(id)!)
-    },
+    listPartners: (after, limit) =>
+      pageOf(partners.keys(), compareCodePoints, after, limit).map((slug) => partners.get(slug)!),
+    listKeys: (filter, after, limit) =>
+      pageOf([...keys.values()].filter(createKeySelector(filter)), oldestFirst, after, limit),
     recordKeyUses(uses) {
       for (const [id, at] of uses) {
         const key = keys.get(id)
@@ -54,17 +60,13 @@ export function createPartnersAndKeys() {
     lookups,
     keys: keys as ReadonlyMap<string, Key>,
 
-    /** Applies all changes or, when one throws, none. @returns What they came to. */
+    /** Applies all changes or, when one throws, none. */
     apply(changes: readonly Change[]): AppliedChanges {
       const changed = applyChanges(factsOf(partners, keys), changes, sha256)
-      for (const [slug, partner] of changed.partners) {
-        if (!partners.has(slug)) slugs.add(slug)
-        partners.set(slug, partner)
-      }
+      for (const [slug, partner] of changed.partners) partners.set(slug, partner)
       for (const scheme of changed.schemes) schemes.set(scheme.id, scheme)
       for (const [id, key] of changed.keys) {
         idsByDigest.set(key.digest, id)
-        if (!keys.has(id)) keyOrder.add({ createdAt: key.createdAt, id }, key.partner)
         keys.set(id, key)
       }
       return changed

@@ -2,19 +2,18 @@ import { endOf } from '../../../core/keys/lifecycle.ts'
 import { createLruCache } from '../../../core/lib/lru.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
-import type { Activity, Reports, UsageCount } from '../../../core/ports/reports.ts'
+import type { AuditEntry } from '../../../core/ports/audit.ts'
+import { type Activity, ACTIVITY_TYPES, type Reports, type UsageCount } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
-  AUDITED_ACTIVITY_TYPES,
   mergePartnerDays,
   newestFirst,
   type SumRow,
   toSummary,
 } from '../reports.ts'
-import type { createAuditLog } from './audit.ts'
 
 /** Batches of counts that are remembered: far more than a process has in flight. */
 const maxBatches = 1000
@@ -23,7 +22,7 @@ const maxBatches = 1000
 export function createReports(
   keys: ReadonlyMap<string, Key>,
   signups: ReadonlyMap<string, Signup>,
-  { entries, revokedAt }: Pick<ReturnType<typeof createAuditLog>, 'entries' | 'revokedAt'>,
+  entries: readonly AuditEntry[],
 ) {
   /** By day, key, endpoint, partner and environment, in one text. */
   const usage = new Map<string, UsageCount>()
@@ -46,10 +45,12 @@ export function createReports(
   }
 
   function expiries(partner: string): Activity[] {
+    const revocations = entries.filter(({ type }) => type === 'key.revoked').toReversed()
+    const revokedAt = new Map(revocations.map(({ keyId, at }) => [keyId, at]))
     return [...keys.values()].flatMap((key) => {
       const at = endOf(key) ?? Infinity
       // A revocation without an audit entry is older than the audit log.
-      const end = key.state === 'revoked' ? revokedAt(key.id) ?? -Infinity : Infinity
+      const end = key.state === 'revoked' ? revokedAt.get(key.id) ?? -Infinity : Infinity
       return key.partner === partner && at < end ? [activityFromExpiry(key, at)] : []
     })
   }
@@ -114,7 +115,7 @@ export function createReports(
 
     listActivity(partner, { types, after, limit }, now) {
       const audited = entries.filter((entry) =>
-        entry.partner === partner && (AUDITED_ACTIVITY_TYPES as readonly string[]).includes(entry.type)
+        entry.partner === partner && (ACTIVITY_TYPES as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
         ...liveSignups(partner).map(activityFromSignup),

@@ -2,18 +2,19 @@ import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key } from '../../../core/model.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { CLAIMS_PRUNED_PER_SIGNUP, duplicateIdError, repeatedOutcome, unknownKeyError } from '../signups.ts'
-import { createOrderedIndex } from './ordered-index.ts'
+import { pageOf } from './partners-and-keys.ts'
 
 interface StoredClaim extends IdempotencyClaim {
   readonly id: string
   readonly createdAt: number
 }
 
+type Position = Pick<Signup, 'createdAt' | 'id'>
+
+const newestFirst = (a: Position, b: Position) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)
+
 export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: Signup) => void) {
   const all = new Map<string, Signup>()
-  const byNewest = createOrderedIndex<Pick<Signup, 'createdAt' | 'id'>, Signup>(
-    (a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id),
-  )
   /** In the order of creation, which is nearly the order of expiry. */
   const claims = new Map<string, StoredClaim>()
 
@@ -46,7 +47,6 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
     if (isStored) {
       const copy = { ...signup, metadata: { ...signup.metadata } }
       all.set(id, copy)
-      byNewest.add(copy, partner)
       created(copy)
     }
     return { outcome: 'created' }
@@ -61,7 +61,10 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
 
     findSignup: (id) => all.get(id),
 
-    listSignups: (partner, after, limit) => byNewest.page(partner, after, limit),
+    listSignups(partner, after, limit) {
+      const listed = [...all.values()].filter((signup) => partner === undefined || signup.partner === partner)
+      return pageOf(listed, newestFirst, after, limit)
+    },
   } satisfies SignupStore
 
   return { signupStore, all: all as ReadonlyMap<string, Signup> }

@@ -1,12 +1,12 @@
 /** A store in the memory of its process, for tests, demonstrations and benchmarks. */
+import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
+import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { changeEvents, signupEvent } from '../../../core/webhooks/events.ts'
 import { sha256 } from '../../digest.ts'
-import type { AuditRecord } from '../../../core/audit/records.ts'
 import { newSettings, randomHex } from '../schema.ts'
-import { createAuditLog } from './audit.ts'
 import { createContent } from './content.ts'
 import { createPartnersAndKeys } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
@@ -26,7 +26,7 @@ export interface MemoryStoreOptions {
  */
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { lookups, keys, apply } = createPartnersAndKeys()
-  const { auditLog, append, ...audit } = createAuditLog()
+  const entries: AuditEntry[] = []
   const { webhooks, addEvents } = createWebhooks(append)
   const { signupStore, all: signups } = createSignups(
     keys,
@@ -38,6 +38,19 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
 
   function currentRevision(): Revision {
     return { facts: `${storeId}.${changes.facts}`, content: `${storeId}.${changes.content}` }
+  }
+
+  function auditHead(): AuditHead {
+    const { sequence, hash } = entries.at(-1) ?? EMPTY_AUDIT_HEAD
+    return { sequence, hash }
+  }
+
+  function entriesOf(partner: string | undefined): readonly AuditEntry[] {
+    return partner === undefined ? entries : entries.filter((entry) => entry.partner === partner)
+  }
+
+  function append(auditRecords: readonly AuditRecord[], context: AuditContext): void {
+    entries.push(...chainRecords(auditHead(), auditRecords, context, sha256))
   }
 
   function commit(kind: keyof Revision, auditRecords: readonly AuditRecord[], context: AuditContext): void {
@@ -63,8 +76,11 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
     ...createContent((auditRecords, context) => commit('content', auditRecords, context)),
     ...signupStore,
-    ...createReports(keys, signups, audit),
-    ...auditLog,
+    ...createReports(keys, signups, entries),
+    auditHead,
+    listAudit: (after, limit, partner) =>
+      entriesOf(partner).filter(({ sequence }) => sequence > after).slice(0, limit),
+    auditTail: (count, partner) => entriesOf(partner).at(-count - 1)?.sequence ?? -Infinity,
     webhooks,
   }
 }
