@@ -2,7 +2,7 @@
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Key, Module, Scope } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
-import { type Activity, type PartnerDay, type SummaryCounts } from '../../core/ports/reports.ts'
+import type { Activity, PartnerDay, SummaryCounts } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
 /** A position in a list that is sorted newest first, then by id: minus the instant, and the id. Later rows are greater. */
