@@ -1,15 +1,9 @@
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'
-import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
-import type {
-  DocumentSettings,
-  OperationObject,
-  ParameterObject,
-  Reference,
-  ResponseObject,
-} from './model.ts'
+import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
+import type { DocumentSettings, OperationObject, ParameterObject, ResponseObject } from './model.ts'
 
 interface EndpointEntry {
   readonly path: string
@@ -25,23 +19,37 @@ const groupNames: Readonly<Record<string, string>> = {
   service: 'Service',
 }
 
-/** Every operation, grouped, in the order of the document. */
-export function groupEndpoints({ paths }: OpenApiDocument): ReadonlyMap<string, readonly EndpointEntry[]> {
+/** Every operation, grouped, in the order of the document, without references. */
+export function groupEndpoints(described: OpenApiDocument): ReadonlyMap<string, readonly EndpointEntry[]> {
+  const { paths } = resolve(described, described)
   const entries = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
   )
   return Map.groupBy(entries, ({ operation: { tags: [tag = ''] } }) => groupNames[tag] ?? 'Content')
 }
 
+/** Replaces every reference within a value by what it refers to in a document. */
+function resolve<T>(value: T, document: object, known: Map<string, unknown> = new Map()): T {
+  return JSON.parse(JSON.stringify(value), (_, part) => {
+    const reference = part?.$ref
+    if (typeof reference !== 'string') return part
+    if (!known.has(reference)) {
+      const names = reference.split('/').slice(1)
+      const found = names.reduce<unknown>(
+        (parent, name) => (parent as Record<string, unknown>)[name],
+        document,
+      )
+      known.set(reference, resolve(found, document, known))
+    }
+    return known.get(reference)
+  })
+}
+
 export function methodBadge(method: string): Markup {
   return markup`<b class="method ${method.toLowerCase()}">${method}</b>`
 }
 
-export function endpoint(
-  { path, method, operation }: EndpointEntry,
-  described: OpenApiDocument,
-  settings: DocumentSettings,
-): Markup {
+export function endpoint({ path, method, operation }: EndpointEntry, settings: DocumentSettings): Markup {
   const { operationId: id, summary, description } = operation
   const line = markup`${methodBadge(method)} <code>${path}</code>`
   const sample = sampleOf(id, settings)
@@ -51,8 +59,8 @@ export function endpoint(
         <h3 id="${id}-title">${summary}</h3>
         <p class="line">${line}</p>
         <p>${prose(description)}</p>
-        ${parameters(operation, described)}${body(operation, described)}
-        ${responseFields(operation, described)}${problems(operation)}
+        ${parameters(operation)}${body(operation)}
+        ${responseFields(operation)}${problems(operation)}
       </div>
       <div class="code">
         ${sample && codeBlock({ caption: line, what: summary, code: sample })}
@@ -62,65 +70,58 @@ export function endpoint(
   `
 }
 
-type Schemas = Readonly<Record<string, JsonSchema>>
-
-function resolve<T>(value: T | Reference, among: Readonly<Record<string, T>>): T {
-  const isReference = typeof value === 'object' && value !== null && '$ref' in value && value.$ref
-  return isReference ? among[isReference.split('/').at(-1) ?? ''] as T : value as T
+function fieldList(title: string, kind: string, rows: readonly Markup[]): Markup | undefined {
+  return rows.length === 0
+    ? undefined
+    : markup`<h4>${title}</h4><ul class="fields" data-kind="${kind}">${rows}</ul>`
 }
 
-function parameters(operation: OperationObject, { components }: OpenApiDocument): Markup | undefined {
-  const own = operation.parameters.map((one) => resolve<ParameterObject>(one, components.parameters))
+function parameters({ parameters }: OperationObject): Markup | undefined {
+  const own = (parameters as readonly ParameterObject[])
     .filter(({ name, in: place }) => place !== 'header' || name.startsWith('Idempotency'))
-  if (own.length === 0) return undefined
   const rows = own.map(({ name, in: place, required, description, schema }) => {
     const { items } = schema
-    const about = { ...schema, ...items, description }
     const notes = [place, ...(items ? ['repeatable'] : [])]
-    return field(name, about, components.schemas, notes, required ? 'required' : undefined)
+    return field(name, { ...schema, ...items, description }, notes, required ? 'required' : undefined)
   })
-  return markup`<h4>Parameters</h4><ul class="fields" data-kind="parameter">${rows}</ul>`
+  return fieldList('Parameters', 'parameter', rows)
 }
 
-function body({ requestBody }: OperationObject, { components }: OpenApiDocument): Markup | undefined {
+function body({ requestBody }: OperationObject): Markup | undefined {
   const schema = requestBody?.content['application/json']?.schema
   return schema && markup`
     <h4>Body</h4>
-    <ul class="fields" data-kind="member">${members(schema, components.schemas, true)}</ul>
+    <ul class="fields" data-kind="member">${members(schema, true)}</ul>
   `
 }
 
-function responseFields({ responses }: OperationObject, { components }: OpenApiDocument): Markup | undefined {
+function responseFields({ responses }: OperationObject): Markup | undefined {
   const [success] = Object.values(responses) as readonly ResponseObject[]
   const [media] = Object.values(success?.content ?? {})
-  const rows = media && members(media.schema, components.schemas)
-  return rows && rows.length > 0
-    ? markup`<h4>Response</h4><ul class="fields" data-kind="field">${rows}</ul>`
-    : undefined
+  return fieldList('Response', 'field', media ? members(media.schema) : [])
 }
 
-function alternativesOf({ anyOf, oneOf }: JsonSchema, among: Schemas): readonly JsonSchema[] {
-  return (anyOf ?? oneOf ?? []).map((one) => resolve<JsonSchema>(one, among))
-    .filter(({ properties }) => properties !== undefined)
+function alternativesOf({ anyOf, oneOf }: JsonSchema): readonly JsonSchema[] {
+  return (anyOf ?? oneOf ?? []).filter(({ properties }) => properties !== undefined)
 }
 
 /** The members of an object, of the rows of an array, or of each alternative. */
-function members(schema: JsonSchema, among: Schemas, isRequest = false): readonly Markup[] {
-  const { items, properties, required = [], ...resolved } = resolve<JsonSchema>(schema, among)
-  if (items !== undefined) return members(items, among)
-  const alternatives = alternativesOf(resolved, among)
+function members(schema: JsonSchema, isRequest = false): readonly Markup[] {
+  const { items, properties, required = [] } = schema
+  if (items !== undefined) return members(items)
+  const alternatives = alternativesOf(schema)
   if (alternatives.length > 1) {
     return alternatives.map((one) => {
       const { type, status } = one.properties ?? {}
       const values = (type?.enum ?? status?.enum ?? []).map((value) => markup` <code>${String(value)}</code>`)
       const summary = markup`If <code>${type ? 'type' : 'status'}</code> is${values}`
-      return markup`<li>${nested(summary, members(one, among))}</li>`
+      return markup`<li>${nested(summary, members(one))}</li>`
     })
   }
-  if (alternatives[0] !== undefined) return members(alternatives[0], among)
+  if (alternatives[0] !== undefined) return members(alternatives[0])
   return Object.entries(properties ?? {}).map(([name, member]) => {
     const need = required.includes(name) === isRequest ? isRequest ? 'required' : 'optional' : undefined
-    return field(name, member, among, [], need)
+    return field(name, member, [], need)
   })
 }
 
@@ -133,28 +134,26 @@ function nested(summary: Inset, rows: readonly Markup[], isOpen = false): Markup
 function field(
   name: string,
   schema: JsonSchema,
-  among: Schemas,
   notes: readonly string[],
   need: 'required' | 'optional' | undefined,
 ): Markup {
-  const resolved = resolve<JsonSchema>(schema, among)
-  const rows = members(schema, among)
-  const row = resolve<JsonSchema>(resolved.items ?? resolved, among)
-  const kind = alternativesOf(row, among).length > 1 ? 'alternatives' : 'fields'
-  const { enum: values = [] } = resolved.items ?? resolved
+  const rows = members(schema)
+  const row = schema.items ?? schema
+  const kind = alternativesOf(row).length > 1 ? 'alternatives' : 'fields'
+  const { enum: values = [] } = row
   const limits: Inset[] = [
     ...(values.length < 2 || values.length > 24 ? [] : [[
       'one of ',
       values.filter((one) => one !== null).map((one) => markup`<code>${String(one)}</code> `),
     ]]),
-    ...values.length > 0 ? [] : boundsOf(resolved.items ?? resolved),
-    ...(resolved.default === undefined ? [] : [markup`default <code>${String(resolved.default)}</code>`]),
+    ...values.length > 0 ? [] : boundsOf(row),
+    ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
   ]
   return markup`
-    <li><code>${name}</code> <small>${[typeOf(schema, among), ...notes].join(' · ')}</small>${
+    <li><code>${name}</code> <small>${[typeOf(schema), ...notes].join(' · ')}</small>${
     need && markup` <small class="${need}">${need}</small>`
   }
-    <p>${prose(resolved.description ?? '')}${
+    <p>${prose(schema.description ?? '')}${
     limits.length === 0
       ? undefined
       : markup` <small>${limits.map((one, index) => index === 0 ? one : [' · ', one])}</small>`
@@ -163,14 +162,13 @@ function field(
   `
 }
 
-function typeOf(schema: JsonSchema, among: Schemas): string {
-  const { anyOf, oneOf, type, items, ...resolved } = resolve<JsonSchema>(schema, among)
+function typeOf({ anyOf, oneOf, type, items, format, enum: values }: JsonSchema): string {
   const options = type === undefined ? anyOf ?? oneOf : undefined
-  if (options !== undefined) return [...new Set(options.map((one) => typeOf(one, among)))].join(' or ')
-  if (resolved.enum?.length === 1) return JSON.stringify(resolved.enum[0])
+  if (options !== undefined) return [...new Set(options.map(typeOf))].join(' or ')
+  if (values?.length === 1) return JSON.stringify(values[0])
   const types = [type ?? 'object'].flat().map((type) => {
-    if (type === 'array' && items) return `array of ${typeOf(items, among)}s`
-    return type === 'string' && resolved.format !== undefined ? resolved.format : type
+    if (type === 'array' && items) return `array of ${typeOf(items)}s`
+    return type === 'string' && format !== undefined ? format : type
   })
   return types.join(' or ')
 }

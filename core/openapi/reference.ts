@@ -52,7 +52,7 @@ export function createReferencePage(
     markup`
       <section class="group" aria-label="${name}">
         <h2>${name}</h2>
-        ${entries.map((entry) => endpoint(entry, described, settings))}
+        ${entries.map((entry) => endpoint(entry, settings))}
       </section>
     `
   )
