@@ -12,9 +12,6 @@ export const API_VERSION = '2026-11-20'
 /** The request header that makes a signup safe to repeat. */
 export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
 
-/** What all cursors match. */
-export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 1000 } as const
-
 /** The longest setting of stale-if-error: an hour. */
 export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 

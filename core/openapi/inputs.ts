@@ -1,6 +1,7 @@
 /** The parameters and the body of an operation. */
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import type { Route } from '../routes/route.ts'
+import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
 import type { SchemaCollection } from './json-schema.ts'
 import type { OperationObject, ParameterObject, Reference } from './model.ts'
@@ -26,6 +27,7 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
   line: { pattern: `^${line}$` },
   'line or empty': { pattern: `^(?:${line})?$` },
   search: { pattern: searchable },
+  cursor: CURSOR_KEYWORDS,
   locale: { pattern: LOCALE_PATTERN, maxLength: 255 },
   country: {
     maxLength: 2,

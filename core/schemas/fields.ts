@@ -102,3 +102,5 @@ export function integer(description: string, example: number): Schema<number> {
 export function flag(description: string, example: boolean): Schema<boolean> {
   return v.pipe(v.boolean(), v.metadata({ description, examples: [example] }))
 }
+
+export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 1000 } as const

@@ -3,7 +3,6 @@ import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
-import { CURSOR_KEYWORDS } from '../wire.ts'
 
 /** The keywords of JSON Schema that the documents use. */
 export interface JsonSchema {
@@ -25,7 +24,7 @@ export interface JsonSchema {
 
 /** A schema whose `syntax` stands for keywords that are too long to load with the service. */
 export interface InputSchema extends JsonSchema {
-  readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'locale'
+  readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
 }
 
 /** Reports what is wrong with a value, or with the part of it that `path` names. */
@@ -131,14 +130,11 @@ export function slug(message: string, schema: InputSchema): InputDef<string> {
   )
 }
 
-/** The policy has checked it. */
-export const partner: InputDef<string> = required({
-  type: 'string',
-  description: 'Slug of the partner that owns the key.',
-  pattern: SLUG_PATTERN.source,
-  maxLength: 80,
-  examples: ['demo'],
-}, String)
+export const partner: InputDef<string> = {
+  ...slug('must be a slug', { description: 'Slug of the partner that owns the key.', examples: ['demo'] }),
+  // The policy has checked it.
+  parse: String,
+}
 
 /** A country's code in either case. */
 export function country(description: string): InputDef<string> {
@@ -184,7 +180,7 @@ export function limit(description: string, maximum: number, fallback: number): I
 
 /** Checked when the page is read. Without an example: a made-up cursor would not work. */
 export const cursor: InputDef<string | undefined> = optional(
-  text({ description: '`next_cursor` of the page before.', ...CURSOR_KEYWORDS }, String),
+  text({ description: '`next_cursor` of the page before.', syntax: 'cursor' }, String),
 )
 
 const maxPairs = 20

@@ -12,7 +12,6 @@ import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,
   API_VERSION,
-  CURSOR_KEYWORDS,
   MAX_STALE_IF_ERROR_SECONDS,
   type Problem,
   type ReportSummary,
@@ -195,7 +194,7 @@ const activitySchema: field.Schema<Activity> = v.pipe(
   v.metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
 )
 
-const { maxLength, pattern } = CURSOR_KEYWORDS
+const { maxLength, pattern } = field.CURSOR_KEYWORDS
 const cursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
 
 const pageSchema: field.Schema<Page> = field.named('Page', 'The position of a page in its list.', {
