@@ -216,7 +216,7 @@ const requiredMethods = {
   store: ['revision', 'findKey'],
   directory: ['listProfiles', 'findProfile', 'countProfiles', 'listIndustries', 'nextProfileChangeAt'],
   signups: ['createSignup'],
-}
+} as const
 
 /** @throws {RangeError} for what TypeScript refuses. */
 function assertPorts(ports: PartnerApiPorts | undefined): void {
@@ -254,31 +254,34 @@ function boundPorts(
   checks: DirectoryChecks,
   onOutage: Parameters<typeof combineRevisions>[2],
 ) {
-  const withStoreTimeout = withTimeouts(settings.storeTimeoutMs, observer)
-  const withLookUpTimeout = withTimeouts(settings.lookUpTimeoutMs, observer)
+  const data = withTimeouts(settings.storeTimeoutMs, observer)
+  const lookUps = withTimeouts(settings.lookUpTimeoutMs, observer)
   const { quotas, replicas } = store
-  const facts = withLookUpTimeout.facts(store)
-  const signups = withStoreTimeout.signups(store)
+  const facts = lookUps.wrap(store, ['check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses'])
+  const signups = data.wrap(store, ['createSignup', 'claimSignup', 'isClaimed', 'findSignup'])
   const custom = directory && checkedDirectory({
-    ...withStoreTimeout.directory(directory, 'directory'),
-    ...withLookUpTimeout.directoryRevision(directory),
+    ...data.wrap(directory, requiredMethods.directory, 'directory'),
+    ...lookUps.wrap(directory, ['directoryRevision'], 'directory'),
   }, checks)
   const combined = custom && combineRevisions(facts, custom, onOutage)
   return {
     facts,
-    directory: custom ?? withStoreTimeout.directory(store),
-    catalog: withStoreTimeout.catalog(store),
+    directory: custom ?? data.wrap(store, requiredMethods.directory),
+    catalog: data.wrap(store, ['findBanner', 'listPlans']),
     signups: destination == null
       ? signups
-      : createDestinationSignups(signups, withStoreTimeout.destination(destination)),
-    reports: withStoreTimeout.reports(store),
-    quotas: quotas && withLookUpTimeout.quotas(quotas),
-    register: replicas && ((replica: Replica) => withLookUpTimeout.registration(replicas.register(replica))),
+      : createDestinationSignups(signups, data.wrap(destination, requiredMethods.signups, 'signups')),
+    reports: data.wrap(store, ['recordUsage', 'summarise', 'listActivity']),
+    quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
+    register: replicas && ((replica: Replica) => {
+      const registration = replicas.register(replica)
+      return { ...registration, ...lookUps.wrap(registration, ['registered']) }
+    }),
     revision: combined?.revision ?? facts.revision,
     isDirectoryAvailable: combined?.isAvailable ?? (() => true),
     hasRevision: !directory || directory.directoryRevision != null,
     /** Resolves when no call is pending. */
-    idle: () => Promise.all([withStoreTimeout.idle(), withLookUpTimeout.idle()]),
+    idle: () => Promise.all([data.idle(), lookUps.idle()]),
   }
 }
 

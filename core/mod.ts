@@ -3,12 +3,10 @@
  *
  * @module
  */
-export { createPartnerApi } from './api.ts'
-export type { PartnerApi, PartnerApiPorts } from './api.ts'
+export { createPartnerApi, type PartnerApi, type PartnerApiPorts } from './api.ts'
 export type { PeerInfo } from './http/fetch.ts'
 export type { BodyContent, HttpRequest, HttpResponse } from './http/message.ts'
-export { Problem, PROBLEMS } from './http/problem.ts'
-export type { InputError, ProblemCode, ProblemMembers } from './http/problem.ts'
+export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './http/problem.ts'
 export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/options.ts'
 export type { LogEvent } from './log.ts'
@@ -20,36 +18,46 @@ export type { PartnerApiOptions } from './settings.ts'
 
 // Administration, for embedders without the command line.
 export type { Operator } from './admin/apply.ts'
-export { importKeys } from './admin/import-keys.ts'
-export type { KeyImportOptions, KeyImportOutcome, KeyImportReport } from './admin/import-keys.ts'
-export { createKeyAdministration } from './admin/keys.ts'
-export type { IssuedKey, KeyAdministration, KeyUpdate, NewKey, RotationOptions } from './admin/keys.ts'
-export { createPartnerAdministration } from './admin/partners.ts'
-export type { NewPartner, PartnerAdministration, PartnerUpdate } from './admin/partners.ts'
-export { AdminError } from './admin/validate.ts'
-export type { AdminErrorCode, LimitChange, Remedy } from './admin/validate.ts'
-export { importContent } from './content/lines.ts'
+export {
+  importKeys,
+  type KeyImportOptions,
+  type KeyImportOutcome,
+  type KeyImportReport,
+} from './admin/import-keys.ts'
+export {
+  createKeyAdministration,
+  type IssuedKey,
+  type KeyAdministration,
+  type KeyUpdate,
+  type NewKey,
+  type RotationOptions,
+} from './admin/keys.ts'
+export {
+  createPartnerAdministration,
+  type NewPartner,
+  type PartnerAdministration,
+  type PartnerUpdate,
+} from './admin/partners.ts'
+export { AdminError, type AdminErrorCode, type LimitChange, type Remedy } from './admin/validate.ts'
+export { importContent, type ImportOutcome } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'
-export type { ImportOutcome } from './content/lines.ts'
-export { awaitReceipt } from './replicas/receipt.ts'
-export type { Receipt, ReplicaReceipt } from './replicas/receipt.ts'
+export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas/receipt.ts'
 
 // Interfaces of custom directories and stores.
-export { checkDirectory, directoryOf } from './content/custom-directory.ts'
-export type { DirectoryRow } from './content/custom-directory.ts'
+export { checkDirectory, directoryOf, type DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'
 export type { ClockReading } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
 export type * from './ports/changes.ts'
-export { CONTENT_KINDS } from './ports/content.ts'
-export type {
-  BannerRecord,
-  ContentAdministration,
-  ContentKind,
-  ContentRecords,
-  ImportOptions,
-  ImportReport,
-  ProfileRecord,
+export {
+  type BannerRecord,
+  CONTENT_KINDS,
+  type ContentAdministration,
+  type ContentKind,
+  type ContentRecords,
+  type ImportOptions,
+  type ImportReport,
+  type ProfileRecord,
 } from './ports/content.ts'
 export type * from './ports/directory.ts'
 export type * from './ports/facts.ts'
@@ -60,13 +68,13 @@ export { ACTIVITY_TYPES } from './ports/reports.ts'
 export type * from './ports/reports.ts'
 export type * from './ports/signups.ts'
 export type { Store, StoreSettings } from './ports/store.ts'
-export { WEBHOOK_EVENT_TYPES } from './ports/webhooks.ts'
-export type {
-  Delivery,
-  DeliveryResult,
-  Webhook,
-  WebhookChangeType,
-  WebhookEvent,
-  WebhookEventType,
-  WebhookStore,
+export {
+  type Delivery,
+  type DeliveryResult,
+  type Webhook,
+  WEBHOOK_EVENT_TYPES,
+  type WebhookChangeType,
+  type WebhookEvent,
+  type WebhookEventType,
+  type WebhookStore,
 } from './ports/webhooks.ts'

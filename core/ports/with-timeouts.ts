@@ -1,12 +1,6 @@
 import { Problem } from '../http/problem.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
-import type { Catalog, Directory } from './directory.ts'
-import type { FactSource } from './facts.ts'
 import type { Observer } from './observer.ts'
-import type { QuotaStore } from './quotas.ts'
-import type { ReplicaRegistration } from './replicas.ts'
-import type { Reports } from './reports.ts'
-import type { SignupDestination, SignupStore } from './signups.ts'
 
 type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
 
@@ -47,47 +41,25 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     }
   }
 
-  /**
-   * The methods with these names that the port has.
-   * @param customPort Name of a port of the embedder's own, for its errors.
-   */
-  function wrap<P extends object, N extends keyof P & string>(
-    port: P,
-    names: readonly N[],
-    customPort?: string,
-  ): Pick<P, N> {
-    const methods = port as unknown as Methods
-    const entries = names.filter((name) => methods[name] != null).map((name) => [
-      name,
-      observer?.storeCall === undefined
-        ? (...args: unknown[]) => call(methods, name, args, customPort)
-        : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args, customPort)),
-    ])
-    return Object.fromEntries(entries) as unknown as Pick<P, N>
-  }
-
   return {
-    facts: (source: FactSource): FactSource =>
-      wrap(source, ['check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses']),
-    directory: (directory: Directory, customPort?: string): Directory =>
-      wrap(
-        directory,
-        ['listProfiles', 'findProfile', 'countProfiles', 'listIndustries', 'nextProfileChangeAt'],
-        customPort,
-      ),
-    directoryRevision: (directory: Directory) => wrap(directory, ['directoryRevision'], 'directory'),
-    catalog: (catalog: Catalog): Catalog => wrap(catalog, ['findBanner', 'listPlans']),
-    signups: (store: SignupStore) => wrap(store, ['createSignup', 'claimSignup', 'isClaimed', 'findSignup']),
-    destination: (destination: SignupDestination) => wrap(destination, ['createSignup'], 'signups'),
-    reports: (reports: Reports) => wrap(reports, ['recordUsage', 'summarise', 'listActivity']),
-    quotas: (quotas: QuotaStore): QuotaStore => ({
-      ...quotas,
-      ...wrap(quotas, ['leaseQuota', 'returnQuotas']),
-    }),
-    registration: (replica: ReplicaRegistration): ReplicaRegistration => ({
-      ...replica,
-      ...wrap(replica, ['registered']),
-    }),
+    /**
+     * The methods with these names that the port has.
+     * @param customPort Name of a port of the embedder's own, for its errors.
+     */
+    wrap<P extends object, N extends keyof P & string>(
+      port: P,
+      names: readonly N[],
+      customPort?: string,
+    ): Pick<P, N> {
+      const methods = port as unknown as Methods
+      const entries = names.filter((name) => methods[name] != null).map((name) => [
+        name,
+        observer?.storeCall === undefined
+          ? (...args: unknown[]) => call(methods, name, args, customPort)
+          : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args, customPort)),
+      ])
+      return Object.fromEntries(entries) as unknown as Pick<P, N>
+    },
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),
   }
