@@ -11,7 +11,7 @@ import { suggest } from './suggest.ts'
 /** The values of one command by the names of its options, and those of its subcommands by their names. */
 type Section = Readonly<Record<string, unknown>>
 
-export interface ConfigFile {
+interface ConfigFile {
   readonly path: string
   readonly values: Section
 }

@@ -164,7 +164,7 @@ export interface SecretOptions {
   readonly quiet?: true
 }
 
-export interface NewSecret {
+interface NewSecret {
   readonly secret: string
   /** What to say when the only copy is lost. */
   readonly lost: Output['done']
@@ -189,12 +189,9 @@ export async function makeSecret(
   make: () => Promise<NewSecret>,
 ): Promise<CommandResult> {
   const [printed, written] = secretNotes[what]
-  let made: NewSecret
-  if (out === undefined) {
-    output.requireWritable()
-    made = await make()
-    output.done = made.lost
-  } else made = await inNewFile(out, make)
+  if (out === undefined) output.requireWritable()
+  const made = await (out === undefined ? make() : inNewFile(out, make))
+  if (out === undefined) output.done = made.lost
   const [name, value, note] = out === undefined
     ? [what, made.secret, printed]
     : ['out', out, `${written} ${out}.`]

@@ -182,22 +182,19 @@ const create: StoreAction<[Options]> = async (store, invocation, options) => {
 
 const rotate: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
   const now = timeOf(store)
-  return await withNewSecret(
-    invocation,
-    options,
-    id,
-    (secret) =>
-      change(store, invocation, id, 'webhook.rotated', (webhook) => {
-        const secrets = [secret, ...options.overlap === 0 ? [] : webhook.secrets]
-          .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
-          .filter(({ expiresAt = Infinity }) => expiresAt > now)
-        if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
-        const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap is over.`
-        const args = [id, '--overlap', '0']
-        const remedy = { purpose: 'To end all of them now', command: 'webhooks rotate-secret', args }
-        throw new CliError(1, 'too_many_secrets', detail, { remedy })
-      }),
-  )
+  return await withNewSecret(invocation, options, id, async (secret) => {
+    const addSecret = (webhook: Webhook): Webhook => {
+      const secrets = [secret, ...options.overlap === 0 ? [] : webhook.secrets]
+        .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
+        .filter(({ expiresAt = Infinity }) => expiresAt > now)
+      if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
+      const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap is over.`
+      const args = [id, '--overlap', '0']
+      const remedy = { purpose: 'To end all of them now', command: 'webhooks rotate-secret', args }
+      throw new CliError(1, 'too_many_secrets', detail, { remedy })
+    }
+    return await change(store, invocation, id, 'webhook.rotated', addSecret)
+  })
 }
 
 const update: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
