@@ -51,25 +51,20 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
   }
   return withStore(invocation, { create: true }, async (store) => {
     const [partner] = await store.listPartners(undefined, 1)
-    if (partner !== undefined && !orServe) throw notEmpty()
+    if (partner !== undefined && !orServe) {
+      const detail = 'The store already has partners, and the demo needs an empty one: pass another --store.'
+      const remedy = { purpose: 'To serve this one', command: 'serve', args: [] }
+      throw new CliError(1, 'store_not_empty', detail, { remedy })
+    }
     if (!serve) return partner === undefined ? await fillStore(invocation, store) : undefined
     const { serveUntilStopped } = await import('./server.ts')
     // Not before: if the port is in use, the store stays empty, and the command can be repeated.
     await serveUntilStopped(
       store,
       { port, host, log: 'errors', api: {} },
-      (url) =>
-        partner === undefined
-          ? fillStore(invocation, store, url)
-          : describeExisting(invocation, partner.slug, url),
+      (url) => partner ? describeExisting(invocation, partner.slug, url) : fillStore(invocation, store, url),
     )
   })
-}
-
-function notEmpty(): CliError {
-  const detail = 'The store already has partners, and the demo needs an empty one: pass another --store.'
-  const remedy = { purpose: 'To serve this one', command: 'serve', args: [] }
-  return new CliError(1, 'store_not_empty', detail, { remedy })
 }
 
 async function describeExisting({ io, output }: Invocation, slug: string, url: string): Promise<void> {

@@ -138,7 +138,7 @@ function describeResult({ error, notReady, smoke = [] }: CheckResult): string {
       ...smoke.filter(({ verdict }) => verdict === 'failed' || verdict === 'unreachable')
         .map(({ method, path, reasons }) => `${method} ${path}: ${joinList(reasons)}`),
     ]
-    : [error.message, ...error.lines.filter((line) => !line.startsWith('Request ID'))]
+    : [error.message, error.members['action'] ?? []].flat()
   return printable(excerpt(problems.join(' ') || 'The key is valid.', maxSentenceLength))
 }
 

@@ -42,11 +42,8 @@ export function readVerification(response: DeploymentResponse, request: Verifica
     if (verification !== undefined) return requireSameSubject(verification, request)
     const version = header(request.names.versionHeader)
     if (version !== undefined) throw otherReleaseError(url, version)
-    const page = describeHtmlPage(response)
-    throw new NotThisServiceError(
-      url,
-      `the response is ${page ?? 'not in the form of a verify-key response'}`,
-    )
+    const form = describeHtmlPage(response) ?? 'not in the form of a verify-key response'
+    throw new NotThisServiceError(url, `the response is ${form}`)
   }
   const problem = readProblem(response)
   if (problem === undefined) throw unexpectedResponseError(response)
