@@ -1,7 +1,6 @@
 import { searchWords } from '../../../core/content/profile-index.ts'
 import { andThen } from '../../../core/lib/promise.ts'
 import { fold } from '../../../core/lib/text.ts'
-import type { Industry } from '../../../core/model.ts'
 import type {
   ContentAdministration,
   ContentKind,
@@ -10,6 +9,7 @@ import type {
 } from '../../../core/ports/content.ts'
 import { type ContentTable, type ContentTables, createContentAdministration } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
+import { openPlainTables, openTable } from '../sql/content.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
 import type { Query } from './connection.ts'
@@ -17,7 +17,7 @@ import type { Database } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import type { Revisions } from './revisions.ts'
 import { runAudited } from './sql-database.ts'
-import { columnParameters, listText, upsertSql } from './sql.ts'
+import { columnParameters, DIALECT, listText } from './sql.ts'
 
 export function createContent(database: Database, revisions: Revisions): ContentAdministration {
   const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
@@ -48,54 +48,8 @@ export function openContentTables(query: Query): ContentTables & { readonly flus
   const counter = createListingCounter()
   return {
     profiles: openProfileTable(query, counter),
-    industries: openIndustryTable(query),
-    plans: openPlainTable(query, 'plans'),
-    banners: openPlainTable(query, 'banners'),
+    ...openPlainTables(DIALECT, query),
     flush: () => counter.flush(query),
-  }
-}
-
-/** A table that nothing else follows from. */
-function openPlainTable<K extends ContentKind>(query: Query, kind: K): ContentTable<ContentRecords[K]> {
-  const { name, columns, isDated } = CONTENT_TABLES[kind]
-  const selected = `FROM partner_api.${name} WHERE ${columns[0]} = ANY ($1::text[])`
-  const upsert = upsertSql(name, isDated ? [...columns, 'updated_at'] : columns)
-
-  return {
-    batchSize: 500,
-    async find(slugs) {
-      const rows = await query<StoredRow>(`SELECT ${columns} ${selected}`, [listText(slugs)])
-      return new Map(rows.map((row) => [String(row[0]), row]))
-    },
-    async write(drafts) {
-      if (drafts.length === 0) return
-      const rows = drafts.map(({ row, updatedAt }) => isDated ? [...row, updatedAt] : row)
-      await query(upsert, columnParameters(rows))
-    },
-    async remove(slugs) {
-      await query(`DELETE ${selected}`, [listText(slugs)])
-    },
-  }
-}
-
-function openIndustryTable(query: Query): ContentTable<Industry> {
-  return {
-    ...openPlainTable(query, 'industries'),
-    // In one statement: foreign keys are checked at its end, and parents may come after children.
-    batchSize: Infinity,
-
-    async findReferenced(slugs) {
-      const rows = await query<[slug: string]>(
-        `SELECT needed.slug FROM unnest($1::text[]) AS needed (slug)
-        WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.slug)
-          OR EXISTS (
-            SELECT 1 FROM partner_api.industry i
-            WHERE i.parent_slug = needed.slug AND i.slug <> ALL ($1::text[])
-          )`,
-        [listText(slugs)],
-      )
-      return rows.map(([slug]) => slug)
-    },
   }
 }
 
@@ -106,7 +60,7 @@ function openProfileTable(
   query: Query,
   counter: ReturnType<typeof createListingCounter>,
 ): ContentTable<ProfileRecord> {
-  const base = openPlainTable(query, 'profiles')
+  const base = openTable(DIALECT, query, 'profiles')
 
   async function deleteListings(slugs: readonly string[]): Promise<void> {
     const deleted = await query<[...CounterKey]>(

@@ -48,31 +48,8 @@ export function columnParameters(rows: readonly (readonly Value[])[]): string[] 
 
 /** The rows of `columnParameters`, as a table. */
 export function unnestColumns(columns: readonly string[]): string {
-  return `unnest(${columns.map((column, index) => `$${index + 1}::${columnType(column)}[]`)})`
-}
-
-export function columnType(column: string): 'bigint' | 'text' {
-  return INTEGER_COLUMNS.has(column) ? 'bigint' : 'text'
-}
-
-interface UpsertOptions {
-  /** Default: the first column. */
-  readonly keys?: readonly string[]
-  /** Further columns, with the SQL that they follow from. */
-  readonly derived?: Readonly<Record<string, string>>
-  /** Columns that stay as they are in existing rows. */
-  readonly preserved?: readonly string[]
-}
-
-/** Inserts or replaces the rows of `columnParameters` by their keys. */
-export function upsertSql(table: string, columns: readonly string[], options: UpsertOptions = {}): string {
-  const { keys = columns.slice(0, 1), derived = {}, preserved = [] } = options
-  const all = [...columns, ...Object.keys(derived)]
-  const changed = all.filter((column) => !keys.includes(column) && !preserved.includes(column))
-  return `
-    INSERT INTO partner_api.${table} (${all})
-    SELECT ${[...columns, ...Object.values(derived)]} FROM ${unnestColumns(columns)} AS given (${columns})
-    ON CONFLICT (${keys}) DO UPDATE SET ${changed.map((column) => `${column} = excluded.${column}`)}`
+  const types = columns.map((column) => INTEGER_COLUMNS.has(column) ? 'bigint' : 'text')
+  return `unnest(${types.map((type, index) => `$${index + 1}::${type}[]`)})`
 }
 
 /** Deletes a batch of expired rows in the background. */

@@ -4,7 +4,7 @@ import { createImportLog } from '../content.ts'
 import { randomHex } from '../schema.ts'
 import { StoreError } from '../store-error.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
-import { searchTerms } from './content-tables.ts'
+import { searchTerms } from './profile-table.ts'
 import { type Database, upsertSql } from './database.ts'
 import {
   addWords,

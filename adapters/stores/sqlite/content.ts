@@ -7,11 +7,12 @@ import type {
 } from '../../../core/ports/content.ts'
 import { createContentAdministration, type RunContentChange } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
+import { openPlainTables } from '../sql/content.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 import { createBulkImport } from './bulk-import.ts'
-import { createContentTables } from './content-tables.ts'
 import type { Database } from './database.ts'
+import { createProfileTable } from './profile-table.ts'
 import { assertNoImport } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
 import type { SqliteDatabase } from './sql-database.ts'
@@ -22,9 +23,9 @@ const maxPerTransaction = 5000
 export function createContent(
   database: Database,
   revisions: Revisions,
-  sql: Pick<SqliteDatabase, 'appendAudit'>,
+  sql: Pick<SqliteDatabase, 'appendAudit' | 'dialect' | 'read'>,
 ): ContentAdministration {
-  const tables = createContentTables(database)
+  const tables = { profiles: createProfileTable(database), ...openPlainTables(sql.dialect, sql.read) }
   let isBulkImporting = false
 
   // All work is synchronous.

@@ -2,7 +2,7 @@ import { type CopySource, type CopyTarget, createCopyEnd } from '../copy/ends.ts
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { replaceProfiles } from '../content.ts'
-import { createProfileTable } from './content-tables.ts'
+import { createProfileTable } from './profile-table.ts'
 import { errorMessage, openDatabase } from './database.ts'
 import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
 import { createQuery, DIALECT } from './sql-database.ts'

@@ -2,7 +2,7 @@
 import { delay } from '../../../core/lib/promise.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
-import { longWords } from './content-tables.ts'
+import { longWords } from './profile-table.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 

@@ -1,48 +1,10 @@
 import { searchText } from '../../../core/content/profile-index.ts'
 import { fold } from '../../../core/lib/text.ts'
-import type { ContentKind, ProfileRecord } from '../../../core/ports/content.ts'
-import type { ContentTable, ContentTables } from '../content.ts'
-import type { StoredRow } from '../row-format.ts'
-import { CONTENT_TABLES, type ProfileRow, PROFILES } from '../tables.ts'
+import type { ProfileRecord } from '../../../core/ports/content.ts'
+import type { ContentTable } from '../content.ts'
+import { type ProfileRow, PROFILES } from '../tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
-
-export function createContentTables(database: Database): ContentTables {
-  const selectReferenced = database.statement<[slug: string]>(`
-    SELECT value FROM json_each(?1)
-    WHERE EXISTS (SELECT 1 FROM profile WHERE industry = value) OR EXISTS (
-      SELECT 1 FROM industry WHERE parent_slug = value AND slug NOT IN (SELECT value FROM json_each(?1))
-    )`)
-  return {
-    profiles: createProfileTable(database),
-    industries: {
-      ...createPlainTable(database, 'industries'),
-      findReferenced: (slugs) => selectReferenced.all(JSON.stringify(slugs)).map(([slug]) => slug),
-    },
-    plans: createPlainTable(database, 'plans'),
-    banners: createPlainTable(database, 'banners'),
-  }
-}
-
-/** A table that nothing else follows from. */
-function createPlainTable(database: Database, kind: ContentKind): ContentTable<unknown> {
-  const { name, columns, isDated } = CONTENT_TABLES[kind]
-  const selectRow = database.statement<StoredRow>(`SELECT ${columns} FROM ${name} WHERE ${columns[0]} = ?1`)
-  const upsertRow = database.statement(upsertSql(name, isDated ? [...columns, 'updated_at'] : columns))
-  const deleteRow = database.statement(`DELETE FROM ${name} WHERE ${columns[0]} = ?1`)
-
-  return {
-    batchSize: Infinity,
-    find: (slugs) =>
-      new Map(slugs.flatMap((slug) => selectRow.all(slug)).map((row) => [String(row[0]), row])),
-    write(drafts) {
-      for (const { row, updatedAt } of drafts) upsertRow.run(...row, ...(isDated ? [updatedAt] : []))
-    },
-    remove(slugs) {
-      for (const slug of slugs) deleteRow.run(slug)
-    },
-  }
-}
 
 type StoredProfileRow = [...ProfileRow, id: number, search: string]
 
