@@ -2,7 +2,7 @@
 import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
-import { awaitReceipt, type Receipt } from '../core/replicas/receipt.ts'
+import { awaitReceipt, type Receipt } from '../core/replicas.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { createArgument, createOption, integerBetween } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'

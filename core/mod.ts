@@ -41,7 +41,7 @@ export {
 export { AdminError, type AdminErrorCode, type LimitChange, type Remedy } from './admin/validate.ts'
 export { importContent, type ImportOutcome } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'
-export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas/receipt.ts'
+export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas.ts'
 
 // Interfaces of custom directories and stores.
 export { checkDirectory, directoryOf, type DirectoryRow } from './content/custom-directory.ts'

@@ -5,7 +5,7 @@
  */
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { awaitReceipt, type ReplicaReceipt } from '../../../core/replicas/receipt.ts'
+import { awaitReceipt, type ReplicaReceipt } from '../../../core/replicas.ts'
 import { type Gate, startGate } from '../../postgres/network.ts'
 import { type PostgresServer, startServer } from '../../postgres/server.ts'
 import { until } from '../../postgres/until.ts'

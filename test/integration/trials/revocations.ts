@@ -1,6 +1,6 @@
 /** Revokes keys on all replicas, for trials and benchmarks. */
 import type { Store } from '../../../core/ports/store.ts'
-import { awaitReceipt } from '../../../core/replicas/receipt.ts'
+import { awaitReceipt } from '../../../core/replicas.ts'
 import { until } from '../../postgres/until.ts'
 import { runProgram } from '../../support/cli-program.ts'
 import { type Load, startLoad } from './client.ts'
