@@ -126,13 +126,10 @@ export class CliCommand extends Command {
     })
   }
 
-  /** Sets an action that reads an existing store, which stays open until the result is printed. */
+  /** Sets an action that reads an existing store. */
   read<Given extends readonly unknown[]>(action: StoreAction<Given, CommandResult | void>): this {
     return this.act((invocation, ...given: Given) =>
-      withStore(invocation, {}, async (store) => {
-        const result = await action(store, invocation, ...given)
-        if (result) await invocation.output.print(result)
-      })
+      printFromStore(invocation, (store) => action(store, invocation, ...given))
     )
   }
 
@@ -146,9 +143,15 @@ export class CliCommand extends Command {
       const { dryRun, days } = this.opts()
       if (!dryRun && this.getOptionValueSource('days') === 'cli') throw usageError('--days needs --dry-run.')
       // Without --days the action makes the dry run.
-      return dryRun && days
-        ? previewChange(invocation, days, change)
-        : changeStore(invocation, storeOptions, change)
+      if (!dryRun || !days) return changeStore(invocation, storeOptions, change)
+      const { output } = invocation
+      return printFromStore(invocation, (store) =>
+        output.progress(async (report) => {
+          report('Counting the requests of keys …')
+          // Loaded here, with the schemas of all endpoints.
+          const preview = await import('./dry-run.ts')
+          return await preview.dryRun(store, days, output, change)
+        }))
     })
   }
 
@@ -218,20 +221,14 @@ export async function changeStore(
   })
 }
 
-async function previewChange(
+/** Prints what an action makes of an existing store, which stays open until all of it is printed. */
+function printFromStore(
   invocation: Invocation,
-  days: number,
-  change: (store: Store) => Promise<unknown>,
+  action: (store: Store) => Promise<CommandResult | void>,
 ): Promise<void> {
-  // Loaded here, with the schemas of all endpoints.
-  const { dryRun } = await import('./dry-run.ts')
-  const { output } = invocation
-  await withStore(invocation, {}, async (store) => {
-    const result = await output.progress((report) => {
-      report('Counting the requests of keys …')
-      return dryRun(store, days, output, change)
-    })
-    await output.print(result)
+  return withStore(invocation, {}, async (store) => {
+    const result = await action(store)
+    if (result) await invocation.output.print(result)
   })
 }
 
