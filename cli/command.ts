@@ -16,14 +16,11 @@ export interface Run {
   readonly output: Output
   exitCode: ExitCode
   readonly settings: Settings
-  /** Loads the file of a command. */
   load(name: string): Promise<{ define(command: CliCommand): void }>
 }
 
 export interface Invocation extends StoreAccess {
-  /** The name in the audit log. */
   readonly actor: string
-  /** Whether to wait until every server has applied the change. */
   readonly wait: boolean
 }
 
@@ -69,7 +66,6 @@ export class CliCommand extends Command {
     return this.command(usage).description(description)
   }
 
-  /** Loads the definition of a command, once. */
   async load(): Promise<this> {
     if (this.parent?.parent !== null || this.#isLoaded) return this
     this.#isLoaded = true
@@ -126,7 +122,6 @@ export class CliCommand extends Command {
     })
   }
 
-  /** Sets an action that reads an existing store. */
   read<Given extends readonly unknown[]>(action: StoreAction<Given, CommandResult | void>): this {
     return this.act((invocation, ...given: Given) =>
       printFromStore(invocation, (store) => action(store, invocation, ...given))

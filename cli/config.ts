@@ -86,7 +86,6 @@ function variablesOf(command: Command, option: Option): readonly string[] {
   return option.envVar === undefined ? [name] : [name, option.envVar]
 }
 
-/** The environment variables of all options of a command and its subcommands. */
 export function allVariables(command: Command): readonly string[] {
   const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
   return [

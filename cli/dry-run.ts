@@ -17,7 +17,6 @@ import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from
 import { sumOf } from './reports/counts.ts'
 import { timeOf } from './store/open.ts'
 
-/** Requests with one key that a change would refuse. */
 interface Refusal {
   /** `null` for those over a limit. */
   readonly endpoint: string | null

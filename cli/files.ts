@@ -99,7 +99,6 @@ export async function importing<T>(
   }
 }
 
-/** Other formats of content, by their first line. */
 const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: string])[] = [
   [/^\[/, 'a JSON array', " To convert it: jq -c '.[]' FILE"],
   [/^\{$/, 'JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
@@ -110,7 +109,6 @@ const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: s
 const maxGroups = 50
 const maxLines = 3
 
-/** For people, lines with the same error are grouped. */
 export function invalidLinesError(
   what: string,
   { errors, errorCount }: LineErrors,

@@ -10,7 +10,6 @@ import { type Io, Output } from './output/print.ts'
 import { formatStack, joinList, redact } from './output/text.ts'
 import { suggest } from './suggest.ts'
 
-/** The commands by their heading in the help. */
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
     serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
@@ -66,7 +65,6 @@ export const commandModules: Readonly<Record<string, () => ReturnType<Run['load'
   openapi: () => import('./commands/openapi.ts'),
 }
 
-/** Runs the command line of this process, and sets its exit code. */
 export async function runProcess(argv: readonly string[], version: string): Promise<void> {
   const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr }
   let env: Io['env'] = {}
@@ -144,7 +142,6 @@ const actorOption = optionParser(
   (text) => validateName(text) === undefined ? text : undefined,
 )
 
-/** The program with the definitions of all commands loaded. */
 export async function loadProgram(version: string, io: Io): Promise<CliCommand> {
   const program = createProgram(version, createRun(io, createOutput([], io)))
   await Promise.all(program.commands.map((command) => (command as CliCommand).load()))

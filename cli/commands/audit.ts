@@ -114,8 +114,7 @@ function formatValue(value: unknown): string {
 export async function verifyAudit(store: Store, seal?: AuditHead): Promise<CommandResult> {
   const { brokenAt, sealMatches, differences, head } = await verifyAuditLog(store, seal)
     .catch((error) => {
-      if (!isTampering(error)) throw error
-      throw brokenError(`The store cannot be verified: ${error.message}.`)
+      throw isTampering(error) ? brokenError(`The store cannot be verified: ${error.message}.`) : error
     })
   if (brokenAt !== undefined) throw await brokenEntryError(store, brokenAt)
   if (!sealMatches) throw sealMismatchError(seal!, head)

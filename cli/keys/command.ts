@@ -50,7 +50,6 @@ interface ListOptions extends PageOptions<string> {
   readonly environment?: Environment
 }
 
-/** A key with its requests of the last seven days. */
 interface UsedKey extends Key {
   readonly requests: number
   readonly errors: number
@@ -279,7 +278,6 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
   }, limit)
 }
 
-/** Reads the usage of a page of keys at once. */
 async function addUsage(store: Store, keys: readonly Key[], now: number): Promise<UsedKey[]> {
   const used = new Map(keys.map((key) => [key.id, { ...key, requests: 0, errors: 0 }]))
   const from = utcDay(now - 6 * MS_PER_DAY)

@@ -40,7 +40,6 @@ type TerminalWritable = Writable & {
   readonly rows?: number
 }
 
-/** A list that is read from the store in pages. */
 export interface List<T> {
   /** @param pageRows How many rows to read from the store at once. */
   read(pageRows: number): AsyncIterable<T>
@@ -60,7 +59,6 @@ const terminalRows = 100
 const chunkRows = { json: 50, table: 1000 }
 const progressIntervalMs = 100
 
-/** The output of one run of the program. */
 export class Output implements TableStyle {
   /** Whether to print one JSON document instead of text for people. */
   json: boolean
@@ -158,7 +156,6 @@ export class Output implements TableStyle {
     return this.json || this.width === Infinity ? Infinity : terminalRows
   }
 
-  /** Prints a page of a list, and how to see the next one. */
   async page<T>(list: List<T>, limit: number = this.pageRows): Promise<void> {
     const rows = list.read(Math.min(limit, terminalRows) + 1)
     const { last, hasMore } = await this.table(rows, list.toJson, list.headings, list.toCells, limit)

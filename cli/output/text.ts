@@ -72,7 +72,6 @@ export function formatStack(error: unknown): string {
   return printable(redact(`${name}: ${message}`)) + frames.join('')
 }
 
-/** Number of columns on a terminal. */
 export function displayWidth(text: string): number {
   if (narrow.test(text)) return text.length
   let columns = 0
@@ -169,7 +168,6 @@ function codePointHex(character: string): string {
 
 type TableRows = readonly (readonly string[])[]
 
-/** How a terminal shows a table. */
 export interface TableStyle {
   /** Columns of the terminal; `Infinity` for a file or a pipe. */
   readonly width: number

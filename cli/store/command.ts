@@ -198,7 +198,6 @@ async function requireSqlite(
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
 }
 
-/** A value of a connection string. */
 function libpqQuote(value: string): string {
   return /^[\w.,:/@-]+$/.test(value) ? value : `'${value.replace(/['\\]/g, '\\$&')}'`
 }

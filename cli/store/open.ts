@@ -26,7 +26,6 @@ export interface StoreAccess {
   readonly output: Output
 }
 
-/** Runs a command with the store, and closes the store afterwards. */
 export async function withStore<T>(
   { storeUrl, io, output }: StoreAccess,
   options: StoreOptions,

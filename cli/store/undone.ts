@@ -14,7 +14,6 @@ type Records = Pick<
   'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks'
 >
 
-/** The words of a command, its name first. */
 type Words = readonly string[]
 
 /**

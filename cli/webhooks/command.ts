@@ -123,7 +123,6 @@ async function find(store: Store, id: string): Promise<Webhook> {
   throw new CliError(1, 'webhook_not_found', `There is no webhook ${formatValue(id)}.`)
 }
 
-/** Says what a webhook would no longer get. */
 async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   const { data, text } = toResult(await find(store, id))
   const read = (last: Delivery | undefined, rows: number) =>
@@ -230,7 +229,6 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, id, { y
   return await change(store, invocation, id, 'webhook.removed', () => undefined)
 }
 
-/** Makes a secret, and stores it encrypted. */
 async function withNewSecret(
   invocation: Invocation,
   options: Options,
