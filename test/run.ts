@@ -18,7 +18,7 @@ type Ending = { output: string; errors: string; problem: string | undefined; sec
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Files that wait leave a processor idle: for servers, for time to pass, for other processes.
-const jobs = 2 * Math.min(availableParallelism(), 4)
+const jobs = 3 * Math.min(availableParallelism(), 4)
 // Bounds what hangs. On a busy machine, the slowest file takes several times what it takes on a quiet one.
 const timeoutSeconds = 1200
 // tap reports a timeout itself, with the test's name; the kill is for a program that cannot even do that.
