@@ -46,25 +46,23 @@ export function rateLimitState(
   }
 }
 
-export function createDecisions(): LimitDecisions {
-  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, { allowed: 0, refused: 0 }])) as LimitDecisions
+/** One of each for every policy. */
+function forPolicies<T>(create: () => T): Readonly<Record<LimitName, T>> {
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, create()])) as Record<LimitName, T>
 }
 
 const maxWindows = 100_000
 
 /** The windows of each policy by subject, without those that were least recently used. */
 export function createWindows<W>(): Readonly<Record<LimitName, LruCache<W>>> {
-  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, createLruCache<W>(maxWindows)])) as Record<
-    LimitName,
-    LruCache<W>
-  >
+  return forPolicies(() => createLruCache<W>(maxWindows))
 }
 
 /** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
 export function createLocalLimiter() {
   // A subject has no object before its second request: a million keys or addresses take 40 MB less.
   const windows = createWindows<RateWindow | number>()
-  const decisions = createDecisions()
+  const decisions: LimitDecisions = forPolicies(() => ({ allowed: 0, refused: 0 }))
 
   function peek(policy: Policy, subject: string, now: number): RateLimitState {
     const window = toWindow(windows[policy.name].get(subject), now)
