@@ -7,15 +7,15 @@ import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 import { pagesOf } from '../ports/store.ts'
 import { CARD_FIELDS, DETAIL_FIELDS, INDUSTRY_FIELDS } from './directory-fields.ts'
-import { type Fields, readRecord, type ValueReader } from './fields.ts'
+import { type Fields, type Form, mustBe, readRecord, type ValueReader } from './fields.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
 
-function mustBe(name: string, expected: string, value: unknown): never {
-  throw new Error(`${name} must be ${expected}, not ${formatValue(value)}`)
+function reject(name: string, expected: string, value: unknown): never {
+  throw new Error(`${name} ${mustBe(expected, value)}`)
 }
 
 function readText(value: unknown, name: string): string {
-  return typeof value === 'string' && value !== '' ? value : mustBe(name, 'text', value)
+  return typeof value === 'string' && value !== '' ? value : reject(name, 'text', value)
 }
 
 /** Drivers return an integer of 64 bits, such as a count, as a bigint or as text. */
@@ -24,7 +24,7 @@ function readInteger(value: unknown, name: string, expected = 'an integer', min 
   const number = isConverted ? Number(value) : value as number
   return Number.isSafeInteger(number) && number >= min && number <= max
     ? number
-    : mustBe(name, expected, value)
+    : reject(name, expected, value)
 }
 
 /** In the years 0–9999, as RFC 3339 writes them. */
@@ -41,8 +41,8 @@ const rowReader: ValueReader = {
   readScalar(format, value, path) {
     if (format.type === 'text') return readText(value, path)
     if (format.type !== 'code') return (format.type === 'instant' ? readInstant : readInteger)(value, path)
-    const [name, isValid] = format.form!
-    return typeof value === 'string' && isValid(value) ? value : mustBe(path, format.noun ?? name, value)
+    const [name, isValid] = format.form as Form
+    return typeof value === 'string' && isValid(value) ? value : reject(path, format.noun ?? name, value)
   },
 }
 
@@ -55,7 +55,7 @@ const failing: LeaveOut = (reason) => {
 }
 
 const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> => (found, leaveOut) => {
-  if (!Array.isArray(found)) return mustBe(result, 'a list', found)
+  if (!Array.isArray(found)) return reject(result, 'a list', found)
   const rows: T[] = []
   for (const row of found) {
     try {
@@ -79,7 +79,7 @@ const readIndustries = recordsOf<Industry>('industry', INDUSTRY_FIELDS)
 /** The number of a version is a revision, too. */
 function readRevision(value: unknown): string {
   const isRevision = typeof value === 'string' || typeof value === 'bigint' || Number.isFinite(value)
-  return isRevision ? String(value) : mustBe(result, 'text or a number', value)
+  return isRevision ? String(value) : reject(result, 'text or a number', value)
 }
 
 /** What to do about invalid results of a directory. */
@@ -156,7 +156,7 @@ export function checkedDirectory(
     listIndustries: () => call('listIndustries', [], readIndustries),
     countProfiles: (...args) =>
       call('countProfiles', args, (found, leaveOut) => {
-        if (!(found instanceof Map)) return mustBe(result, 'a Map', found)
+        if (!(found instanceof Map)) return reject(result, 'a Map', found)
         const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
         const readCounts = rowsOf(args[1], (row) => {
           const { slug, count } = row as typeof rows[number]

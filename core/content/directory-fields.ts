@@ -1,5 +1,5 @@
 /** The fields of profiles and industries. Apart from those of other kinds, which services without imports do not load. */
-import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+import { SLUG_PATTERN } from '../lib/text.ts'
 import type { Industry, Profile, ProfileCard } from '../model.ts'
 import type { Fields } from './fields.ts'
 import { isCountryCode } from './iso-codes.ts'
@@ -17,20 +17,9 @@ export const SLUG = {
 
 export const text = (max: number) => ({ type: 'text', max }) as const
 
-/** Kept as written. The URL parser drops white space and control characters, and accepts missing slashes. */
-export const URL_TEXT = {
-  ...text(2_048),
-  form: [
-    'an absolute http or https URL',
-    (text: string) => /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text),
-  ],
-} as const
-
+export const URL_TEXT = { ...text(2_048), form: 'url' } as const
 const name = text(200)
-const email = {
-  ...text(254),
-  form: ['an e-mail address', (text: string) => EMAIL_PATTERN.test(text)],
-} as const
+const email = { ...text(254), form: 'email' } as const
 
 /** A profile in a list. */
 export const CARD_FIELDS: Fields<ProfileCard> = {

@@ -11,12 +11,16 @@ interface Checked<T> {
   check?(value: T): ValueError | undefined
 }
 
+/** How messages call a form, and its test. */
+export type Form = readonly [name: string, isValid: (text: string) => boolean]
+
 interface TextFormat extends Checked<string> {
   /** Custom directories may return a text in another form, but no code. */
   readonly type: 'text' | 'code'
   /** Code points, 1 at least; not checked when absent. */
   readonly max?: number
-  readonly form?: readonly [name: string, isValid: (text: string) => boolean]
+  /** Of a URL or an e-mail address, only lines check it. */
+  readonly form?: Form | 'url' | 'email'
   /** What messages ask for instead of a value that is no text. Default: text in lines, else the form. */
   readonly noun?: string
   /** What it has to name, if the reader knows all of them. */
@@ -118,12 +122,12 @@ function readValue(format: AnyFormat, value: unknown, path: string, reader: Valu
 
 function readList(format: ListFormat<unknown>, value: unknown, path: string, reader: ValueReader): unknown {
   const { item, noun = 'a list' } = format
-  if (!Array.isArray(value)) return reader.fail(path, `must be ${noun}, not ${formatValue(value)}`)
+  if (!Array.isArray(value)) return reader.fail(path, mustBe(noun, value))
   return Array.from(value, (each, index) => readValue(item as AnyFormat, each, `${path}[${index}]`, reader))
 }
 
 function readObject(fields: object, value: unknown, path: string, reader: ValueReader): unknown {
-  if (!isObject(value)) return reader.fail(path, `must be an object, not ${formatValue(value)}`)
+  if (!isObject(value)) return reader.fail(path, mustBe('an object', value))
   const members = membersOf(fields)
   reader.checkNames?.(Object.keys(value), members, path)
   const record: Record<string, unknown> = {}
@@ -132,6 +136,10 @@ function readObject(fields: object, value: unknown, path: string, reader: ValueR
     record[member] = readValue(format, value[name], pathOf(path, name), reader)
   }
   return record
+}
+
+export function mustBe(expected: string, value: unknown): string {
+  return `must be ${expected}, not ${formatValue(value)}`
 }
 
 /** The path of a field or item. */
