@@ -31,10 +31,10 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   const path = pathOf(command)
   if (path.length === 0) settings.file = readConfigFile(command.opts().config, env)
   const { file } = settings
-  const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
+  const options = settableOptions(command)
   // The member of this name is the option.
   const section = path[0] === 'store' ? {} : readSection(file, path)
-  const known = [...options.map(nameOf), ...command.commands.map((each) => each.name())]
+  const known = [...options, ...command.commands].map((each) => each.name())
   const unknown = Object.keys(section).find((name) => !known.includes(name))
   if (unknown !== undefined) {
     const reason = argumentsOnly.has(unknown)
@@ -43,7 +43,7 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
     throw settingError(file, [...path, unknown], reason + suggest(unknown, [...new Set(known)]))
   }
   for (const option of options) {
-    const name = nameOf(option)
+    const name = option.name()
     const attribute = option.attributeName()
     const variable = variablesOf(command, option).find((each) => env[each]) ?? ''
     const text = env[variable] || undefined
@@ -69,6 +69,10 @@ export function applySettings(command: Command, settings: Settings, env: Io['env
   }
 }
 
+function settableOptions(command: Command): readonly Option[] {
+  return command.options.filter((option) => !argumentsOnly.has(option.name()))
+}
+
 /** A value that is no argument gives way to an argument, of this command or of the program. */
 function conflictsWithArgument(option: Option, command: Command): boolean {
   const conflict = (a: Option, b: Option) =>
@@ -81,21 +85,14 @@ function conflictsWithArgument(option: Option, command: Command): boolean {
 
 /** The environment variables of an option; the first that is set counts. */
 function variablesOf(command: Command, option: Option): readonly string[] {
-  const name = ['partner-api', ...pathOf(command), nameOf(option)].join('_').replaceAll('-', '_')
+  const name = ['partner-api', ...pathOf(command), option.name()].join('_').replaceAll('-', '_')
     .toUpperCase()
   return option.envVar === undefined ? [name] : [name, option.envVar]
 }
 
 export function allVariables(command: Command): readonly string[] {
-  const options = command.options.filter((option) => !argumentsOnly.has(nameOf(option)))
-  return [
-    ...options.flatMap((option) => variablesOf(command, option)),
-    ...command.commands.flatMap(allVariables),
-  ]
-}
-
-export function nameOf(option: Option): string {
-  return option.long?.slice(2) ?? option.name()
+  const own = settableOptions(command).flatMap((option) => variablesOf(command, option))
+  return [...own, ...command.commands.flatMap(allVariables)]
 }
 
 /** The names of a command below the program. */

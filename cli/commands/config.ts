@@ -1,6 +1,5 @@
 import type { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
-import { nameOf } from '../config.ts'
 import { usageError } from '../errors.ts'
 import { formatTable, redact } from '../output/text.ts'
 import { suggest } from '../suggest.ts'
@@ -32,7 +31,7 @@ async function show(program: CliCommand, { output }: Invocation, words: readonly
     if (each !== program) each.parseOptions([])
     return each.createHelp().visibleOptions(each)
       .filter(({ long }) => !/^--(?:help|version)$/.test(long ?? ''))
-      .map((option) => ({ option: nameOf(option), ...describe(each, option) }))
+      .map((option) => ({ option: option.name(), ...describe(each, option) }))
   })
   const rows = data.map(({ option, value, source }) => [option, value ?? 'none', source])
   return { data, text: formatTable(['option', 'value', 'source'], rows, output) }
