@@ -1,5 +1,6 @@
 /** Signups as all SQL stores keep them, and the outcomes that all stores share. */
-import type { MaybePromise } from '../../core/lib/promise.ts'
+import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
+import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Environment } from '../../core/model.ts'
 import type {
   IdempotencyClaim,
@@ -8,6 +9,7 @@ import type {
   SignupOutcome,
   SignupStore,
 } from '../../core/ports/signups.ts'
+import type { SqlDatabase } from './sql/database.ts'
 import { StoreError } from './store-error.ts'
 
 /** The columns of a signup, in the order of `SignupRow`. */
@@ -42,6 +44,34 @@ export function readSignup([id, partner, keyId, environment, createdAt, record]:
 function pickInput(input: SignupInput): SignupInput {
   const { email, name, company, country, plan, profile, locale, message, consentAt, metadata } = input
   return { email, name, company, country, plan, profile, locale, message, consentAt, metadata }
+}
+
+/** @param newest The condition, order and limit of all signups: after the position `$1`, `$2`, and `$3` of them. */
+export function createSignupList({ read }: Pick<SqlDatabase, 'read'>, newest: string) {
+  const select = `SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup WHERE`
+  // Live and test signups are apart in the index.
+  const newestOfPartner = `(recency, id) > ($1, $2) AND partner = $4 AND environment = $5
+    ORDER BY recency, id LIMIT CAST($3 AS BIGINT)`
+  return {
+    findSignup: (id) =>
+      andThen(read<SignupRow>(`${select} id = $1`, [id]), ([row]) => row && readSignup(row)),
+
+    listSignups(partner, { createdAt, id } = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }, limit) {
+      const after = [-createdAt, id, limit]
+      const pages = partner === undefined
+        ? [read<SignupRow>(`${select} ${newest}`, after)]
+        : ['live', 'test'].map((environment) =>
+          read<SignupRow>(`${select} ${newestOfPartner}`, [...after, partner, environment])
+        )
+      return all(
+        pages,
+        (found) =>
+          found.flat().map(readSignup).sort((a, b) =>
+            b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)
+          ).slice(0, limit),
+      )
+    },
+  } satisfies Pick<SignupStore, 'findSignup' | 'listSignups'>
 }
 
 /** A signup, or its claim alone, that waits for a transaction. */

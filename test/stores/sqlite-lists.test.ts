@@ -54,7 +54,7 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const sql = createSqlDatabase(explained, createRevisions(database, file))
   const auditLog = createAuditLog(sql)
   const administration = createAdministration(sql)
-  const signups = createSignups(explained, () => {})
+  const signups = createSignups(explained, sql)
   const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
     '(partner=? AND environment=? AND (recency,id)>(?,?))'
   const ofAllKeys = [

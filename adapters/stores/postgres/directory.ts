@@ -1,13 +1,15 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import type { StoredRow } from '../row-format.ts'
-import { BANNERS, CARD_COLUMNS, type CardRow, INDUSTRIES, PLANS, readCardRow, readDetail } from '../tables.ts'
+import { createCatalog } from '../sql/catalog.ts'
+import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
 import { readPage, toPageRange } from './pages.ts'
 import type { Database } from './database.ts'
 import { searchPage } from './search.ts'
 
 export function createDirectory(database: Database): Directory & Catalog {
   return {
+    ...createCatalog(database),
+
     async listProfiles(partner, query, now) {
       const { words, limit } = query
       const range = toPageRange(partner, query, now)
@@ -47,11 +49,6 @@ export function createDirectory(database: Database): Directory & Catalog {
       return new Map(rows)
     },
 
-    async listIndustries() {
-      const rows = await database.read<StoredRow>(`SELECT ${INDUSTRIES.columns} FROM partner_api.industry`)
-      return rows.map(INDUSTRIES.read)
-    },
-
     async nextProfileChangeAt(partner, now) {
       const due = 'SELECT max(recency) FROM partner_api.listing WHERE recency < $2 AND audience'
       const [row] = await database.lookUp<[recency: number | null]>(
@@ -60,19 +57,6 @@ export function createDirectory(database: Database): Directory & Catalog {
       )
       const recency = row?.[0] ?? undefined
       return recency === undefined ? undefined : -recency
-    },
-
-    async findBanner(partner) {
-      const [row] = await database.lookUp<StoredRow>(
-        `SELECT ${BANNERS.columns}, updated_at FROM partner_api.banner WHERE partner = $1`,
-        [partner],
-      )
-      return row && { ...BANNERS.read(row), updatedAt: Number(row.at(-1)) }
-    },
-
-    async listPlans() {
-      const rows = await database.read<StoredRow>(`SELECT ${PLANS.columns} FROM partner_api.plan`)
-      return rows.map(PLANS.read)
     },
   }
 }

@@ -7,11 +7,10 @@ import {
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
+  createSignupList,
   duplicateIdError,
-  readSignup,
   repeatedOutcome,
   SIGNUP_COLUMNS,
-  type SignupRow,
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
@@ -169,36 +168,14 @@ export function createSignups(database: Database) {
   return {
     // While the commit of one waits for a disk or a standby, another is on its way.
     ...createSignupGroups(storeGroup, 2),
+    ...createSignupList(
+      database,
+      `created_at <= -$1::bigint AND (created_at < -$1::bigint OR id > $2) ORDER BY created_at DESC, id LIMIT $3`,
+    ),
 
     isClaimed: async (signup, claim) => (await readReason(signup, claim))[2] !== null,
-
-    async findSignup(id) {
-      const [row] = await database.read<SignupRow>(`${selectSignups} WHERE id = $1`, [id])
-      return row && readSignup(row)
-    },
-
-    async listSignups(partner, after, limit) {
-      const { createdAt, id } = after ?? { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
-      const rows = partner === undefined
-        ? await database.read<SignupRow>(selectNewest, [createdAt, id, limit])
-        : await database.read<SignupRow>(selectNewestOfPartner, [-createdAt, id, limit, partner])
-      return rows.map(readSignup)
-    },
   } satisfies SignupStore
 }
-
-const selectSignups = `SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup`
-
-const selectNewest = `${selectSignups}
-  WHERE created_at <= $1 AND (created_at < $1 OR id > $2) ORDER BY created_at DESC, id LIMIT $3`
-
-/** Merges the first of each environment, which are apart in the index. */
-const selectNewestOfPartner = `
-  SELECT ${SIGNUP_COLUMNS} FROM (VALUES ('live'), ('test')) AS kinds (kind) CROSS JOIN LATERAL (
-    SELECT ${SIGNUP_COLUMNS}, recency FROM partner_api.signup
-    WHERE partner = $4 AND environment = kind AND (recency, id) > ($1::bigint, $2::text)
-    ORDER BY recency, id LIMIT $3
-  ) AS first ORDER BY recency, id LIMIT $3`
 
 /** Why a signup is not stored. The last three: the earlier claim of the idempotency key. */
 type Reason = [hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]

@@ -1,7 +1,6 @@
 import { andThen } from '../../../core/lib/promise.ts'
-import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import type { StoredRow } from '../row-format.ts'
-import { BANNERS, CARD_COLUMNS, type CardRow, INDUSTRIES, PLANS, readCardRow, readDetail } from '../tables.ts'
+import type { Directory } from '../../../core/ports/directory.ts'
+import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import { anyOf, audienceTerms, createProfileSearch } from './search.ts'
@@ -15,7 +14,6 @@ export function createDirectory(database: Database) {
     CROSS JOIN profile p ON p.id = found.id AND p.published_at <= ?3
       AND (instr(p.search, ' ~ ') > 0 OR instr(p.search, ' ~' || ?2 || ' ') > 0)
     CROSS JOIN industry i ON i.slug = p.industry`)
-  const selectIndustries = database.statement<StoredRow>(`SELECT ${INDUSTRIES.columns} FROM industry`)
   const selectNextDue = database.statement<[recency: number]>(`
     SELECT r.key FROM search_newest s CROSS JOIN rank_newest r ON r.label = s.rowid
     WHERE s.search_newest MATCH ?1 AND s.rowid < CAST(?2 AS INTEGER) ORDER BY s.rowid DESC LIMIT 1`)
@@ -41,13 +39,11 @@ export function createDirectory(database: Database) {
 
     countProfiles: (partner, by, now) => runTimeSliced(partner, countListed(partner, by, now), Infinity),
 
-    listIndustries: () => selectIndustries.all().map(INDUSTRIES.read),
-
     nextProfileChangeAt(partner, now) {
       const recency = selectNextDue.get(anyOf(audienceTerms(partner)), firstDueAt(now))?.[0]
       return recency === undefined ? undefined : -recency
     },
-  } satisfies Directory
+  } satisfies Omit<Directory, 'listIndustries'>
 }
 
 /** Profiles that are not due, per step. */
@@ -93,19 +89,4 @@ function createProfileCount(database: Database, firstDueAt: (now: number) => num
       }
     }
   }
-}
-
-export function createCatalog(database: Database) {
-  const selectBanner = database.statement<StoredRow>(
-    `SELECT ${BANNERS.columns}, updated_at FROM banner WHERE partner = ?1`,
-  )
-  const selectPlans = database.statement<StoredRow>(`SELECT ${PLANS.columns} FROM plan`)
-
-  return {
-    findBanner(partner) {
-      const row = selectBanner.get(partner)
-      return row && { ...BANNERS.read(row), updatedAt: Number(row.at(-1)) }
-    },
-    listPlans: () => selectPlans.all().map(PLANS.read),
-  } satisfies Catalog
 }

@@ -1,16 +1,13 @@
-import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
-import type { Environment } from '../../../core/model.ts'
-import type { Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type { SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
-import { FIRST_POSITION, type KeysetPosition } from '../reports.ts'
 import {
   type Attempt,
   type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
+  createSignupList,
   duplicateIdError,
-  readSignup,
   repeatedOutcome,
   SIGNUP_COLUMNS,
   type SignupRow,
@@ -25,7 +22,7 @@ import type { SqliteDatabase } from './sql-database.ts'
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
 const maxGroupMs = 8
 
-export function createSignups(database: Database, addEvents: SqliteDatabase['addEvents']) {
+export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'read' | 'addEvents'>) {
   const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )
@@ -45,11 +42,6 @@ export function createSignups(database: Database, addEvents: SqliteDatabase['add
   const incrementCounter = database.statement(`
     INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
     ON CONFLICT DO UPDATE SET signups = signups + 1`)
-  const selectNewest = database.statement<SignupRow>(`
-    SELECT ${SIGNUP_COLUMNS} FROM signup WHERE (recency, id) > (?1, ?2) ORDER BY recency, id LIMIT ?3 + 0`)
-  const selectNewestOfPartner = database.statement<SignupRow>(`
-    SELECT ${SIGNUP_COLUMNS} FROM signup
-    WHERE partner = ?1 AND environment = ?2 AND (recency, id) > (?3, ?4) ORDER BY recency, id LIMIT ?5 + 0`)
 
   function insertSignup({ signup, claim, isStored }: Attempt): SignupOutcome {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
@@ -61,7 +53,7 @@ export function createSignups(database: Database, addEvents: SqliteDatabase['add
     if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
     if (isStored) {
       insertRow.run(...signupRow(signup))
-      addEvents(() => [signupEvent(signup)])
+      sql.addEvents(() => [signupEvent(signup)])
       if (environment === 'live') {
         const day = utcDay(createdAt)
         incrementCounter.run(partner, 'plan', day, plan ?? '')
@@ -109,35 +101,14 @@ export function createSignups(database: Database, addEvents: SqliteDatabase['add
     }
   }
 
-  /** The signups of a partner's live or test keys after a position. */
-  function readSignups(
-    partner: string,
-    environment: Environment,
-    after: KeysetPosition,
-    limit: number,
-  ): Signup[] {
-    return selectNewestOfPartner.all(partner, environment, ...after, limit).map(readSignup)
-  }
-
   return {
     ...createSignupGroups(storeGroup),
+    ...createSignupList(
+      sql,
+      '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)',
+    ),
 
     isClaimed: ({ partner, environment, createdAt }, { key }) =>
       selectClaim.get(partner, environment, key, createdAt) !== undefined,
-
-    findSignup(id) {
-      const row = selectSignup.get(id)
-      return row && readSignup(row)
-    },
-
-    listSignups(partner, after, limit) {
-      const position: KeysetPosition = after === undefined ? FIRST_POSITION : [-after.createdAt, after.id]
-      if (partner === undefined) return selectNewest.all(...position, limit).map(readSignup)
-      const merged = database.snapshot(() => [
-        ...readSignups(partner, 'live', position, limit),
-        ...readSignups(partner, 'test', position, limit),
-      ])
-      return merged.sort((a, b) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)).slice(0, limit)
-    },
   } satisfies SignupStore
 }

@@ -10,7 +10,8 @@ import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContent } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
-import { createCatalog, createDirectory } from './directory.ts'
+import { createCatalog } from '../sql/catalog.ts'
+import { createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers.ts'
@@ -84,10 +85,10 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     directoryRevision: () => revisions.current().content,
     ...createKeyLookup(sql),
     ...createDirectory(database),
-    ...createCatalog(database),
+    ...createCatalog(sql),
     ...createAdministration(sql),
     ...createContent(database, revisions, sql),
-    ...createSignups(database, sql.addEvents),
+    ...createSignups(database, sql),
     ...createReports(sql),
     ...createAuditLog(sql),
     webhooks: createWebhookStore(sql),
