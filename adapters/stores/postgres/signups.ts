@@ -43,6 +43,7 @@ const lockNotAvailable = '55P03'
 const uniqueViolation = '23505'
 
 export function createSignups(database: Database) {
+  const inserter = createInserter(database)
   const pruneClaims = createPruner(database, {
     table: 'idempotency',
     key: ['partner', 'environment', 'key'],
@@ -50,46 +51,101 @@ export function createSignups(database: Database) {
     batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
   })
   let unpruned = maxGroup
+
+  async function storeGroup(waiting: Attempt[]): Promise<void> {
+    const rows: Value[][] = []
+    for (let length = 0; rows.length < Math.min(waiting.length, maxGroup) && length < maxGroupLength;) {
+      const row = attemptRow(waiting[rows.length]!)
+      length += row.join('').length
+      rows.push(row)
+    }
+    const attempts = waiting.splice(0, rows.length)
+    if (attempts.length === 1) await storeAlone(inserter, attempts[0]!)
+    else await storeTogether(inserter, attempts, rows)
+    unpruned += attempts.length
+    // After each group, this would take a third of the time.
+    if (unpruned < maxGroup) return
+    unpruned = 0
+    pruneClaims(attempts[0]!.signup.createdAt)
+  }
+
+  return {
+    // While the commit of one waits for a disk or a standby, another is on its way.
+    ...createSignupGroups(storeGroup, 2),
+    ...createSignupList(
+      database,
+      `created_at <= -$1::bigint AND (created_at < -$1::bigint OR id > $2) ORDER BY created_at DESC, id LIMIT $3`,
+    ),
+
+    isClaimed: async (signup, claim) => (await readReason(database, signup, claim))[2] !== null,
+  } satisfies SignupStore
+}
+
+type Inserter = ReturnType<typeof createInserter>
+
+/** Others do not wait for a lone signup whose idempotency key is locked. */
+async function storeAlone({ insertUntilKnown }: Inserter, attempt: Attempt): Promise<void> {
+  const outcome = insertUntilKnown(attempt, false)
+  attempt.resolve(outcome)
+  await timeout<unknown>(outcome, groupLockTimeoutMs, () => undefined).catch(() => undefined)
+}
+
+/**
+ * Inserts signups in one statement. Those that it does not store, which are all of them if it fails, are inserted one by
+ * one, for which others do not wait.
+ */
+async function storeTogether(
+  { insert, insertUntilKnown }: Inserter,
+  attempts: readonly Attempt[],
+  rows: readonly Value[][],
+): Promise<void> {
+  try {
+    const stored = await insert(rows, insertGroupSql)
+    for (const attempt of attempts) {
+      const isStored = stored.has(attempt.signup.id)
+      attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(attempt, false))
+    }
+  } catch (error) {
+    const isUnknown = isCommitUnknown(error)
+    for (const attempt of attempts) {
+      if (isUnknown || error instanceof SqlError) attempt.resolve(insertUntilKnown(attempt, isUnknown))
+      else attempt.reject(error)
+    }
+  }
+}
+
+function createInserter(database: Database) {
   let slot = drawSlot()
 
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
   async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
-    const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot ^= 1])
-    return new Set(stored.map(([id]) => id))
-  }
-
-  async function readReason(
-    { id, partner, keyId, environment, createdAt }: Signup,
-    claim: IdempotencyClaim | undefined,
-  ): Promise<Reason> {
-    const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
-    const [reason] = await database.read<Reason>(selectReasonSql, parameters)
-    return reason!
+    try {
+      const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot ^= 1])
+      return new Set(stored.map(([id]) => id))
+    } catch (error) {
+      // A commit that holds its rows may wait for a standby that is lost.
+      slot = drawSlot()
+      throw error
+    }
   }
 
   /** @param isResent Whether the outcome of an earlier attempt is unknown. */
   async function insertOnce(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
     const { signup, claim } = attempt
-    const { id } = signup
     const end = performance.now() + claimLockTimeoutMs
     while (performance.now() < end) {
       try {
-        if ((await insert([attemptRow(attempt)], insertAloneSql)).has(id)) return { outcome: 'created' }
+        if ((await insert([attemptRow(attempt)], insertAloneSql)).has(signup.id)) {
+          return { outcome: 'created' }
+        }
       } catch (error) {
-        slot = drawSlot()
         const code = error instanceof SqlError ? error.code : undefined
         if (code === lockNotAvailable) break
         // Inserted by another attempt since this one began.
         if (code !== uniqueViolation) throw error
       }
-      const [hasKey, idExists, ...held] = await readReason(signup, claim)
-      const isClaimed = held[0] !== null
-      // The id was drawn for this signup: if it exists, the earlier attempt was committed.
-      const wasCommitted = isResent && (isClaimed ? held[1] === id : idExists)
-      if (wasCommitted) return { outcome: 'created' }
-      if (isClaimed) return repeatedOutcome(held, claim!)
-      if (!hasKey) throw unknownKeyError(signup)
-      if (idExists) throw duplicateIdError(signup)
+      const outcome = outcomeOf(await readReason(database, signup, claim), attempt, isResent)
+      if (outcome !== undefined) return outcome
     }
     if (claim !== undefined && !isResent) return { outcome: 'conflict' }
     throw new StoreError(
@@ -124,57 +180,32 @@ export function createSignups(database: Database) {
     }
   }
 
-  /**
-   * Inserts the first of the signups in one statement. Those that it does not store, which are all of them if it fails,
-   * are inserted one by one. Others do not wait for that, as they do not for a lone one whose idempotency key is locked.
-   */
-  async function storeGroup(waiting: Attempt[]): Promise<void> {
-    const rows: Value[][] = []
-    for (let length = 0; rows.length < Math.min(waiting.length, maxGroup) && length < maxGroupLength;) {
-      const row = attemptRow(waiting[rows.length]!)
-      length += row.join('').length
-      rows.push(row)
-    }
-    const attempts = waiting.splice(0, rows.length)
-    const [{ signup: { createdAt } }] = attempts as [Attempt]
-    if (attempts.length === 1) {
-      const outcome = insertUntilKnown(attempts[0]!, false)
-      attempts[0]!.resolve(outcome)
-      await timeout<unknown>(outcome, groupLockTimeoutMs, () => undefined).catch(() => undefined)
-    } else {
-      try {
-        const stored = await insert(rows, insertGroupSql)
-        for (const attempt of attempts) {
-          const isStored = stored.has(attempt.signup.id)
-          attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(attempt, false))
-        }
-      } catch (error) {
-        // A commit that holds its rows may wait for a standby that is lost.
-        slot = drawSlot()
-        const isUnknown = isCommitUnknown(error)
-        for (const attempt of attempts) {
-          if (isUnknown || error instanceof SqlError) attempt.resolve(insertUntilKnown(attempt, isUnknown))
-          else attempt.reject(error)
-        }
-      }
-    }
-    unpruned += attempts.length
-    // After each group, this would take a third of the time.
-    if (unpruned < maxGroup) return
-    unpruned = 0
-    pruneClaims(createdAt)
-  }
+  return { insert, insertUntilKnown }
+}
 
-  return {
-    // While the commit of one waits for a disk or a standby, another is on its way.
-    ...createSignupGroups(storeGroup, 2),
-    ...createSignupList(
-      database,
-      `created_at <= -$1::bigint AND (created_at < -$1::bigint OR id > $2) ORDER BY created_at DESC, id LIMIT $3`,
-    ),
+/** @returns What a signup that was not inserted comes to, `undefined` if it can be inserted now. */
+function outcomeOf(
+  [hasKey, idExists, ...held]: Reason,
+  { signup, claim }: Attempt,
+  isResent: boolean,
+): SignupOutcome | undefined {
+  const isClaimed = held[0] !== null
+  // The id was drawn for this signup: if it exists, the earlier attempt was committed.
+  if (isResent && (isClaimed ? held[1] === signup.id : idExists)) return { outcome: 'created' }
+  if (isClaimed) return repeatedOutcome(held, claim!)
+  if (!hasKey) throw unknownKeyError(signup)
+  if (idExists) throw duplicateIdError(signup)
+  return undefined
+}
 
-    isClaimed: async (signup, claim) => (await readReason(signup, claim))[2] !== null,
-  } satisfies SignupStore
+async function readReason(
+  database: Database,
+  { id, partner, keyId, environment, createdAt }: Signup,
+  claim: IdempotencyClaim | undefined,
+): Promise<Reason> {
+  const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
+  const [reason] = await database.read<Reason>(selectReasonSql, parameters)
+  return reason!
 }
 
 /** Why a signup is not stored. The last three: the earlier claim of the idempotency key. */
