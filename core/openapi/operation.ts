@@ -79,13 +79,13 @@ function parametersOf(route: Route): (ParameterObject | Reference)[] {
 }
 
 function queryParameter([name, { schema, maxValues, absent }]: [string, InputDef<unknown>]): ParameterObject {
-  const { description = '', ...one } = toJsonSchema(schema)
+  const { description: _, ...one } = toJsonSchema(schema)
   const example = one.examples?.[0] ?? one.enum?.[0]
   const isList = maxValues > 1
   return {
     name,
     in: 'query',
-    description,
+    description: schema.description,
     required: false,
     ...(isList && { style: 'form', explode: true }),
     schema: isList

@@ -24,6 +24,7 @@ export interface JsonSchema {
 
 /** A schema whose `syntax` stands for keywords that are too long to load with the service. */
 export interface InputSchema extends JsonSchema {
+  readonly description: string
   readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
 }
 
@@ -184,8 +185,8 @@ export const cursor: InputDef<string | undefined> = optional(
 )
 
 const maxPairs = 20
-const pairName = storable(1, 40, {})
-const pairValue = storable(0, 500, {})
+const pairName = storable(1, 40, { description: 'Name of a field.' })
+const pairValue = storable(0, 500, { description: 'Its value.' })
 
 /** Additional members of a form. */
 export const metadata: InputDef<Readonly<Record<string, string>>> = optional(
