@@ -15,7 +15,7 @@ export const FIRST_POSITION: KeysetPosition = [-Number.MAX_SAFE_INTEGER, '']
 const maxId = '\u{10ffff}'
 
 /** Something that lists show newest first. */
-export interface Dated {
+interface Dated {
   readonly at: number
   readonly id: string
 }
@@ -24,17 +24,13 @@ export function newestFirst(a: Dated, b: Dated): number {
   return b.at - a.at || compareCodePoints(a.id, b.id)
 }
 
-/** The positions in each source of the activity report that a page starts after. */
-export interface ActivityPositions {
-  /** Among audit entries. */
-  readonly entries: KeysetPosition
-  readonly signups: KeysetPosition
-  /** Among keys, by their end. */
-  readonly expiries: KeysetPosition
-}
-
-/** @param after The last row of the previous page. @param now Later rows are not shown. */
-export function activityPositionsAfter(after: Dated | undefined, now: number): ActivityPositions {
+/**
+ * The positions that a page starts after, among audit entries, signups and keys by their end.
+ *
+ * @param after The last row of the previous page.
+ * @param now Later rows are not shown.
+ */
+export function activityPositionsAfter(after: Dated | undefined, now: number) {
   // No id is empty: rows at `now` come after this position.
   const start = after === undefined || after.at > now ? { at: now, id: '' } : after
   return {
