@@ -16,6 +16,11 @@ export const DIALECT: Dialect = {
   skipLocked: 'FOR UPDATE SKIP LOCKED',
   last: (column, characters) => `right(${column}, ${characters})`,
   indexed: (column) => `${column} + 0`,
+  // One query to be planned, and not one for each value.
+  forEach: (values, sql) =>
+    `SELECT rows.* FROM unnest(CAST('{${values}}' AS text[])) AS one (value) CROSS JOIN LATERAL (${
+      sql('one.value')
+    }) AS rows`,
   selectKeys: (columns, page) => `SELECT ${columns} FROM ${page}`,
   derived: (columns) => columns,
   intruders: [

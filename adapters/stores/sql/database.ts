@@ -28,6 +28,8 @@ export interface Dialect {
   last(column: string, characters: number): string
   /** An integer column, as the index has it that only some lists are to be read by. */
   indexed(column: string): string
+  /** The rows of a query for each value, which it takes as an SQL expression. */
+  forEach(values: readonly string[], sql: (value: string) => string): string
   /** Columns of the keys in a page: a table with a condition, an order and a limit. */
   selectKeys(columns: readonly string[], page: string): string
   /** The columns that follow from others, if the database does not generate them. */

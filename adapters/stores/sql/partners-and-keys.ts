@@ -143,12 +143,10 @@ function* readFacts(
   removed: Iterable<string> = [],
 ): Work<StoredFacts> {
   const partners = yield* query(`${selectPartners} WHERE slug IN ${idsSql(dialect, '$1')}`, [idsText(slugs)])
-  // An OR would have Postgres read all keys.
-  const keys = yield* query(
-    `${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}
-    UNION ${selectKeys} WHERE partner IN ${idsSql(dialect, '$2')} AND state <> 'revoked'`,
-    [idsText(ids), idsText(removed)],
-  )
+  const keys = yield* query(`${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}`, [idsText(ids)])
+  for (const partner of removed) {
+    keys.push(...yield* query(`${selectKeys} WHERE partner = $1 AND state <> 'revoked'`, [partner]))
+  }
   return factsOf(
     new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
     new Map(keys.map(KEYS.read).map((key) => [key.id, key])),

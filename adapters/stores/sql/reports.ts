@@ -41,6 +41,7 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
   // First: a concurrent repetition waits for it, and adds nothing.
   const addBatch = `
     INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now}) ON CONFLICT (id) DO NOTHING`
+  const selectActivity = activitySql(dialect)
   const pruneBatches = pruneSql(dialect, {
     table: 'usage_batch',
     key: ['id'],
@@ -92,7 +93,7 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
       const requested = JSON.stringify(types.length === 0 ? ACTIVITY_TYPES : types)
       const parameters = [partner, limit, requested, ...entries, ...signups, ...expiries]
       return andThen(
-        read<ActivityRow>(activitySql, parameters),
+        read<ActivityRow>(selectActivity, parameters),
         (rows) => rows.map((row) => readActivity(row, partner)),
       )
     },
@@ -168,28 +169,42 @@ type ActivityRow = readonly [
   record: string | null,
 ]
 
-/** The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. */
-function segmentSql(type: ActivityType): string {
-  const [shown, recency, source, position] = type === 'signup.created'
-    ? [`'${SIGNUP_PREFIX}' || substr(id, 5)`, 'recency', `signup WHERE environment = 'live'`, '$6, $7']
-    : type === 'key.expired'
-    ? [`'${EXPIRY_PREFIX}' || id`, 'end_recency', 'partner_key WHERE end_recency IS NOT NULL', '$8, $9']
-    // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its
-    // own order and sorted.
-    : [
-      'id',
-      'recency',
-      `audit WHERE type = '${type}' AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
-      '$4, $5',
-    ]
-  return `
-    SELECT * FROM (
-      SELECT '${type}' AS type, ${recency} AS recency, id AS source, ${shown} AS shown FROM partner_api.${source}
-        AND partner = $1 AND (${recency}, id) > (${position})
-      ORDER BY ${recency}, id
-      LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"${type}"%' THEN CAST($2 AS BIGINT) ELSE 0 END
-    ) AS segment`
-}
+/**
+ * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one.
+ *
+ * @param type An SQL expression.
+ * @param source A table with a condition.
+ */
+const segmentSql = (type: string, source: string, recency: string, shown: string, position: string) => `
+  SELECT * FROM (
+    SELECT ${type} AS type, ${recency} AS recency, id AS source, ${shown} AS shown FROM partner_api.${source}
+      AND partner = $1 AND (${recency}, id) > (${position})
+    ORDER BY ${recency}, id
+    LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"' || ${type} || '"%' THEN CAST($2 AS BIGINT) ELSE 0 END
+  ) AS segment`
+
+// Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its own
+// order and sorted.
+const entriesSql = (type: string) =>
+  segmentSql(
+    type,
+    `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
+    ...['recency', 'id', '$4, $5'] as const,
+  )
+
+const signupsSql = segmentSql(
+  `'signup.created'`,
+  `signup WHERE environment = 'live'`,
+  ...['recency', `'${SIGNUP_PREFIX}' || substr(id, 5)`, '$6, $7'] as const,
+)
+
+const expiriesSql = segmentSql(
+  `'key.expired'`,
+  'partner_key WHERE end_recency IS NOT NULL',
+  ...['end_recency', `'${EXPIRY_PREFIX}' || id`, '$8, $9'] as const,
+)
+
+const auditedTypes = ACTIVITY_TYPES.filter((type) => type !== 'signup.created' && type !== 'key.expired')
 
 /** Read for the rows of the page only. */
 const detailSql = (ofSignup: string, ofKey: string, ofEntry: string) => `
@@ -198,11 +213,13 @@ const detailSql = (ofSignup: string, ofKey: string, ofEntry: string) => `
     ELSE (SELECT ${ofEntry} FROM partner_api.audit WHERE id = source) END`
 
 /** Parameters: the partner, the limit, JSON of types, and the positions in the log, among signups and among keys. */
-const activitySql = `
+const activitySql = ({ forEach }: Dialect) => `
   SELECT type, -recency, source, ${detailSql('key_id', 'id', 'key_id')},
     ${detailSql('environment', 'environment', 'subject')}, ${detailSql('record', 'hint', 'after')}
   FROM (
-    SELECT * FROM (${ACTIVITY_TYPES.map(segmentSql).join(' UNION ALL ')}) AS merged
+    SELECT * FROM (
+      ${forEach(auditedTypes, entriesSql)} UNION ALL ${signupsSql} UNION ALL ${expiriesSql}
+    ) AS merged
     ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)
   ) AS page ORDER BY recency, shown`
 

@@ -20,6 +20,7 @@ export const DIALECT: Dialect = {
   skipLocked: '',
   last: (column, characters) => `substr(${column}, -${characters})`,
   indexed: (column) => column,
+  forEach: (values, sql) => values.map((value) => sql(`'${value}'`)).join(' UNION ALL '),
   // The inner query reads an index only.
   selectKeys: (columns, page) => `
     SELECT ${columns} FROM (SELECT created_at AS page_at, id AS page_id FROM ${page}) AS page
