@@ -11,7 +11,7 @@ import type { Administration, Change, KeyFilter } from '../../../core/ports/chan
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { scopeSet, type Value } from '../row-format.ts'
+import { scopeSet, type StoredRow, type Value } from '../row-format.ts'
 import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
 import {
   type Dialect,
@@ -142,8 +142,8 @@ function* readFacts(
   ids: Iterable<string>,
   removed: Iterable<string> = [],
 ): Work<StoredFacts> {
-  const partners = yield* query(`${selectPartners} WHERE slug IN ${idsSql(dialect, '$1')}`, [idsText(slugs)])
-  const keys = yield* query(`${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}`, [idsText(ids)])
+  const partners = yield* readByIds(`${selectPartners} WHERE slug IN ${idsSql(dialect, '$1')}`, slugs)
+  const keys = yield* readByIds(`${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}`, ids)
   for (const partner of removed) {
     keys.push(...yield* query(`${selectKeys} WHERE partner = $1 AND state <> 'revoked'`, [partner]))
   }
@@ -151,6 +151,11 @@ function* readFacts(
     new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
     new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
   )
+}
+
+function* readByIds(sql: string, ids: Iterable<string>): Work<StoredRow[]> {
+  const listed = [...ids]
+  return listed.length === 0 ? [] : yield* query(sql, [idsText(listed)])
 }
 
 function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Work<void> {
