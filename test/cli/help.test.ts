@@ -17,15 +17,16 @@ const all = (
 const commands = all(program)
 const has = (name: string): boolean => spawnSync('sh', ['-c', `command -v ${name}`]).status === 0
 
-test('no line of help is wider than 80 columns, but for examples', async (t) => {
+test('the help of every command has its usage and examples, in 80 columns', async (t) => {
   for (const command of commands.filter((each) => each.name() !== 'complete')) {
-    const { code, stdout } = await runProgram([...pathOf(command), '--help'])
-    t.equal(code, 0)
-    t.same(
-      stdout.split('\n').filter((line) => line.length > 80 && !line.startsWith('  $ ')),
-      [],
-      command.name(),
-    )
+    const words = pathOf(command)
+    const { code, stdout } = await runProgram([...words, '--help'])
+    const usage = ['Usage: partner-api', ...words].join(' ')
+    t.same([code, stdout.startsWith(usage)], [0, true], usage)
+    const isGroup = command.commands.length > 0
+    if (!isGroup) t.match(stdout, new RegExp(`Examples?:\n(.*\n)*?.*partner-api.* ${words.join(' ')}`))
+    const wide = stdout.split('\n').filter((line) => line.length > 80 && !line.startsWith('  $ '))
+    t.same(wide, [], usage)
   }
 })
 

@@ -1,12 +1,12 @@
-/** The commands for partners, modules, keys and scopes, and the operator in the audit log. */
+/**
+ * The commands for partners, modules, keys and scopes, and the operator in the audit log.
+ * Their rules are tested in core/admin.test.ts.
+ */
 import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
 import { gather } from '../support/gather.ts'
 import {
@@ -17,48 +17,29 @@ import {
   runProcess,
   temporaryFolder,
 } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 
-const folder = temporaryFolder()
-const file = join(folder, 'store.db')
-const env = { PARTNER_API_STORE: `sqlite:${file}` }
-const { run, json, refuses } = programOn(env.PARTNER_API_STORE)
-const store = await openSqliteStore(file, { keyPrefix: 'acme' })
-const partners = createPartnerAdministration(store, { actor: 'test' })
-const keys = createKeyAdministration(store, { actor: 'test' })
-const issue = async (more: Partial<NewKey> = {}) =>
-  (await keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })).key
 const names = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name)
 
-test('partners create, list and show report the partner', async (t) => {
-  t.match(await run('partners', 'list'), { code: 0, stdout: '', stderr: 'partners create' })
+test('partners are created, listed, changed and suspended', async (t) => {
+  const { run, json } = programOn(`sqlite:${join(temporaryFolder(), 'new.db')}`)
   const created = await json(
     ...['partners', 'create', 'acme', '--name', 'Acme Travel', '--module', 'profiles', 'banner'],
     ...['--module', 'profiles', '--limit', 'key=1200/30', '--limit', 'verify=0'],
   )
-  t.equal(created.code, 0)
-  t.match(created.data, {
-    slug: 'acme',
-    name: 'Acme Travel',
-    state: 'active',
-    modules: ['profiles', 'banner'],
-    limits: [
-      { policy: 'key', quota: 1200, window_seconds: 30 },
-      { policy: 'verify', quota: 0, window_seconds: 60 },
-    ],
-    created_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
-  })
-  await refuses(t, {
-    'partners create acme --name Again': '1 partner_exists',
-    'partners create No_Slug --name N': '1 invalid_slug',
-    'partners show nobody': '1 partner_not_found',
-    'partners suspend nobody': '1 partner_not_found',
-    'partners create other': '2 usage',
-    'partners create other --name N --module nothing': '2 usage',
-    'partners create other --name N --limit authfail=1/1': '2 usage',
-    'partners create other --name N --limit key=1': '2 usage',
-    'partners create other --name N --limit key=1/0': '2 usage',
-    'partners create': '2 usage',
-    'partners list extra': '2 usage',
+  t.match(created, {
+    code: 0,
+    data: {
+      slug: 'acme',
+      name: 'Acme Travel',
+      state: 'active',
+      modules: ['profiles', 'banner'],
+      limits: [
+        { policy: 'key', quota: 1200, window_seconds: 30 },
+        { policy: 'verify', quota: 0, window_seconds: 60 },
+      ],
+      created_at: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/,
+    },
   })
   t.equal((await run('partners', 'create', 'wide', '--name', 'ひろい \u202eName')).code, 0)
   const list = await run('partners', 'list')
@@ -68,65 +49,95 @@ test('partners create, list and show report the partner', async (t) => {
   t.equal((await json('partners', 'suspend', 'acme')).data.state, 'suspended')
   t.match((await run('partners', 'show', 'acme')).stdout, /state: +suspended/)
   t.equal((await json('partners', 'resume', 'acme')).data.state, 'active')
-})
-
-test('a repeated limit is an error, and does not hide another one', async (t) => {
-  const twice = await run('keys', 'limit', 'x', '--limit', 'key=1/60', '--limit', 'key=1/60')
-  t.match(twice, { code: 2, stderr: /The limit key is set twice\./ })
-  const misspelt = await run('partners', 'create', 'x', '--limit', 'key=1/60', '--nam', 'X')
-  t.match(misspelt, { code: 2, stderr: /there is no option '--nam'/ })
-})
-
-test('partners update changes name and limits', async (t) => {
   const updated = await json('partners', 'update', 'acme', '--name', 'Acme Journeys', '--limit', 'signup=9/9')
   t.match(updated, { code: 0, data: { name: 'Acme Journeys', limits: { length: 3 } } })
   const cleared = await run('partners', 'update', 'acme', '--clear-limit', 'key', 'signup')
   t.match(cleared, { code: 0, stdout: /name: +Acme Journeys\n(.*\n)*limits: +verify=0\n/ })
-  t.equal((await json('partners', 'update', 'acme', '--name', ' ')).error.code, 'invalid_name')
-  await refuses(t, {
-    'partners update acme': '2 usage',
-    'partners update acme --limit key=1/1 --clear-limit key': '2 usage',
-    'partners update acme --clear-limit authfail': '2 usage',
-    'partners update acme --limit key=many': '2 usage',
-    'partners update acme --limit key=1/60 --limit key=2/60': '2 usage',
-    'partners update nobody --name N': '1 partner_not_found',
-  })
 })
 
-test('partners remove needs --yes and revokes the keys', async (t) => {
+test('every error has its exit code', async (t) => {
+  const { partners, keys, issue, run, json, refuses } = await createStore({ modules: ['profiles'] })
   await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
-  const { id } = await issue({ partner: 'gone' })
-  const yesterday = Date.now() - 86_400_000
-  const expired = { partner: 'gone', name: 'Expired', environment: 'live', expiresAt: yesterday + 1 } as const
-  await createKeyAdministration(store, { actor: 'test', clock: () => yesterday }).issue(expired)
-  const unconfirmed = await run('partners', 'remove', 'gone')
-  t.match(unconfirmed, { code: 2, stdout: '', stderr: /revokes 1 key.*--yes/ })
-  t.equal((await partners.show('gone')).state, 'active')
-  const removed = await json('partners', 'remove', 'gone', '--yes')
-  t.match(removed, { code: 0, data: { slug: 'gone', state: 'removed' } })
-  t.equal((await keys.show(id)).state, 'revoked')
-  t.match(await run('partners', 'remove', 'gone', '--yes'), { code: 0, stderr: 'revoked no key' })
+  await partners.remove('gone')
+  const [{ key: { id } }, { key: off }, { key: revoked }] = [await issue(), await issue(), await issue()]
+  await keys.disable(off.id)
+  await keys.revoke(revoked.id)
+  const usage = [
+    ...['partners create', 'partners create other', 'partners create other --name N --module nothing'],
+    ...[
+      'partners create other --name N --limit authfail=1/1',
+      'partners create other --name N --limit key=1',
+    ],
+    ...['partners create other --name N --limit key=1/0', 'partners list extra', 'partners update acme'],
+    ...[
+      'partners update acme --limit key=1/1 --clear-limit key',
+      'partners update acme --clear-limit authfail',
+    ],
+    ...['partners update acme --limit key=many', 'modules activate acme nothing', 'modules activate acme'],
+    ...['keys issue acme', 'keys issue acme --name n --scope read:everything', 'keys revoke', 'keys rotate'],
+    ...['keys issue acme --name n --expires 3weeks', 'keys issue acme --name n --expires 0'],
+    ...['keys issue acme --name n --expires 2026-02-30', `keys rotate ${id} --overlap long`],
+    ...[`keys update ${id}`, `keys update ${id} --never --expires 1h`, `keys limit ${id}`],
+    ...[`keys update ${id} --clear-allow --allow 192.0.2.1`, `keys update ${id} --expires tomorrow`],
+    ...[`keys limit ${id} --limit authfail=1/1`, `scopes grant ${id} nothing`, `scopes remove ${id}`],
+  ]
   await refuses(t, {
+    ...Object.fromEntries(usage.map((command) => [command, '2 usage'])),
+    'partners create acme --name Again': '1 partner_exists',
+    'partners create No_Slug --name N': '1 invalid_slug',
+    'partners show nobody': '1 partner_not_found',
+    'partners suspend nobody': '1 partner_not_found',
     'partners remove nobody --yes': '1 partner_not_found',
     'partners update gone --name N': '1 partner_removed',
-    'partners create gone --name N': '1 partner_exists',
+    'modules deactivate nobody banner': '1 partner_not_found',
+    'keys issue nobody --name n': '1 partner_not_found',
+    'keys issue acme --name n --scope read:plans': '1 module_inactive',
+    'keys issue acme --name n --allow 192.0.2.0/33': '1 invalid_address_range',
+    'keys list nobody': '1 partner_not_found',
+    'keys show nothing': '1 key_not_found',
+    'keys update nothing --name n': '1 key_not_found',
+    [`keys update ${id} --expires 2020-01-01`]: '1 invalid_expiry',
+    [`keys enable ${revoked.id}`]: '1 key_revoked',
+    [`keys rotate ${off.id}`]: '1 key_disabled',
+    'keys rotate nothing': '1 key_not_found',
+    'keys limit nothing --clear-limit key': '1 key_not_found',
+    'scopes show nothing': '1 key_not_found',
   })
+  const twice = await run('keys', 'limit', 'x', '--limit', 'key=1/60', '--limit', 'key=1/60')
+  t.match(twice, { code: 2, stderr: /The limit key is set twice\./ })
+  const misspelt = await run('partners', 'create', 'x', '--limit', 'key=1/60', '--nam', 'X')
+  t.match(misspelt, { code: 2, stderr: /there is no option '--nam'/ })
+  const zero = await json('keys', 'limit', 'nothing', '--limit', 'key=0/60')
+  t.match(zero, { code: 2, error: { detail: /key=0 turns the limit off/ } })
+})
+
+test('partners remove needs --yes and revokes the keys that have not ended', async (t) => {
+  const { partners, keys, issue, run, json } = await createStore()
+  const { key: { id } } = await issue()
+  await keys.rotate((await issue()).key.id, { overlapMs: 0 })
+  t.match(await run('partners', 'remove', 'acme'), { code: 2, stdout: '', stderr: /revokes 2 keys.*--yes/ })
+  t.equal((await partners.show('acme')).state, 'active')
+  const removed = await json('partners', 'remove', 'acme', '--yes')
+  t.match(removed, { code: 0, data: { slug: 'acme', state: 'removed' } })
+  t.equal((await keys.show(id)).state, 'revoked')
+  t.match(await run('partners', 'remove', 'acme', '--yes'), { code: 0, stderr: 'revoked no key' })
 })
 
 test('partners remove asks for confirmation on a terminal', { skip: noTerminal }, async (t) => {
-  await partners.create({ slug: 'brief', name: 'Brief', modules: [] })
-  const command = `'${process.execPath}' '${MAIN}' partners remove brief; echo "exit $?"`
-  const answer = (typed: string) => runOnTerminal(command, env, 'to confirm: ', typed)
+  const { url, partners } = await createStore()
+  const command = `'${process.execPath}' '${MAIN}' partners remove acme; echo "exit $?"; stty -a`
+  const answer = (typed: string) => runOnTerminal(command, { PARTNER_API_STORE: url }, 'to confirm: ', typed)
   for (const shown of await Promise.all(['yes\r', '\r', '\u0004'].map(answer))) {
-    t.match(shown, /This removes partner brief \(Brief\) and revokes no key\..*Nothing was changed.*exit 1/s)
+    t.match(shown, /This removes partner acme \(Acme\) and revokes no key\..*Nothing was changed.*exit 1/s)
   }
-  t.match(await answer('\u0003'), /exit 1/)
-  t.equal((await partners.show('brief')).state, 'active')
-  t.match(await answer('brief\r'), 'exit 0')
-  t.equal((await partners.show('brief')).state, 'removed')
+  t.match(await answer('\u0003'), /exit 130.* icanon .* echo /s)
+  t.equal((await partners.show('acme')).state, 'active')
+  t.match(await answer('acme\r'), 'exit 0')
+  t.equal((await partners.show('acme')).state, 'removed')
 })
 
 test('modules list, activate and deactivate', async (t) => {
+  const { run, json } = await createStore({ modules: ['profiles', 'banner'] })
   t.equal((await json('modules', 'list')).data.length, 8)
   const activated = await json('modules', 'activate', 'acme', 'pricing', 'countries')
   t.same(activated.data.modules, ['profiles', 'banner', 'countries', 'pricing'])
@@ -135,21 +146,16 @@ test('modules list, activate and deactivate', async (t) => {
   const { data } = await json('modules', 'list', 'acme')
   t.same(data[5], { module: 'pricing', active: false, scope: 'read:plans', feature: 'Pricing' })
   t.match((await run('modules', 'list', 'acme')).stdout, /countries +yes +read:countries/)
-  await refuses(t, {
-    'modules activate acme nothing': '2 usage',
-    'modules activate acme': '2 usage',
-    'modules deactivate nobody banner': '1 partner_not_found',
-  })
 })
 
-test('keys issue, list, show, disable, enable and revoke', async (t) => {
-  t.match(await run('keys', 'list'), { code: 0, stdout: /^ID/ })
+test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
+  const { file, run, json } = await createStore({ modules: ['profiles', 'banner'], keyPrefix: 'acme' })
+  t.match(await run('keys', 'list'), { code: 0, stdout: '', stderr: 'no keys' })
   const quiet = await run('keys', 'issue', 'acme', '--name', 'first', '--quiet')
   t.match(quiet, { code: 0, stderr: '', stdout: /^acme_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/ })
   const first = quiet.stdout.trim()
   t.ok(hasValidChecksum(first))
   const id = first.split('_')[2]!
-
   const issued = await json(
     ...['keys', 'issue', 'acme', '--name', 'second', '--test', '--expires', '90d'],
     ...['--scope', 'read:profiles', '--allow', '192.0.2.0/24', '2001:db8::/32', '--limit', 'key=5/10'],
@@ -171,56 +177,36 @@ test('keys issue, list, show, disable, enable and revoke', async (t) => {
     },
   })
   t.equal(Date.parse(issued.data.expires_at) - Date.parse(issued.data.created_at), 90 * 86_400_000)
-
   const human = await run('keys', 'issue', 'acme', '--name', 'third')
   t.equal(human.stdout.split(/acme_live_\w+/).length, 2, 'the key is printed once')
-  t.match(human.stdout, /scopes: +read:profiles read:banner read:countries\n/)
+  t.match(human.stdout, /scopes: +read:profiles read:banner\n/)
   t.match(human.stderr, 'shown only once')
-  t.notMatch(human.stderr, /acme_live_/)
-
-  await refuses(t, {
-    'keys issue nobody --name n': '1 partner_not_found',
-    'keys issue acme --name n --scope read:plans': '1 module_inactive',
-    'keys issue acme --name n --allow 192.0.2.0/33': '1 invalid_address_range',
-    'keys show nothing': '1 key_not_found',
-    'keys list nobody': '1 partner_not_found',
-    'keys issue acme': '2 usage',
-    'keys issue acme --name n --scope read:everything': '2 usage',
-    'keys issue acme --name n --expires 3weeks': '2 usage',
-    'keys issue acme --name n --expires 0': '2 usage',
-    'keys issue acme --name n --expires 2026-02-30': '2 usage',
-    'keys revoke': '2 usage',
-  })
 
   const listed = (await json('keys', 'list', 'acme')).data
   t.same(names(listed), ['first', 'second', 'third'])
   const { id: third } = listed[2]
   await run('keys', 'rotate', third, '--overlap', '7d')
   const table = (await run('keys', 'list')).stdout
-  t.match(
-    table,
-    new RegExp(`^${id} +acme +first +live +…${first.slice(-4)} +active +3 +never +never +0$`, 'm'),
-  )
-  t.match(table, new RegExp(`^${third} .*retiring +3 +in 6 days +never +0$`, 'm'))
+  const line = new RegExp(`^${id} +acme +first +live +…${first.slice(-4)} +active +2 +never +never +0$`, 'm')
+  t.match(table, line)
+  t.match(table, new RegExp(`^${third} .*retiring +2 +in 6 days +never +0$`, 'm'))
   t.match(table, new RegExp(`^${issued.data.id} .*active +1 +in 89 days +never +0$`, 'm'))
   t.equal((await json('keys', 'disable', id)).data.state, 'disabled')
   t.equal((await json('keys', 'enable', id)).data.state, 'active')
   t.equal((await json('keys', 'revoke', id)).data.state, 'revoked')
   t.match((await run('keys', 'show', id)).stdout, /state: +revoked/)
-  await refuses(t, { [`keys enable ${id}`]: '1 key_revoked' })
-
   const stored = [file, `${file}-wal`].map((name) => readFileSync(name, { encoding: 'latin1', flag: 'a+' }))
-    .join()
-  for (const key of [first, issued.data.key]) t.notOk(stored.includes(key.slice(-38)), 'no secret is stored')
+  for (const key of [first, issued.data.key]) t.notOk(stored.join().includes(key.slice(-38)), 'no secret')
 })
 
 test('keys rotate prints a successor and ends the key after the overlap', async (t) => {
-  const old = await issue({ environment: 'test', expiresAt: Date.now() + 86_400_000 })
+  const { issue, run, json } = await createStore()
+  const { key: old } = await issue({ environment: 'test', expiresAt: Date.now() + 86_400_000 })
   const rotated = await json('keys', 'rotate', old.id, '--overlap', '2h')
   t.match(rotated, {
     code: 0,
     data: {
-      key: /^acme_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
+      key: /^spk_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}$/,
       id: rotated.data.key.split('_')[2],
       rotation: null,
       expires_at: new Date(old.expiresAt!).toISOString(),
@@ -230,37 +216,21 @@ test('keys rotate prints a successor and ends the key after the overlap', async 
   t.match(data, { state: 'retiring', rotation: { successor_id: rotated.data.id } })
   t.equal(Date.parse(data.rotation.retires_at) - Date.parse(rotated.data.created_at), 7_200_000)
   const quiet = await run('keys', 'rotate', rotated.data.id, '--overlap', '0', '--expires', '90d', '--quiet')
-  t.match(quiet, { code: 0, stderr: '', stdout: /^acme_test_\w{51}\n$/ })
+  t.match(quiet, { code: 0, stderr: '', stdout: /^spk_test_\w{51}\n$/ })
   t.equal((await json('keys', 'show', rotated.data.id)).data.state, 'expired')
   const last = quiet.stdout.split('_')[2]!
   const human = await run('keys', 'rotate', last)
-  t.equal(human.stdout.split(/acme_test_\w+/).length, 2, 'the key is printed once')
+  t.equal(human.stdout.split(/spk_test_\w+/).length, 2, 'the key is printed once')
   t.match(human.stderr, `Key ${last} works until`)
-  t.notMatch(human.stderr, /acme_test_/)
-
-  const disabled = await issue()
-  await keys.disable(disabled.id)
-  await refuses(t, {
-    [`keys rotate ${last}`]: '1 key_rotated',
-    [`keys rotate ${rotated.data.id}`]: '1 key_expired',
-    [`keys rotate ${disabled.id}`]: '1 key_disabled',
-    'keys rotate nothing': '1 key_not_found',
-    [`keys rotate ${old.id} --overlap long`]: '2 usage',
-    [`keys rotate ${old.id} --expires 0`]: '2 usage',
-    'keys rotate': '2 usage',
-  })
 })
 
 test('keys update and limit change a key', async (t) => {
-  const { id } = await issue({ allow: ['192.0.2.1'], expiresAt: Date.now() + 86_400_000 })
+  const { issue, run, json } = await createStore()
+  const { key: { id } } = await issue({ allow: ['192.0.2.1'], expiresAt: Date.now() + 86_400_000 })
   const update = async (...args: string[]) => (await json('keys', 'update', id, ...args)).data
   const allow = ['192.0.2.0/24', '2001:db8::/32']
-  t.match(await update('--name', 'Shop', '--allow', ...allow, '--expires', '2099-12-31'), {
-    name: 'Shop',
-    allow,
-    expires_at: '2099-12-31T23:59:59.999Z',
-    scopes: ['read:profiles'],
-  })
+  const ends = { name: 'Shop', allow, expires_at: '2099-12-31T23:59:59.999Z' }
+  t.match(await update('--name', 'Shop', '--allow', ...allow, '--expires', '2099-12-31'), ends)
   t.match(await update('--clear-allow', '--expires', '2099-12-31T12:00:00+02:00'), {
     name: 'Shop',
     allow: [],
@@ -272,42 +242,34 @@ test('keys update and limit change a key', async (t) => {
   t.ok(end >= before + 7_200_000 && end <= Date.now() + 7_200_000)
 
   const limited = await json('keys', 'limit', id, '--limit', 'key=5/10', '--limit', 'signup=0')
-  t.match(limited.data.limits, [{ policy: 'key', quota: 5, window_seconds: 10 }, {
-    policy: 'signup',
-    quota: 0,
-  }])
+  t.match(limited.data.limits, [{ quota: 5, window_seconds: 10 }, { policy: 'signup', quota: 0 }])
   const changed = await run('keys', 'limit', id, '--clear-limit', 'signup', '--limit', 'verify=9/60')
   t.match(changed, { code: 0, stdout: /limits: +key=5\/10 verify=9\/60\n/ })
-  await refuses(t, {
-    [`keys update ${id}`]: '2 usage',
-    [`keys update ${id} --never --expires 1h`]: '2 usage',
-    [`keys update ${id} --clear-allow --allow 192.0.2.1`]: '2 usage',
-    [`keys update ${id} --expires tomorrow`]: '2 usage',
-    [`keys update ${id} --expires 2020-01-01`]: '1 invalid_expiry',
-    'keys update nothing --name n': '1 key_not_found',
-    [`keys limit ${id}`]: '2 usage',
-    [`keys limit ${id} --limit authfail=1/1`]: '2 usage',
-    'keys limit nothing --clear-limit key': '1 key_not_found',
-  })
 })
 
-test('a limit of 0 requests is refused with advice', async (t) => {
-  for (
-    const command of [
-      ...['partners create none --name None', 'partners update acme', 'keys issue acme --name None'],
-      ...['keys limit nothing', 'serve --port 0'],
-    ]
-  ) {
-    const ended = await json(...command.split(' '), '--limit', 'key=0/60')
-    t.match(ended, { code: 2, error: { detail: /key=0 turns the limit off/ } }, command)
-  }
+test('scopes show, grant and remove', async (t) => {
+  const { issue, run, json } = await createStore({ modules: ['profiles', 'banner', 'countries'] })
+  const { data } = await json('scopes', 'list')
+  t.same(data[5], { scope: 'read:plans', module: 'pricing', feature: 'Pricing' })
+  const { key: { id } } = await issue({ scopes: ['read:profiles'] })
+  const granted = await json('scopes', 'grant', id, 'read:banner', 'read:countries')
+  t.same(granted.data.scopes, ['read:profiles', 'read:banner', 'read:countries'])
+  const left = await json('scopes', 'remove', id, 'read:countries')
+  t.same(left.data.scopes, ['read:profiles', 'read:banner'])
+  await run('modules', 'deactivate', 'acme', 'banner')
+  t.same((await json('scopes', 'show', id)).data, [
+    { scope: 'read:profiles', in_force: true, module: 'profiles' },
+    { scope: 'read:banner', in_force: false, module: 'banner' },
+  ])
+  t.match((await run('scopes', 'show', id)).stdout, /read:banner +no: module inactive/)
 })
 
 test('--out writes the key to a new file that only its owner may read', async (t) => {
-  const path = (name: string) => join(folder, name)
+  const { file, keys, run, json, refuses } = await createStore()
+  const path = (name: string) => join(file, '..', name)
   const issued = await json('keys', 'issue', 'acme', '--name', 'a', '--out', path('a.key'))
   const text = readFileSync(path('a.key'), 'utf8')
-  t.match(text, /^acme_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/)
+  t.match(text, /^spk_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}\n$/)
   t.equal(statSync(path('a.key')).mode & 0o777, 0o600)
   t.match(issued, {
     code: 0,
@@ -346,40 +308,20 @@ test('--out writes the key to a new file that only its owner may read', async (t
 test('if the file cannot be written, the message names the issued key', {
   skip: existsSync('/dev/full') ? false : '/dev/full does not exist',
 }, async (t) => {
+  const { file, url, keys } = await createStore()
   // Simulates a disk that fills up after the file was created.
   const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
   const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
-  const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(folder, 'e.key')]
-  const ended = await runProcess(args, { env, nodeArguments })
+  const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(file, '../e.key')]
+  const ended = await runProcess(args, { env: { PARTNER_API_STORE: url }, nodeArguments })
   const { id } = (await gather(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
   t.match(ended.stderr, `partner-api keys rotate ${id} --overlap 0`)
 })
 
-test('scopes show, grant and remove', async (t) => {
-  const { data } = await json('scopes', 'list')
-  t.same(data[5], { scope: 'read:plans', module: 'pricing', feature: 'Pricing' })
-  const { id } = await issue({ scopes: ['read:profiles'] })
-  const granted = await json('scopes', 'grant', id, 'read:banner', 'read:countries')
-  t.same(granted.data.scopes, ['read:profiles', 'read:banner', 'read:countries'])
-  const left = await json('scopes', 'remove', id, 'read:countries')
-  t.same(left.data.scopes, ['read:profiles', 'read:banner'])
-  await run('modules', 'deactivate', 'acme', 'banner')
-  t.same((await json('scopes', 'show', id)).data, [
-    { scope: 'read:profiles', in_force: true, module: 'profiles' },
-    { scope: 'read:banner', in_force: false, module: 'banner' },
-  ])
-  t.match((await run('scopes', 'show', id)).stdout, /read:banner +no: module inactive/)
-  await refuses(t, {
-    [`scopes grant ${id} read:plans`]: '1 module_inactive',
-    'scopes show nothing': '1 key_not_found',
-    [`scopes grant ${id} nothing`]: '2 usage',
-    [`scopes remove ${id}`]: '2 usage',
-  })
-})
-
 test('the audit log names the system user, or --actor', async (t) => {
+  const { store, run, json } = await createStore()
   const { sequence } = await store.auditHead()
   for (const actor of [undefined, 'Ada “🤖”', 'x'.repeat(200)]) {
     t.equal((await run('partners', 'resume', 'acme', ...(actor ? ['--actor', actor] : []))).code, 0)
@@ -393,8 +335,4 @@ test('the audit log names the system user, or --actor', async (t) => {
     t.match(refused, { code: 2, error: { code: 'usage', detail: /1 to 200 characters/ } })
   }
   t.same(await store.auditHead(), head, 'the log is unchanged')
-})
-
-test('the end', async () => {
-  await store.close()
 })

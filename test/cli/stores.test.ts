@@ -1,5 +1,5 @@
-/** Store URLs, creation of stores, and unusable SQLite files. */
-import { chmodSync, existsSync, rmSync } from 'node:fs'
+/** Store URLs, and unusable SQLite files. */
+import { chmodSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
@@ -14,29 +14,6 @@ import {
 
 const folder = temporaryFolder()
 const path = (name: string) => join(folder, name)
-
-test('only commands that create a store create one', async (t) => {
-  const file = path('new.db')
-  const { run, json, refuses } = programOn(`sqlite:${file}`)
-  await refuses(t, {
-    'partners list': '3 store_missing',
-    'keys list': '3 store_missing',
-    'modules list acme': '3 store_missing',
-    'migrate --status': '3 store_missing',
-    'content export plans': '3 store_missing',
-    'migrate --key-prefix A_': '2 usage',
-    'migrate --status --key-prefix acme': '2 usage',
-    '--store memory: migrate': '2 usage',
-  })
-  t.notOk(existsSync(file))
-  t.match(
-    (await json('keys', 'list')).error.detail,
-    `There is no store at ${file}. To create one: partner-api migrate`,
-  )
-  const { data } = await json('migrate', '--key-prefix', 'acme')
-  t.match(data, { pending: [], current: data.latest })
-  t.match(await run('migrate', '--status'), { code: 0, stdout: /pending: +nothing/ })
-})
 
 test('invalid store URLs are refused', async (t) => {
   t.match(await runProgram(['--store', `sqlite://${path('slashes.db')}`, 'migrate']), { code: 0 })

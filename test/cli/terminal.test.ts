@@ -165,11 +165,3 @@ test('keys revoke asks on a terminal only', { skip: noTerminal }, async (t) => {
   t.match(await revoke(''), [/Revoked permanently.*exit 0/s, 'revoked'])
   t.match(await revoke('', '--yes'), [/^(?!.*to confirm).*exit 0/s, 'revoked'])
 })
-
-test('Ctrl-C at a confirmation exits with 130', { skip: noTerminal }, async (t) => {
-  const command =
-    `'${process.execPath}' '${MAIN}' partners remove acme-travel-international; echo "exit $?"; stty -a`
-  const shown = await runOnTerminal(command, { PARTNER_API_STORE }, 'to confirm', '\u0003')
-  t.match(shown, /exit 130.* icanon .* echo /s)
-  t.match((await json('partners', 'show', 'acme-travel-international')).data.state, 'active')
-})
