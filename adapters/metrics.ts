@@ -7,11 +7,13 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from '@prometheus
 import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
-import { delay, type MaybePromise } from '../core/lib/promise.ts'
+import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
 import type { Partner } from '../core/model.ts'
 import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
 import { readPages, type Store } from '../core/ports/store.ts'
+import type { WebhookStore } from '../core/ports/webhooks.ts'
+import type { RunningWebhooks } from './webhooks/deliverer.ts'
 
 /** A value of a metric and its labels; a histogram has several, each with the name of its part. */
 export type MetricValue = { labels: Record<string, string | number>; value: number; metricName?: string }
@@ -50,44 +52,21 @@ const other = '_OTHER'
  * ```
  */
 export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = {}): Metrics {
-  // A map for each label: joining or hashing labels would slow every request.
-  const requests = new Map<string, Map<string, Map<string | number, Map<string, MetricValue>>>>()
-  const responses: MetricValue[] = []
-  const partners = new Set<string>()
-  const responseCache = { hit: 0, miss: 0 }
+  const requests = createRequestCounter(by)
   // From 0: Prometheus sees no increase in the first value of a series.
-  const problems = Object.fromEntries(Object.keys(PROBLEMS).map((code) => [code, 0])) as Record<
-    ProblemCode,
-    number
-  >
+  const zeros = Object.keys(PROBLEMS).map((code) => [code, 0])
+  const problems: Record<ProblemCode, number> = Object.fromEntries(zeros)
+  const responseCache = { hit: 0, miss: 0 }
   const requestTimes = createHistogram('request_duration_seconds', 'Time to the response', 'route')
   const callTimes = createHistogram('store_call_duration_seconds', 'Calls of the store', 'operation')
   const callErrors: Record<string, number> = {}
   const sources: (() => MaybePromise<MetricsSample>)[] = []
-  const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-
-  function partnerLabel(slug: string | undefined): string {
-    if (by === undefined || slug === undefined) return ''
-    if (partners.size >= maxPartners && !partners.has(slug)) return other
-    partners.add(slug)
-    return slug
-  }
-
-  function countResponse(route: string, { method = other, status, code, partner }: CompletedRequest): void {
-    const slug = partnerLabel(partner)
-    const counters = inner(inner(inner(requests, route), method), code ?? status)
-    const counter = counters.get(slug)
-    if (counter !== undefined) return void counter.value++
-    const labels = { route, method, status, code: code ?? '', ...(by && { partner: slug }) }
-    counters.set(slug, { labels, value: 1 })
-    responses.push(counters.get(slug)!)
-  }
+  const processMetrics = createProcessMetrics()
 
   const observer: Observer = {
     requestCompleted(completed) {
       const route = completed.route?.name ?? ''
-      countResponse(route, completed)
+      requests.count(route, completed)
       requestTimes.observe(route, completed.durationMs)
       if (completed.code !== undefined) problems[completed.code]++
       if (completed.responseCache !== undefined) responseCache[completed.responseCache]++
@@ -115,20 +94,45 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
     add: (source) => sources.push(source),
     watch: (api, store) => sources.push(() => measure(api), createKeyCounter(store)),
     async collect() {
-      const process = await registry.getMetricsAsJSON() as unknown as MetricsSample
-      const added = await Promise.all(sources.map((source) => source()))
+      const added = await Promise.all([...sources, processMetrics].map((source) => source()))
       return [
-        metric('requests_total', 'Responses by endpoint, method, status and problem code', responses),
+        metric('requests_total', 'Responses by endpoint, method, status and problem code', requests.values),
         metric('problems_total', 'Responses that are problems, by code', byLabel('code', problems)),
         requestTimes.metric,
         metric('response_cache_lookups_total', 'Responses by cache result', byLabel('result', responseCache)),
         callTimes.metric,
         metric('store_call_errors_total', 'Calls that failed or timed out', byLabel('operation', callErrors)),
         ...added.flat(),
-        // The others break the rules for names, or are 0 on other runtimes.
-        ...process.filter(({ name }) => !/^nodejs_(?:active|eventloop_utilization|heap_space)/.test(name)),
       ].map((metric) => ({ ...metric, values: metric.values.filter(({ value }) => Number.isFinite(value)) }))
         .filter(({ values }) => values.length > 0)
+    },
+  }
+}
+
+/** Counts responses. A map for each label: joining or hashing labels would slow every request. */
+function createRequestCounter(by: 'partner' | undefined) {
+  const counters = new Map<string, Map<string, Map<string | number, Map<string, MetricValue>>>>()
+  const values: MetricValue[] = []
+  const partners = new Set<string>()
+
+  function partnerLabel(slug: string | undefined): string {
+    if (by === undefined || slug === undefined) return ''
+    if (partners.size >= maxPartners && !partners.has(slug)) return other
+    partners.add(slug)
+    return slug
+  }
+
+  return {
+    values,
+    count(route: string, { method = other, status, code, partner }: CompletedRequest): void {
+      const slug = partnerLabel(partner)
+      const byPartner = inner(inner(inner(counters, route), method), code ?? status)
+      const counter = byPartner.get(slug)
+      if (counter !== undefined) return void counter.value++
+      const labels = { route, method, status, code: code ?? '', ...(by && { partner: slug }) }
+      const created = { labels, value: 1 }
+      byPartner.set(slug, created)
+      values.push(created)
     },
   }
 }
@@ -168,6 +172,16 @@ function inner<K, V extends Map<unknown, unknown>>(map: Map<K, V>, key: K): V {
   let found = map.get(key)
   if (found === undefined) map.set(key, found = new Map() as V)
   return found
+}
+
+function createProcessMetrics(): () => Promise<MetricsSample> {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  return async () => {
+    const metrics = await registry.getMetricsAsJSON() as unknown as MetricsSample
+    // The others break the rules for names, or are 0 on other runtimes.
+    return metrics.filter(({ name }) => !/^nodejs_(?:active|eventloop_utilization|heap_space)/.test(name))
+  }
 }
 
 async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSample> {
@@ -220,6 +234,35 @@ function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () =
     }
     return [metric('keys_expiring', 'Keys in force that end within so many days', byLabel('days', counts))]
   }
+}
+
+/** Measures deliveries, for `Metrics.add`. A store that does not respond leaves out what it holds. */
+export async function measureWebhooks(
+  { webhooks }: Pick<Store, 'webhooks'>,
+  { outcomes }: Pick<RunningWebhooks, 'outcomes'>,
+): Promise<MetricsSample> {
+  const unknown = () => ({ pending: NaN, failing: NaN })
+  const { pending, failing } = await timeout(countWebhooks(webhooks!), 1_000, unknown).catch(unknown)
+  return [
+    metric(
+      'webhook_deliveries_total',
+      'Attempts to deliver events to webhooks',
+      byLabel('outcome', outcomes),
+    ),
+    metric('webhook_pending', 'Deliveries that wait, of active webhooks', pending),
+    metric('webhooks_failing', 'Webhooks that fail, or were disabled because they failed', failing),
+  ]
+}
+
+async function countWebhooks(port: WebhookStore): Promise<{ pending: number; failing: number }> {
+  const webhooks = await port.listWebhooks()
+  let pending = 0
+  for (const { id, state } of webhooks) {
+    if (state === 'active') pending += await port.countPending(id)
+    // A synchronous store would not let the server answer requests meanwhile.
+    await delay(1)
+  }
+  return { pending, failing: webhooks.filter(({ failingSince }) => failingSince !== undefined).length }
 }
 
 const bounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.5, 2.5, 7.5, Infinity]

@@ -2,8 +2,7 @@
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
 import { describeNetworkError } from '../client/transport.ts'
-import { isPublicAddress, isPublicUrl } from './addresses.ts'
-import { AttemptError, createLookup } from './lookup.ts'
+import { AttemptError, createLookup, isPublicAddress, isPublicUrl } from './addresses.ts'
 import { signWebhook } from './secrets.ts'
 
 export interface Attempt {

@@ -119,7 +119,8 @@ async function startServer(
   stop: AbortSignal,
 ) {
   const log = level !== 'off' && { log: write }
-  const metrics = metricsAddress && (await import('../../adapters/metrics.ts')).createMetrics(metricsAddress)
+  const metricsModule = metricsAddress && await import('../../adapters/metrics.ts')
+  const metrics = metricsModule?.createMetrics(metricsAddress)
   const { registeringStore, registered } = registerAtOnce(store)
   const observers = [...options.observers ?? [], ...metrics ? [metrics.observer] : []]
   const api = createPartnerApi(
@@ -138,10 +139,7 @@ async function startServer(
     startWebhooks(store, { ...log, maxStalenessMs: options.maxStalenessMs, ...given })
   if (metrics === undefined) return { server, webhooks }
   metrics.watch(api, store)
-  if (webhooks) {
-    const { measureWebhooks } = await import('../../adapters/webhooks/metrics.ts')
-    metrics.add(() => measureWebhooks(store, webhooks))
-  }
+  if (webhooks) metrics.add(() => metricsModule!.measureWebhooks(store, webhooks))
   const measured: Measured = {
     sample: async () => [await metrics.collect()],
     async isReady() {

@@ -14,14 +14,14 @@ import t from 'tap'
 import type { Test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { measureWebhooks } from '../../adapters/webhooks/metrics.ts'
-import { createLookup } from '../../adapters/webhooks/lookup.ts'
+import { measureWebhooks } from '../../adapters/metrics.ts'
+import { createLookup } from '../../adapters/webhooks/addresses.ts'
 import {
   importWebhookKey,
   type RunningWebhooks,
   startWebhooks,
   type WebhookOptions,
-} from '../../adapters/webhooks/mod.ts'
+} from '../../adapters/webhooks/deliverer.ts'
 import { createWebhookSender } from '../../adapters/webhooks/sender.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { delay } from '../../core/lib/promise.ts'

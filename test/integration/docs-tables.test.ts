@@ -264,7 +264,7 @@ t.test('the log events match the code', (t) => {
       all: known.all.union(names),
     })
   }
-  const deliverer = readPage('adapters/webhooks/deliverer.ts')
+  const deliverer = ['deliverer', 'attempts'].map((name) => readPage(`adapters/webhooks/${name}.ts`)).join('')
   for (
     const [, level = '', event = '', text = ''] of deliverer.matchAll(
       / log\('(\w+)', '(webhook\w+)', \{ (.*?) \}/g,

@@ -1,4 +1,4 @@
-import { importWebhookKey } from '../../../adapters/webhooks/mod.ts'
+import { importWebhookKey } from '../../../adapters/webhooks/deliverer.ts'
 import { createWebhookSecret } from '../../../adapters/webhooks/secrets.ts'
 import type { Store } from '../../../core/ports/store.ts'
 

@@ -1,0 +1,136 @@
+/** Attempts to deliver to active webhooks, and what follows from their outcomes. */
+import { createClock } from '../../core/lib/clock.ts'
+import { ignoreFailure } from '../../core/lib/promise.ts'
+import { MS_PER_DAY } from '../../core/lib/time.ts'
+import type { LogEvent } from '../../core/log.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { Delivery, DeliveryResult, Webhook } from '../../core/ports/webhooks.ts'
+import type { Attempt, WebhookSender } from './sender.ts'
+
+/** Milliseconds from each failed attempt to the next, as in Standard Webhooks: ten attempts in three days. */
+const retryDelaysMs = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1_000)
+const disableAfterMs = 5 * MS_PER_DAY
+const slowMs = 1_000
+/** A webhook is failing after so many failures in a row. */
+export const failuresInARow = 3
+/** Connections that became ready after the webhook had to be looked up again. */
+const maxLateConnections = 3
+const slowStore = 'Reading the webhooks takes longer than --max-staleness, so they may be disabled'
+
+/** An active webhook, and how it responds. */
+export interface Target {
+  webhook: Webhook
+  failures: number
+  /** Leased deliveries, or those that are being leased. */
+  attempts: number
+  isFast: boolean
+  /** When `Retry-After` ends, on `performance.now()`. */
+  pausedUntil: number
+}
+
+export type DeliveryContext = ReturnType<typeof createDeliveryContext>
+
+/** What the deliveries of a process share: its active webhooks, as they were last read, and its log. */
+export function createDeliveryContext(
+  store: Store,
+  maxStalenessMs: number,
+  write?: (event: LogEvent) => void,
+) {
+  const port = store.webhooks!
+  const targets = new Map<string, Target>()
+  const logged = new Set<string>()
+  let refreshing: Promise<void> | undefined
+  let [isStoreFailing, refreshedAt] = [false, -Infinity]
+
+  function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
+    ignoreFailure(() => write?.({ time: new Date().toISOString(), level, event, ...fields }))
+  }
+
+  async function readActive(startedAt: number): Promise<void> {
+    const active = (await port.listWebhooks()).filter(({ state }) => state === 'active')
+    for (const id of targets.keys()) if (!active.some((webhook) => webhook.id === id)) targets.delete(id)
+    refreshedAt = startedAt
+    for (const webhook of active) {
+      const failures = webhook.failingSince === undefined ? 0 : failuresInARow
+      const target = targets.get(webhook.id) ?? { failures, attempts: 0, isFast: false, pausedUntil: 0 }
+      targets.set(webhook.id, Object.assign(target, { webhook }))
+    }
+  }
+
+  return {
+    port,
+    targets,
+    outcomes: { delivered: 0, retried: 0, failed: 0 },
+    log,
+    now: createClock(() => store.clock?.()).now,
+    /** Whether nothing more is written to the store. */
+    isClosed: false,
+    refresh: () => refreshing ??= readActive(performance.now()).finally(() => refreshing = undefined),
+    /** Whether a webhook was active so recently that it may be called. */
+    isCurrent(target: Target): boolean {
+      const isFresh = performance.now() - refreshedAt < Math.max(500, maxStalenessMs)
+      return isFresh && targets.get(target.webhook.id) === target
+    },
+    storeFailed(error: unknown): void {
+      if (!isStoreFailing) log('error', 'write_failed', { error: String(error) })
+      isStoreFailing = true
+    },
+    storeResponded(): void {
+      isStoreFailing = false
+    },
+    cannotDeliver(error: string, webhook: Partial<LogEvent> = {}): void {
+      if (!logged.has(error)) log('error', 'webhooks_unavailable', { ...webhook, error })
+      logged.add(error)
+    },
+  }
+}
+
+/** @returns `undefined` if nothing was sent: the delivery is due again when its lease ends. */
+export async function attemptDelivery(
+  context: DeliveryContext,
+  target: Target,
+  { send }: WebhookSender,
+  secrets: readonly string[],
+  { id, attempts, payload }: Delivery,
+): Promise<DeliveryResult | undefined> {
+  const { targets, refresh, storeFailed, cannotDeliver } = context
+  const startedAt = performance.now()
+  const isCurrent = () => context.isCurrent(target)
+  let attempt: Attempt | undefined
+  for (let late = 0; attempt === undefined; late++) {
+    if (!isCurrent()) await refresh().catch(storeFailed)
+    if (!isCurrent()) return void (targets.has(target.webhook.id) && cannotDeliver(slowStore))
+    attempt = late < maxLateConnections
+      ? await send(target.webhook.url, secrets, id, payload, isCurrent)
+      : { status: undefined, error: 'connecting takes too long', retryAfterMs: undefined }
+  }
+  const { status, error, retryAfterMs = 0 } = attempt
+  target.isFast = performance.now() - startedAt < slowMs
+  target.pausedUntil = Math.max(target.pausedUntil, performance.now() + retryAfterMs)
+  if (!context.isClosed) await recordOutcome(context, target, attempt).catch(storeFailed)
+  const delayMs = status === 410 ? undefined : retryDelaysMs[attempts]
+  // Jitter of a tenth, so that deliveries that failed together are spread.
+  const retryMs = Math.max(retryAfterMs, Math.round((delayMs ?? 0) * (1 + Math.random() / 10)))
+  const state = error === undefined ? 'delivered' : delayMs === undefined ? 'failed' : 'pending'
+  return { webhook: target.webhook.id, id, state, retryMs, lastStatus: status, lastError: error }
+}
+
+async function recordOutcome(context: DeliveryContext, target: Target, { status, error }: Attempt) {
+  const { port, targets, now, log } = context
+  const { webhook: { id }, failures } = target
+  target.failures = error === undefined ? 0 : failures + 1
+  if (error === undefined) {
+    if (failures >= failuresInARow) log('info', 'webhook_recovered', { webhook: id })
+    return
+  }
+  if (target.failures === failuresInARow) log('warn', 'webhook_failing', { webhook: id, error })
+  const isDead = ({ state, failingSince = Infinity }: Webhook) =>
+    state === 'active' && (status === 410 || now() - failingSince >= disableAfterMs)
+  if (!targets.has(id) || !isDead(target.webhook)) return
+  const changed = await port.changeWebhook(
+    ...[id, 'webhook.disabled', { actor: 'partner-api', at: now() }] as const,
+    (current) => current && isDead(current) ? { ...current, state: 'disabled' } : current,
+  )
+  if (changed?.state !== 'disabled' || !targets.delete(id)) return
+  log('warn', 'webhook_disabled', { webhook: id, error })
+}
