@@ -40,24 +40,6 @@ export function createTracing({ databaseSystem, scheme }: TracingOptions = {}): 
   const tracer = sdk.trace.getTracer('partner-api')
   const storeKind = (databaseSystem ?? 'sqlite') === 'sqlite' ? SpanKind.INTERNAL : SpanKind.CLIENT
   const spans = new WeakMap<HttpRequest, Span>()
-  function runIn<T>(span: Span, parent: Context, call: () => MaybePromise<T>): MaybePromise<T> {
-    const end = (result: T): T => {
-      span.end()
-      return result
-    }
-    const fail = (error: unknown): never => {
-      // The message may contain data.
-      const { cause = error } = Object(error)
-      span.setStatus(failed).setAttribute('error.type', cause?.code ?? cause?.name ?? '_OTHER').end()
-      throw error
-    }
-    try {
-      const result = sdk.context.with(trace.setSpan(parent, span), call)
-      return result instanceof Promise ? result.then(end, fail) : end(result)
-    } catch (error) {
-      return fail(error)
-    }
-  }
 
   return {
     request(request, handle) {
@@ -77,7 +59,7 @@ export function createTracing({ databaseSystem, scheme }: TracingOptions = {}): 
       const kind = isNested ? SpanKind.INTERNAL : SpanKind.SERVER
       const span = tracer.startSpan(method ?? 'HTTP', { kind, attributes }, parent)
       spans.set(request, span)
-      return runIn(span, parent, handle)
+      return runIn(sdk, span, parent, handle)
     },
 
     requestCompleted({ request, requestId, method = 'HTTP', route, status, code, partner }) {
@@ -98,13 +80,33 @@ export function createTracing({ databaseSystem, scheme }: TracingOptions = {}): 
       // Work in the background has no span, or that of a request that has ended.
       if (!trace.getSpan(parent)?.isRecording()) return call()
       const attributes = { 'db.system.name': databaseSystem, 'db.operation.name': operation }
-      return runIn(tracer.startSpan(operation, { kind: storeKind, attributes }, parent), parent, call)
+      return runIn(sdk, tracer.startSpan(operation, { kind: storeKind, attributes }, parent), parent, call)
     },
 
     traceId(request) {
       const found = spans.get(request)?.spanContext()
       return found && trace.isSpanContextValid(found) ? found.traceId : undefined
     },
+  }
+}
+
+/** Calls a function in a span, and ends it. */
+function runIn<T>(sdk: Api, span: Span, parent: Context, call: () => MaybePromise<T>): MaybePromise<T> {
+  const end = (result: T): T => {
+    span.end()
+    return result
+  }
+  const fail = (error: unknown): never => {
+    // The message may contain data.
+    const { cause = error } = Object(error)
+    span.setStatus(failed).setAttribute('error.type', cause?.code ?? cause?.name ?? '_OTHER').end()
+    throw error
+  }
+  try {
+    const result = sdk.context.with(trace.setSpan(parent, span), call)
+    return result instanceof Promise ? result.then(end, fail) : end(result)
+  } catch (error) {
+    return fail(error)
   }
 }
 
