@@ -11,11 +11,10 @@ import {
   failuresInARow,
   type Target,
 } from './attempts.ts'
-import { openSecrets, type WebhookKey } from './secrets.ts'
+import { importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
 import type { WebhookSender } from './sender.ts'
 
-export type { LogEvent, Store }
-export { importWebhookKey, type WebhookKey } from './secrets.ts'
+export { importWebhookKey, type LogEvent, type Store, type WebhookKey }
 
 /** How a process delivers. */
 export interface WebhookOptions {
