@@ -16,14 +16,13 @@ interface Room {
 }
 
 const contract = 'test/runtimes/node-memory.test.ts'
-const order = 'test/mutation/order.ts'
 const core = (...names: string[]) => names.map((name) => `test/core/${name}.test.ts`)
 
 const ROOMS: Readonly<Record<string, Room>> = {
   policy: { mutate: 'core/policy/*.ts', tests: ['test/mutation/policy.ts'] },
   keys: {
     mutate: 'core/keys/*.ts',
-    tests: [...core('usage', 'properties', 'admin', 'key-lookups'), order, contract],
+    tests: [...core('usage', 'properties', 'admin', 'key-lookups'), contract],
   },
   limits: {
     mutate: 'core/limits/*.ts',
@@ -36,7 +35,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   http: { mutate: 'core/http/*.ts', tests: [...core('redaction', 'properties', 'fetch'), contract] },
   pipeline: {
     mutate: 'core/{pipeline,authenticate-request,public-endpoints}.ts',
-    tests: [...core('responses', 'resilience'), order, contract],
+    tests: [...core('responses', 'resilience'), contract],
   },
   admin: { mutate: 'core/admin/*.ts', tests: core('admin') },
 }

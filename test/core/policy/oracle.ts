@@ -5,6 +5,7 @@
 
 /** Codes of refusals, including those after authorization. */
 export type Code =
+  | 'uri_too_long'
   | 'route_not_found'
   | 'method_not_allowed'
   | 'unknown_version'
@@ -55,6 +56,7 @@ export const STATUS: Readonly<Record<Code, number>> = {
   method_not_allowed: 405,
   not_acceptable: 406,
   body_too_large: 413,
+  uri_too_long: 414,
   unsupported_media_type: 415,
   invalid_body: 422,
   rate_limited: 429,
@@ -99,6 +101,7 @@ export const ENDPOINTS: readonly Endpoint[] = [
 
 /** Everything that can be wrong with a request and its facts. By default nothing is. */
 export interface Situation {
+  readonly target?: 'too-long'
   readonly route?: 'unknown' | 'wrong-method'
   readonly version?: 'unknown'
   readonly accept?: 'excludes'
@@ -112,7 +115,9 @@ export interface Situation {
   readonly disabled?: boolean
   readonly address?: 'refused'
   readonly limit?: 'spent'
-  readonly media?: 'wrong-type' | 'too-large' | 'no-json' | 'no-object'
+  readonly media?: 'wrong-type'
+  readonly size?: 'too-large'
+  readonly json?: 'malformed' | 'no-object'
   readonly claim?: 'missing' | 'foreign' | 'repeated'
   readonly suspended?: boolean
   readonly scope?: 'not-held'
@@ -124,6 +129,8 @@ export interface Situation {
 
 /** Section 2, "the order is part of the contract": each check and the code of its failure. */
 const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code])[] = [
+  // 1
+  [(one) => one.target, 'uri_too_long'],
   // 2
   [(one) => one.route === 'unknown', 'route_not_found'],
   [(one) => one.route === 'wrong-method', 'method_not_allowed'],
@@ -149,10 +156,10 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   // 8
   [(one) => one.limit, 'rate_limited'],
   // 9; a body that is no object is 422 before its partner is checked
-  [(one) => one.media === 'wrong-type', 'unsupported_media_type'],
-  [(one) => one.media === 'too-large', 'body_too_large'],
-  [(one) => one.media === 'no-json', 'malformed_request'],
-  [(one) => one.media === 'no-object', 'invalid_body'],
+  [(one) => one.media, 'unsupported_media_type'],
+  [(one) => one.size, 'body_too_large'],
+  [(one) => one.json === 'malformed', 'malformed_request'],
+  [(one) => one.json === 'no-object', 'invalid_body'],
   // 10
   [(one) => one.claim === 'repeated', 'invalid_parameter'],
   [(one) => one.claim === 'missing', 'partner_missing'],

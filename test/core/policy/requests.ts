@@ -60,7 +60,7 @@ const addresses: readonly (readonly [string | undefined, inside: boolean])[] = [
 
 /** Compares the service with the oracle. */
 export function proveRequests(tally: Tally): void {
-  const world = createWorld(['acme', 'globex'])
+  const world = createWorld()
   world.createPartner('acme')
   world.createPartner('globex', { modules: modulesIn(255) })
   const neighbour = world.createKey({ partner: 'globex', scopes: scopesIn(255) })

@@ -47,8 +47,8 @@ export function bitOf({ scope }: Endpoint): number {
   return scope === undefined ? 0 : 1 << NEEDS.findIndex((need) => need.scope === scope)
 }
 
-/** @param bannerFor The partners that have a banner. */
-export function createWorld(bannerFor: readonly string[]): World {
+/** A world with two partners' banners. */
+export function createWorld(): World {
   const store = createMemoryStore()
   let keys = 0
 
@@ -62,7 +62,10 @@ export function createWorld(bannerFor: readonly string[]): World {
   store.importContent('industries', [industry('education')], { now: T0, actor })
   store.importContent('profiles', [profile('there')], { now: T0, actor })
   store.importContent('plans', [plan], { now: T0, actor })
-  store.importContent('banners', bannerFor.map((slug) => ({ ...banner, partner: slug })), { now: T0, actor })
+  store.importContent('banners', ['acme', 'globex'].map((slug) => ({ ...banner, partner: slug })), {
+    now: T0,
+    actor,
+  })
   return {
     store,
     apply,
@@ -79,8 +82,8 @@ export function createWorld(bannerFor: readonly string[]): World {
 }
 
 /** A valid request to an endpoint, without credential, partner and address. */
-export function targetOf({ path }: Endpoint, slug = 'there'): string {
-  return path.replace('{slug}', slug)
+export function targetOf({ path }: Endpoint): string {
+  return path.replace('{slug}', 'there')
 }
 
 /** The members of a valid body besides `partner`. */
