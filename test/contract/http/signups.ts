@@ -216,5 +216,6 @@ async function spentQuotas(t: TestContext, service: Service): Promise<void> {
     /^"key";r=5;t=\d+, "signup";r=0;t=\d+$/.test(headers.get('ratelimit') ?? ''),
     'RateLimit names both policies',
   )
+  t.equal(headers.get('ratelimit-policy'), '"key";q=8;w=60, "signup";q=2;w=60')
   t.ok(/^[1-9]\d*$/.test(headers.get('retry-after') ?? ''), 'Retry-After')
 }
