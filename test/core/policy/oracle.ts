@@ -2,81 +2,15 @@
  * The tables of the contract, transcribed by hand. Nothing here imports `core`, so that the service is compared with the
  * contract rather than with itself.
  */
-
-/** Codes of refusals, including those after authorization. */
-export type Code =
-  | 'uri_too_long'
-  | 'route_not_found'
-  | 'method_not_allowed'
-  | 'unknown_version'
-  | 'not_acceptable'
-  | 'browser_refused'
-  | 'rate_limited'
-  | 'key_missing'
-  | 'ambiguous_credentials'
-  | 'key_invalid'
-  | 'key_revoked'
-  | 'key_expired'
-  | 'key_disabled'
-  | 'address_not_allowed'
-  | 'unsupported_media_type'
-  | 'body_too_large'
-  | 'malformed_request'
-  | 'invalid_body'
-  | 'partner_missing'
-  | 'partner_mismatch'
-  | 'partner_suspended'
-  | 'scope_missing'
-  | 'module_inactive'
-  | 'invalid_parameter'
-  | 'profile_not_found'
-  | 'banner_not_found'
-
-/** Section 2, "Problem body". */
-export const STATUS: Readonly<Record<Code, number>> = {
-  malformed_request: 400,
-  ambiguous_credentials: 400,
-  invalid_parameter: 400,
-  partner_missing: 400,
-  unknown_version: 400,
-  key_missing: 401,
-  key_invalid: 401,
-  key_revoked: 401,
-  key_expired: 401,
-  key_disabled: 401,
-  partner_mismatch: 403,
-  partner_suspended: 403,
-  scope_missing: 403,
-  module_inactive: 403,
-  address_not_allowed: 403,
-  browser_refused: 403,
-  route_not_found: 404,
-  profile_not_found: 404,
-  banner_not_found: 404,
-  method_not_allowed: 405,
-  not_acceptable: 406,
-  body_too_large: 413,
-  uri_too_long: 414,
-  unsupported_media_type: 415,
-  invalid_body: 422,
-  rate_limited: 429,
-}
+import { type Code, SCOPED_ENDPOINTS, SCOPES, STATUS } from '../../contract/http/expect.ts'
 
 /** Section 3: each module and its scope. The index is the bit in a set of scopes or modules. */
-export const NEEDS: readonly { readonly module: string; readonly scope: string }[] = [
-  { module: 'widget', scope: 'read:partner-widget' },
-  { module: 'profiles', scope: 'read:profiles' },
-  { module: 'banner', scope: 'read:banner' },
-  { module: 'countries', scope: 'read:countries' },
-  { module: 'industries', scope: 'read:industries' },
-  { module: 'pricing', scope: 'read:plans' },
-  { module: 'signup', scope: 'create:partner-signups' },
-  { module: 'reporting', scope: 'read:partner-reports' },
-]
+export const NEEDS: readonly { readonly module: string; readonly scope: string }[] = Object.entries(SCOPES)
+  .map(([module, scope]) => ({ module, scope }))
 
 /** An endpoint that needs a key. */
 export interface Endpoint {
-  readonly method: 'GET' | 'POST'
+  readonly method: string
   readonly path: string
   readonly scope: string | undefined
   /** The status of success. */
@@ -86,17 +20,12 @@ export interface Endpoint {
 /** Section 4. */
 export const ENDPOINTS: readonly Endpoint[] = [
   { method: 'POST', path: '/service/developer/verify-key', scope: undefined, success: 200 },
-  { method: 'GET', path: '/service/public/profiles/recent', scope: 'read:profiles', success: 200 },
-  { method: 'GET', path: '/service/public/profiles', scope: 'read:profiles', success: 200 },
-  { method: 'GET', path: '/service/public/profiles/{slug}', scope: 'read:profiles', success: 200 },
-  { method: 'GET', path: '/service/public/banner', scope: 'read:banner', success: 200 },
-  { method: 'GET', path: '/service/public/countries', scope: 'read:countries', success: 200 },
-  { method: 'GET', path: '/service/public/industries', scope: 'read:industries', success: 200 },
-  { method: 'GET', path: '/service/public/plans', scope: 'read:plans', success: 200 },
-  { method: 'GET', path: '/service/partner-widget', scope: 'read:partner-widget', success: 200 },
-  { method: 'GET', path: '/service/partner/reports/summary', scope: 'read:partner-reports', success: 200 },
-  { method: 'GET', path: '/service/partner/reports/activity', scope: 'read:partner-reports', success: 200 },
-  { method: 'POST', path: '/service/partner/signups', scope: 'create:partner-signups', success: 201 },
+  ...SCOPED_ENDPOINTS.map(({ method, path, module }) => ({
+    method,
+    path: `/service${path}`,
+    scope: SCOPES[module],
+    success: method === 'POST' ? 201 : 200,
+  })),
 ]
 
 /** Everything that can be wrong with a request and its facts. By default nothing is. */

@@ -9,9 +9,10 @@
 import type { Key, Partner } from '../../../core/model.ts'
 import { type AccessFacts, admit, authorize, type Denial, explain } from '../../../core/policy/decide.ts'
 import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
+import type { Code } from '../../contract/http/expect.ts'
 import { key, partner } from '../../contract/store/samples.ts'
 import type { Tally } from './comparison.ts'
-import { type Code, NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
+import { NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
 
 const now = Date.UTC(2027, 0, 15)
 const instants = [undefined, now + 1, now, now - 1]
