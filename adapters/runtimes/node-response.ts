@@ -30,7 +30,7 @@ export function serializeResponse({ status, headers, body = '' }: HttpResponse):
 
 /**
  * Creates a writer of responses after which the connection stays open. It writes what `writeResponse` would. For each
- * response, Node renders and validates all headers, and writes a body of bytes apart from them: 8 of 40 µs. This
+ * response, Node renders and validates all headers, and writes a body of bytes apart from them. This
  * writer keeps the text of bodies that are sent again, and of the headers that every response with them has.
  */
 export function createResponseWriter(keepAliveTimeoutMs: number) {

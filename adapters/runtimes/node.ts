@@ -1,5 +1,8 @@
 /**
- * Serves on Node and Deno, directly from `node:http`.
+ * Serves on Node and on Deno 2.9 or later, directly from `node:http`.
+ *
+ * Deno's `node:http` has Node's parser. `Deno.serve(api.fetch)` works too, but it has no time limits, keeps the
+ * connection of a client that does not read its response, and accepts invalid HTTP.
  *
  * @module
  */
@@ -28,7 +31,7 @@ import {
   waitForDrain,
 } from './server.ts'
 
-export type { RunningServer, ServableApi }
+export type { ListenOptions, RunningServer, ServableApi }
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {

@@ -274,7 +274,6 @@ function respond(status: number, body: string, type = 'text/plain; charset=utf-8
 
 function importAdapter() {
   if (process.versions['bun'] !== undefined) return import('../../adapters/runtimes/bun.ts')
-  if (process.versions['deno'] !== undefined) return import('../../adapters/runtimes/deno.ts')
   return import('../../adapters/runtimes/node.ts')
 }
 

@@ -70,7 +70,7 @@ async function listenNode(listener: RequestListener): Promise<number> {
 
 async function listenOurs(): Promise<number> {
   const { serve }: { serve(api: ServableApi, options: ServeOptions): Promise<RunningServer> } = await import(
-    `../../adapters/runtimes/${runtime}.ts`
+    `../../adapters/runtimes/${runtime === 'bun' ? 'bun' : 'node'}.ts`
   )
   return (await serve(service, { port: 0, host: hostname })).port
 }

@@ -27,7 +27,7 @@ export type Order =
   | 'drain after release'
   | 'measure addresses'
 
-const runtime = 'bun' in process.versions ? 'bun' : 'deno' in process.versions ? 'deno' : 'node'
+const runtime = 'bun' in process.versions ? 'bun' : 'node'
 const { serve }: { serve(api: ServableApi, options: ServeOptions): Promise<RunningServer> } = await import(
   `../../adapters/runtimes/${runtime}.ts`
 )

@@ -30,7 +30,6 @@ type Serve = (api: ServableApi, options: ListenOptions) => Promise<RunningServer
 
 async function loadAdapter(): Promise<Serve> {
   if (process.versions['bun'] !== undefined) return (await import('../../adapters/runtimes/bun.ts')).serve
-  if (process.versions['deno'] !== undefined) return (await import('../../adapters/runtimes/deno.ts')).serve
   return (await import('../../adapters/runtimes/node.ts')).serve
 }
 
