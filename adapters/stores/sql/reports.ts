@@ -169,59 +169,71 @@ type ActivityRow = readonly [
   record: string | null,
 ]
 
-/**
- * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one.
- *
- * @param type An SQL expression.
- * @param source A table with a condition.
- */
-const segmentSql = (type: string, source: string, recency: string, shown: string, position: string) => `
+interface Segment {
+  /** An SQL expression. */
+  readonly type: string
+  /** A table with a condition. */
+  readonly source: string
+  readonly recency: string
+  /** The id that clients see. */
+  readonly shown: string
+  /** The parameters of the position to start after. */
+  readonly position: string
+  /** The last columns of `ActivityRow`. */
+  readonly details: string
+}
+
+/** The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. */
+const segmentSql = ({ type, source, recency, shown, position, details }: Segment) => `
   SELECT * FROM (
-    SELECT ${type} AS type, ${recency} AS recency, id AS source, ${shown} AS shown FROM partner_api.${source}
+    SELECT ${type} AS type, ${recency} AS recency, ${shown} AS shown, ${details} FROM partner_api.${source}
       AND partner = $1 AND (${recency}, id) > (${position})
     ORDER BY ${recency}, id
     LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"' || ${type} || '"%' THEN CAST($2 AS BIGINT) ELSE 0 END
   ) AS segment`
 
-// Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its own
-// order and sorted.
 const entriesSql = (type: string) =>
-  segmentSql(
+  segmentSql({
     type,
-    `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
-    ...['recency', 'id', '$4, $5'] as const,
-  )
+    // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its
+    // own order and sorted.
+    source:
+      `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
+    recency: 'recency',
+    shown: 'id',
+    position: '$4, $5',
+    details: 'id, key_id, subject, after',
+  })
 
-const signupsSql = segmentSql(
-  `'signup.created'`,
-  `signup WHERE environment = 'live'`,
-  ...['recency', `'${SIGNUP_PREFIX}' || substr(id, 5)`, '$6, $7'] as const,
-)
+const signupsSql = segmentSql({
+  type: `'signup.created'`,
+  source: `signup WHERE environment = 'live'`,
+  recency: 'recency',
+  shown: `'${SIGNUP_PREFIX}' || substr(id, 5)`,
+  position: '$6, $7',
+  details: 'id, key_id, environment, record',
+})
 
-const expiriesSql = segmentSql(
-  `'key.expired'`,
-  'partner_key WHERE end_recency IS NOT NULL',
-  ...['end_recency', `'${EXPIRY_PREFIX}' || id`, '$8, $9'] as const,
-)
+const expiriesSql = segmentSql({
+  type: `'key.expired'`,
+  source: 'partner_key WHERE end_recency IS NOT NULL',
+  recency: 'end_recency',
+  shown: `'${EXPIRY_PREFIX}' || id`,
+  position: '$8, $9',
+  details: 'id, id, environment, hint',
+})
 
 const auditedTypes = ACTIVITY_TYPES.filter((type) => type !== 'signup.created' && type !== 'key.expired')
 
-/** Read for the rows of the page only. */
-const detailSql = (ofSignup: string, ofKey: string, ofEntry: string) => `
-  CASE type WHEN 'signup.created' THEN (SELECT ${ofSignup} FROM partner_api.signup WHERE id = source)
-    WHEN 'key.expired' THEN (SELECT ${ofKey} FROM partner_api.partner_key WHERE id = source)
-    ELSE (SELECT ${ofEntry} FROM partner_api.audit WHERE id = source) END`
-
-/** Parameters: the partner, the limit, JSON of types, and the positions in the log, among signups and among keys. */
+/**
+ * Parameters: the partner, the limit, JSON of types, and the positions in the log, among signups and among keys. Reading
+ * details for the rows of the page only would make it so costly to PostgreSQL's planner that each call is planned anew.
+ */
 const activitySql = ({ forEach }: Dialect) => `
-  SELECT type, -recency, source, ${detailSql('key_id', 'id', 'key_id')},
-    ${detailSql('environment', 'environment', 'subject')}, ${detailSql('record', 'hint', 'after')}
-  FROM (
-    SELECT * FROM (
-      ${forEach(auditedTypes, entriesSql)} UNION ALL ${signupsSql} UNION ALL ${expiriesSql}
-    ) AS merged
-    ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)
-  ) AS page ORDER BY recency, shown`
+  SELECT type, -recency, id, key_id, subject, after FROM (
+    ${forEach(auditedTypes, entriesSql)} UNION ALL ${signupsSql} UNION ALL ${expiriesSql}
+  ) AS merged
+  ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)`
 
 function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
   if (type === 'signup.created') {
