@@ -17,17 +17,13 @@ const operator = { actor: 'Ada \u202e', clock: () => at }
 const { run, json, refuses } = programOn(`sqlite:${file}`)
 const sequences = (data: readonly { readonly sequence: number }[]) => data.map(({ sequence }) => sequence)
 
-await test('an empty store has empty lists and an intact audit log', async (t) => {
-  const [entries, signups, exported, exportedJson, whole] = await Promise.all([
-    run('audit', 'list'),
-    run('signups', 'list'),
-    run('signups', 'export'),
-    json('signups', 'export'),
-    json('audit', 'verify'),
-  ])
-  for (const ended of [entries, signups, exported]) t.match(ended, { code: 0, stdout: '', stderr: 'no' })
-  t.same(exportedJson.data, [])
-  t.same(whole.data, { valid: true, entries: 0, seal: null })
+test('an empty store has empty lists and an intact audit log', async (t) => {
+  const { run, json } = programOn('memory:')
+  for (const command of ['audit list', 'signups list', 'signups export']) {
+    t.match(await run(...command.split(' ')), { code: 0, stdout: '', stderr: 'There are no' })
+  }
+  t.same((await json('signups', 'export')).data, [])
+  t.same((await json('audit', 'verify')).data, { valid: true, entries: 0, seal: null })
 })
 
 // Entries 1–2 create partners, 3 a key, 4–6 change it, 7 is of the other partner.
@@ -50,7 +46,7 @@ await keys.disable(key.id)
 await keys.enable(key.id)
 const { key: otherKey } = await keys.issue({ partner: 'other', name: 'Form', environment: 'test' })
 
-await test('audit list shows the latest entries, by partner and limit', async (t) => {
+test('audit list shows the latest entries, by partner and limit', async (t) => {
   const { data } = await json('audit', 'list')
   t.same(sequences(data), [1, 2, 3, 4, 5, 6, 7])
   t.match(data[3], {
@@ -158,15 +154,8 @@ test('explain reports the decision for a request', async (t) => {
   const explain = (request: string, partner = 'acme', id = key.id) =>
     json('explain', '--key-id', id, '--partner', partner, ...request.split(' '))
   const inside = '--address 192.0.2.7'
-  for (
-    const request of [
-      'GET /service/public/profiles',
-      'HEAD /service/public/profiles',
-      'GET /service/public/profiles/nordlicht',
-      'POST /service/developer/verify-key',
-      '--service-name data GET /data/public/profiles',
-    ]
-  ) {
+  const allowed = ['HEAD /service/public/profiles/nordlicht', 'POST /service/developer/verify-key']
+  for (const request of [...allowed, '--service-name data GET /data/public/profiles']) {
     const { code, data } = await explain(`${inside} ${request}`)
     t.match([code, data.decision], [0, { allowed: true, code: null }], request)
     t.ok(data.rules.length >= 9)
@@ -195,9 +184,7 @@ test('explain reports the decision for a request', async (t) => {
     [`${known} GET /service/public/nothing`]: '1 route_not_found',
     [`${known} GET /service/public/profiles/%zz`]: '1 malformed_request',
     [`${known} OPTIONS /service/public/profiles`]: '1 method_not_allowed',
-    [`${known} PROPFIND /service/public/profiles`]: '1 method_not_allowed',
     [`${known} get /service/public/profiles`]: '1 malformed_request',
-    [`${known} CONNECT /service/public/profiles`]: '1 malformed_request',
     'explain --key-id nothing --partner acme GET /service/public/plans': '1 key_not_found',
     [`${known} GET /service/public/profiles?partner=acme`]: '2 usage',
     [`${known} --address here GET /service/public/profiles`]: '2 usage',
@@ -225,7 +212,7 @@ function onCopy(name: string, change = '') {
   return { ...programOn(`sqlite:${copy}`), alter }
 }
 
-test('audit verify names the first entry that was modified', async (t) => {
+test('audit verify reports what was modified, foreign triggers, and what cannot be read', async (t) => {
   const { sequence, hash: seal } = await store.auditHead()
   t.same((await json('audit', 'verify')).data, { valid: true, entries: sequence, seal })
   t.match((await run('audit', 'verify')).stdout, seal)
@@ -234,34 +221,31 @@ test('audit verify names the first entry that was modified', async (t) => {
     INSERT INTO audit (sequence, id, at, actor, type, partner, key_id, subject, before, after, hash)
     SELECT ${place}, 'act_added', at, 'Mallory', type, partner, key_id, subject, before, after, hash
     FROM audit WHERE sequence = 4`
-  const damages: readonly (readonly [change: string, broken: number, description: string])[] = [
-    [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, 4, 'was changed .* Mallory'],
-    [`UPDATE audit SET after = '{"limits":{"key":null}}' WHERE sequence = 3`, 3, 'was changed'],
-    ['DELETE FROM audit WHERE sequence = 2', 2, 'is missing'],
-    ['UPDATE audit SET at = 1152921504606846976, before = 5 WHERE sequence = 5', 5, 'was changed'],
-    [`DELETE FROM audit WHERE sequence = ${sequence}`, sequence, 'is missing'],
-    [added('-9007199254740991'), 1, 'was replaced .*: act_added, number -9007199254740991'],
-    [added('-9223372036854775807'), 1, 'was replaced .*: act_added, with an invalid number'],
-    [added('9223372036854775807'), sequence + 1, 'was replaced .*: act_added, with an invalid number'],
-    [`UPDATE store SET audit_sequence = 1152921504606846976`, sequence + 1, 'is missing'],
+  const entry = (number: number, what: string) =>
+    [`Entry ${number} of the audit log ${what}`, number] as const
+  const damages: readonly (readonly [change: string, message: string, sequence?: number])[] = [
+    [`UPDATE audit SET actor = 'Mallory' WHERE sequence = 4`, ...entry(4, 'was changed .* Mallory')],
+    ['UPDATE audit SET at = 1152921504606846976, before = 5 WHERE sequence = 5', ...entry(5, 'was changed')],
+    ['DELETE FROM audit WHERE sequence = 2', ...entry(2, 'is missing')],
+    [`DELETE FROM audit WHERE sequence = ${sequence}`, ...entry(sequence, 'is missing')],
+    [added('-9007199254740991'), ...entry(1, 'was replaced .*: act_added, number -9007199254740991')],
+    [
+      added('9223372036854775807'),
+      ...entry(sequence + 1, 'was replaced .*: act_added, with an invalid number'),
+    ],
+    ['CREATE TRIGGER hush BEFORE INSERT ON audit BEGIN SELECT RAISE(IGNORE); END', ': hush\\.'],
+    ['DROP TABLE audit', 'The store cannot be verified: .*no such table: audit'],
+    [`UPDATE partner_key SET allow = '{'`, 'The store cannot be verified: .*JSON'],
   ]
-  for (const [index, [change, broken, description]] of damages.entries()) {
+  for (const [index, [change, message, broken]] of damages.entries()) {
     const damaged = onCopy(`damaged-${index}`, change)
-    const stderr = new RegExp(`Entry ${broken} of the audit log ${description}`)
-    t.match(await damaged.run('audit', 'verify'), { code: 1, stdout: '', stderr })
+    t.match(await damaged.run('audit', 'verify'), { code: 1, stdout: '', stderr: new RegExp(message) })
     const { code, error } = await damaged.json('audit', 'verify')
-    t.match({ code, error }, { code: 1, error: { code: 'audit_broken', sequence: broken } })
-    t.equal((await damaged.json('audit', 'list')).code, 0, 'a damaged log can still be listed')
-    t.equal((await damaged.run('audit', 'list')).code, 0)
-  }
-})
-
-test('audit verify reports foreign triggers', async (t) => {
-  for (const event of ['INSERT ON audit', 'UPDATE ON store']) {
-    const trigger = `CREATE TRIGGER hush BEFORE ${event} BEGIN SELECT RAISE(IGNORE); END`
-    const watched = onCopy(`watched ${event}`, trigger)
-    t.match(await watched.run('audit', 'verify'), { code: 1, stdout: '', stderr: /: hush\./ })
-    t.match((await watched.json('audit', 'verify')).error, { code: 'audit_broken', intruders: ['hush'] })
+    t.match({ code, error }, { code: 1, error: { code: 'audit_broken' } })
+    t.equal(error['sequence'], broken)
+    if (broken === undefined) continue
+    t.equal((await damaged.run('audit', 'list')).code, 0, 'a damaged log can still be listed')
+    t.equal((await damaged.json('audit', 'list')).code, 0)
   }
 })
 
@@ -304,24 +288,4 @@ test('audit verify compares stored records with the entries, and the log with a 
   })
   const listing = await run('audit', 'list', '--json')
   for (const { stdout, stderr } of [human, listing]) t.notMatch(stdout + stderr, /digest_?hash/i)
-})
-
-test('audit verify reports rows and tables that cannot be read as broken', async (t) => {
-  const damages: readonly (readonly [change: string, detail: string])[] = [
-    ['DROP TABLE audit', 'no such table: audit'],
-    ['ALTER TABLE partner_key RENAME COLUMN hint TO clue', 'no such column: hint'],
-    ['UPDATE partner_key SET expires_at = 9223372036854775807', 'too large'],
-    [`UPDATE partner_key SET allow = '{'`, 'JSON'],
-  ]
-  for (const [index, [change, detail]] of damages.entries()) {
-    const { code, error } = await onCopy(`unreadable-${index}`, change).json('audit', 'verify')
-    t.match({ code, error }, {
-      code: 1,
-      error: { code: 'audit_broken', detail: new RegExp(`^The store cannot be verified: .*${detail}`) },
-    })
-  }
-})
-
-test('the end', async () => {
-  await store.close()
 })

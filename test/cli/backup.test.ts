@@ -3,6 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
 import {
   documentOf,
@@ -24,7 +25,19 @@ async function filled(keys: number) {
   await program.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
   const issued: { readonly id: string; readonly key: string }[] = []
   while (issued.length < keys) issued.push((await program.json(...issue)).data)
-  return { file, issued, backup: `${file}.backup`, ...program }
+  const createWebhook = async (): Promise<string> => {
+    const keyFile = `${file}.webhook-key`
+    writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+    const hook = ['--url', 'https://hooks.example', '--event', 'signup.created']
+    return (await program.json('webhooks', 'create', ...hook, '--webhook-key-file', keyFile)).data.id
+  }
+  return { file, issued, createWebhook, backup: `${file}.backup`, ...program }
+}
+
+function edit(file: string, sql: string): void {
+  const database = new DatabaseSync(file)
+  database.exec(sql)
+  database.close()
 }
 
 const beside = (file: string) => readdirSync(dirname(file)).filter((name) => name !== basename(file)).sort()
@@ -106,11 +119,7 @@ test('a backup under load has every signup acknowledged before, and restores all
 })
 
 test('restored webhooks start disabled, and what was done to them since is listed', async (t) => {
-  const { file, backup, run, json } = await filled(1)
-  const keyFile = `${file}.webhook-key`
-  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
-  const hook = ['--url', 'https://hooks.example', '--event', 'signup.created', '--webhook-key-file', keyFile]
-  const create = async (): Promise<string> => (await json('webhooks', 'create', ...hook)).data.id
+  const { backup, createWebhook: create, run, json } = await filled(1)
   const [removed, disabled, updated, kept] = [await create(), await create(), await create(), await create()]
   await run('store', 'backup', backup)
   await run('webhooks', 'remove', removed, '--yes')
@@ -186,10 +195,7 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   t.match(await run('keys', 'list'), { code: 0, stdout: /acme/ })
   t.notMatch(beside(file).join(' '), /partial|replaced/)
 
-  const { DatabaseSync } = await import('node:sqlite')
-  const tampered = new DatabaseSync(backup)
-  tampered.exec("UPDATE audit SET actor = 'other' WHERE sequence = 2")
-  tampered.close()
+  edit(backup, "UPDATE audit SET actor = 'other' WHERE sequence = 2")
   t.match((await json('store', 'restore', backup, '--replace')).error.detail, /broken at entry 2/)
   t.match(await json('--store', `sqlite:${backup}`, 'store', 'backup', `${backup}.2`), {
     code: 0,
@@ -210,12 +216,6 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
 
 test('a store that contradicts its audit log is backed up with a warning, and not restored without --force', async (t) => {
   const { file, issued: [key], backup, run, json } = await filled(1)
-  const { DatabaseSync } = await import('node:sqlite')
-  const edit = (path: string, sql: string) => {
-    const database = new DatabaseSync(path)
-    database.exec(sql)
-    database.close()
-  }
   edit(file, `UPDATE partner_key SET scopes = 255; CREATE INDEX mine ON partner (name)`)
   const { code, data, stderr } = await json('store', 'backup', backup)
   t.equal(code, 0)
@@ -247,24 +247,16 @@ test('a store that contradicts its audit log is backed up with a warning, and no
 })
 
 test('a backup of an older schema is migrated, and its webhooks start disabled', async (t) => {
-  const { file, issued: [key], backup, run, json } = await filled(1)
-  const keyFile = `${file}.webhook-key`
-  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
-  const hook = ['--url', 'https://hooks.example', '--event', 'signup.created', '--webhook-key-file', keyFile]
-  const { data: { id } } = await json('webhooks', 'create', ...hook)
-  const { DatabaseSync } = await import('node:sqlite')
-  const downgrade = (path: string) => {
-    const database = new DatabaseSync(path)
-    database.exec('ALTER TABLE webhook DROP COLUMN disabled_at; DELETE FROM migration WHERE version > 5')
-    database.close()
-  }
-  downgrade(file)
+  const { file, issued: [key], createWebhook, backup, run, json } = await filled(1)
+  const id = await createWebhook()
+  const older = 'ALTER TABLE webhook DROP COLUMN disabled_at; DELETE FROM migration WHERE version > 5'
+  edit(file, older)
   t.match(await json('store', 'backup', backup), { code: 0, data: { schema: 5, warnings: [] } })
   await run('migrate')
   await run('keys', 'revoke', key!.id)
   const { data } = await json('store', 'restore', backup, '--replace')
   t.same(data.undone.commands, [`partner-api webhooks enable ${id}`, `partner-api keys revoke ${key!.id}`])
-  downgrade(file)
+  edit(file, older)
   const again = await json('store', 'restore', backup, '--replace')
   t.match(again, { data: { disabled_webhooks: [id], undone: { commands: [], lost: [] } } })
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
@@ -272,12 +264,9 @@ test('a backup of an older schema is migrated, and its webhooks start disabled',
 
 test('an interrupted backup leaves nothing, and the next removes what a killed one has left', async (t) => {
   const { file, backup, run } = await filled(1)
-  const { DatabaseSync } = await import('node:sqlite')
-  const database = new DatabaseSync(file)
-  database.exec(`CREATE TABLE filler (bytes BLOB);
-    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
-    INSERT INTO filler SELECT zeroblob(100000) FROM n`)
-  database.close()
+  const rows =
+    'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400) SELECT * FROM n'
+  edit(file, `CREATE TABLE filler (bytes BLOB); INSERT INTO filler SELECT zeroblob(100000) FROM (${rows})`)
   const child = startProgram(['--store', `sqlite:${file}`, 'store', 'backup', backup])
   const partial = `${backup}.${child.pid}.partial`
   const closed = new Promise<NodeJS.Signals | null>((resolve) =>

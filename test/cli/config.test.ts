@@ -60,29 +60,10 @@ test('arguments precede variables, variables the file, and the file defaults', a
 test('an option of each command is an argument, a variable or in the file, in this order', async (t) => {
   const logo = join(folder, 'logo.png')
   writeFileSync(logo, '')
-  const numbers = [
-    '1',
-    '2',
-    '3',
-    '4000',
-    '5000',
-    '6000',
-    'abc',
-    'abd',
-    'abe',
-    'ops@a.example',
-    'me@a.example',
-    'i@a.example',
-  ]
+  const numbers = '1 2 3 4000 5000 6000 abc abd abe ops@a.example me@a.example i@a.example'.split(' ')
   const forms = [
-    'NUMBERd',
-    'https://a.example/NUMBER',
-    'key=NUMBER/60',
-    'NUMBER0s',
-    `NUMBER:${'0'.repeat(64)}`,
-    '127.0.0.1:NUMBER',
-    '192.0.2.NUMBER',
-    '2027-01-0NUMBER',
+    ...['NUMBERd', 'https://a.example/NUMBER', 'key=NUMBER/60', 'NUMBER0s', `NUMBER:${'0'.repeat(64)}`],
+    ...['127.0.0.1:NUMBER', '192.0.2.NUMBER', '2027-01-0NUMBER'],
   ]
   const candidates = [
     ...numbers,

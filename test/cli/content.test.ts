@@ -1,17 +1,14 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
 const file = join(folder, 'store.db')
-const env = { PARTNER_API_STORE: `sqlite:${file}` }
-const run = (args: readonly string[], input?: string | Uint8Array) =>
-  runProgram(['content', ...args], { env, ...(input !== undefined && { input }) })
-const json = async (args: readonly string[], input?: string | Uint8Array) => {
-  const ended = await run([...args, '--json'], input)
-  return { ...ended, ...documentOf(ended) }
-}
+const run = (args: readonly string[], input: string | Uint8Array = '') =>
+  programOn(`sqlite:${file}`, { input }).run('content', ...args)
+const json = (args: readonly string[], input: string | Uint8Array = '') =>
+  programOn(`sqlite:${file}`, { input }).json('content', ...args)
 const wrongLine = (line: number, reason: string) => ({
   code: 'invalid_content',
   lines: [{ line, field: null, reason }],

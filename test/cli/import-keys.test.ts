@@ -4,21 +4,15 @@ import { watch, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { MAX_IMPORTED_KEYS } from '../../core/admin/import-keys.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
+import { createStore } from '../support/cli-store.ts'
 import { gather } from '../support/gather.ts'
-import { documentOf, ending, runProgram, startProgram, temporaryFolder } from '../support/cli-program.ts'
+import { ending, programOn, runProgram, startProgram, temporaryFolder } from '../support/cli-program.ts'
 
+const { file, url, store, partners, keys } = await createStore({ modules: ['pricing', 'profiles'] })
 const folder = temporaryFolder()
-const file = join(folder, 'store.db')
-const env = { PARTNER_API_STORE: `sqlite:${file}` }
-const store = await openSqliteStore(file)
-const partners = createPartnerAdministration(store, { actor: 'test' })
-const keys = createKeyAdministration(store, { actor: 'test' })
-await partners.create({ slug: 'acme', name: 'Acme', modules: ['pricing', 'profiles'] })
+const env = { PARTNER_API_STORE: url }
 await partners.create({ slug: 'other', name: 'Other', modules: ['widget'] })
 await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
 await partners.remove('gone')
@@ -31,11 +25,9 @@ const sha256 = (text: string) => createHash('sha256').update(text)
 const digest = () => sha256(randomBytes(20).toString('hex')).digest('hex')
 const row = (more: object = {}) => ({ partner: 'acme', name: 'Shop', digest: digest(), ...more })
 const jsonl = (rows: readonly object[]) => rows.map((each) => `${JSON.stringify(each)}\n`).join('')
-const importRows = async (rows: readonly object[], ...options: string[]) => {
-  const args = ['keys', 'import', '-', '--algorithm', 'sha256', '--json', ...options]
-  const ended = await runProgram(args, { env, input: jsonl(rows) })
-  return { ...ended, ...documentOf(ended) }
-}
+const importRows = (rows: readonly object[], ...options: string[]) =>
+  programOn(url, { input: jsonl(rows) }).json('keys', 'import', '-', '--algorithm', 'sha256', ...options)
+const { run, json } = programOn(url)
 const count = async () => (await gather(keys.list())).length
 
 test('every member of a line is imported', async (t) => {
@@ -67,15 +59,15 @@ test('every member of a line is imported', async (t) => {
   const { data } = await importRows([full, plain], '--secret-file', secretFile)
   const [first, second] = data.lines
   const { digest: _, algorithm: _a, prefix: _p, ...members } = full
-  t.match((await runProgram(['keys', 'show', first.id, '--json'], { env })).stdout, /"hint":"….{4}"/)
-  const shown = documentOf(await runProgram(['keys', 'show', first.id, '--json'], { env })).data
+  t.match((await run('keys', 'show', first.id, '--json')).stdout, /"hint":"….{4}"/)
+  const shown = (await json('keys', 'show', first.id)).data
   const instants = { created_at: '2020-01-01T00:00:00.000Z', expires_at: '2098-01-01T00:00:00.000Z' }
   t.match(shown, { ...members, ...instants, hint: `…${full.hint}`, last_used_at: '2024-01-01T00:00:00.000Z' })
-  t.match(documentOf(await runProgram(['keys', 'show', second.id, '--json'], { env })).data, {
+  t.match((await json('keys', 'show', second.id)).data, {
     ...{ environment: 'live', scopes: ['read:profiles', 'read:plans'], allow: [], limits: [] },
     ...{ expires_at: null, last_used_at: null, hint: '…' },
   })
-  t.match((await runProgram(['keys', 'show', second.id], { env })).stdout, /kind: +live, imported\n/)
+  t.match((await run('keys', 'show', second.id)).stdout, /kind: +live, imported\n/)
   t.equal(
     (await importRows([full, plain], '--secret-file', secretFile)).data.unchanged,
     2,
@@ -84,7 +76,7 @@ test('every member of a line is imported', async (t) => {
   const found = await store.findImportedKey!(text)
   t.equal(found && found.key.id, first.id, 'the line end of the secret file is no part of the secret')
   t.strictSame((await verifyAuditLog(store)).differences, [])
-  const { stdout } = await runProgram(['audit', 'list', '--json'], { env })
+  const { stdout } = await run('audit', 'list', '--json')
   t.notOk(stdout.includes(secret) || stdout.includes(sha256(text).digest('hex')), 'the log shows neither')
 })
 

@@ -5,7 +5,7 @@ import { utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
 import { apply, createPartners, key } from '../contract/store/samples.ts'
-import { newFile, programOn, runProgram } from '../support/cli-program.ts'
+import { newFile, programOn } from '../support/cli-program.ts'
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -60,10 +60,8 @@ for (const [index, id] of signupIds.entries()) {
 }
 await store.close()
 
-const PARTNER_API_STORE = `sqlite:${file}`
-const { run, json, refuses } = programOn(PARTNER_API_STORE)
-const onTerminal = (...args: string[]) =>
-  runProgram(args, { columns: 200, env: { PARTNER_API_STORE, NO_COLOR: '1' } })
+const { run, json, refuses } = programOn(`sqlite:${file}`)
+const { run: onTerminal } = programOn(`sqlite:${file}`, { columns: 200, env: { NO_COLOR: '1' } })
 const ids = async (...args: string[]) =>
   (await json('keys', 'list', ...args)).data.map(({ id }: { readonly id: string }) => Number(id.slice(3)))
 

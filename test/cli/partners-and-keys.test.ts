@@ -12,6 +12,7 @@ import { gather } from '../support/gather.ts'
 import {
   MAIN,
   noTerminal,
+  preload,
   programOn,
   runOnTerminal,
   runProcess,
@@ -312,9 +313,8 @@ test('if the file cannot be written, the message names the issued key', {
   // Simulates a disk that fills up after the file was created.
   const full = "import fs from 'node:fs/promises';import { syncBuiltinESMExports } from 'node:module';" +
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
-  const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(full)}`]
   const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(file, '../e.key')]
-  const ended = await runProcess(args, { env: { PARTNER_API_STORE: url }, nodeArguments })
+  const ended = await runProcess(args, { env: { PARTNER_API_STORE: url }, ...preload(full) })
   const { id } = (await gather(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
   t.match(ended.stderr, `partner-api keys rotate ${id} --overlap 0`)

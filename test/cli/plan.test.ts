@@ -3,10 +3,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { createPartnerApi } from '../../core/api.ts'
+import type { NewKey } from '../../core/admin/keys.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import { MODULE_NAMES, SCOPES } from '../../core/model.ts'
 import { endpointPath } from '../../core/routes/route.ts'
 import { ROUTES } from '../../core/routes/router.ts'
@@ -15,14 +13,23 @@ import { utcDay } from '../../core/lib/time.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { DAY } from '../contract/store/samples.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 
-const file = join(temporaryFolder(), 'store.db')
-const { run, json, refuses } = programOn(`sqlite:${file}`)
-const store = await openSqliteStore(file)
-const partners = createPartnerAdministration(store, { actor: 'test' })
-const keys = createKeyAdministration(store, { actor: 'test' })
-const issue = async (more: Partial<NewKey> = {}) =>
-  (await keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live', ...more })).key
+/** Opens a store with the partner acme. */
+async function open() {
+  const { issue, store, ...created } = await createStore({ modules: ['banner', 'pricing', 'profiles'] })
+  return {
+    ...created,
+    store,
+    issue: async (more?: Partial<NewKey>) => (await issue(more)).key,
+    /** Counts requests of a key, without errors. */
+    countRequests: (keyId: string, day: string, endpoint: string, requests: number, errors = 0) =>
+      store.recordUsage(
+        [{ partner: 'acme', keyId, environment: 'live', day, endpoint, requests, errors }],
+        `batch ${keyId} ${day} ${endpoint}`,
+      ),
+  }
+}
 
 test('scopes plan finds the scopes of modules, their endpoints and the commands, without a store', async (t) => {
   const { json: planned } = programOn('sqlite:/nonexistent/store.db')
@@ -39,6 +46,7 @@ test('scopes plan finds the scopes of modules, their endpoints and the commands,
       ],
     },
   })
+  const { refuses } = await open()
   await refuses(t, {
     'scopes plan': '2 usage',
     'scopes plan --module nothing': '2 usage',
@@ -47,7 +55,7 @@ test('scopes plan finds the scopes of modules, their endpoints and the commands,
 })
 
 test('scopes plan --partner asks only for what the partner lacks', async (t) => {
-  await partners.create({ slug: 'acme', name: 'Acme', modules: ['banner', 'pricing', 'profiles'] })
+  const { partners, keys, run, json, refuses, issue } = await open()
   const plan = async (...modules: string[]) =>
     (await json('scopes', 'plan', '--partner', 'acme', '--module', ...modules)).data
   t.match(await plan('banner', 'signup'), {
@@ -75,16 +83,13 @@ test('scopes plan --partner asks only for what the partner lacks', async (t) => 
   await refuses(t, { 'scopes plan --partner gone --module banner': '1 partner_removed' })
 })
 
-const api = createPartnerApi({ store }, {
-  maxStalenessMs: 0,
-  limits: Object.fromEntries(
-    ['key', 'signup', 'verify', 'authfail'].map((name) => [name, { quota: 0, windowSeconds: 1 }]),
-  ),
-})
 const endpoints = ROUTES.filter(({ access }) => access === 'key')
 
 /** Asks every endpoint with a key. @returns The problem codes, `undefined` for a success. */
-async function askAll({ text, partner }: { readonly text: string; readonly partner: string }) {
+async function askAll(
+  api: PartnerApi,
+  { text, partner }: { readonly text: string; readonly partner: string },
+) {
   const codes = endpoints.map(async (route): Promise<[endpoint: string, code: string | undefined]> => {
     const url = `http://service${endpointPath(route, 'service').replace('{slug}', 'nothing')}`
     const headers = { authorization: `Bearer ${text}`, 'content-type': 'application/json' }
@@ -108,6 +113,10 @@ const denials = [
 ]
 
 test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, async (t) => {
+  const { store, partners, keys, json } = await open()
+  const off = ['key', 'signup', 'verify', 'authfail'].map((name) => [name, { quota: 0, windowSeconds: 1 }])
+  const api = createPartnerApi({ store }, { maxStalenessMs: 0, limits: Object.fromEntries(off) })
+  t.teardown(() => api.close())
   const anyKey = fc.record({
     scopes: fc.subarray([...SCOPES]),
     environment: fc.constantFrom('live', 'test'),
@@ -158,8 +167,8 @@ test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, 
 
       const before = []
       for (const key of issued) {
-        before.push(await askAll(key))
-        for (let round = 0; round < key.rounds; round++) await askAll(key)
+        before.push(await askAll(api, key))
+        for (let round = 0; round < key.rounds; round++) await askAll(api, key)
       }
       await api.flush()
       const args = [...command.replace('KEY', issued[0]!.id).replace('PARTNER', partner).split(' '), ...names]
@@ -177,7 +186,7 @@ test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, 
       }
       const expected = []
       for (const [index, key] of issued.entries()) {
-        for (const [endpoint, code = ''] of await askAll(key)) {
+        for (const [endpoint, code = ''] of await askAll(api, key)) {
           if (!denials.includes(code) || denials.includes(before[index]!.get(endpoint) ?? '')) continue
           expected.push(`${key.id} ${endpoint} ${code} ${1 + key.rounds}`)
           seen.add(code)
@@ -213,16 +222,12 @@ test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, 
 
 const today = utcDay(Date.now())
 const daysAgo = (days: number) => utcDay(Date.now() - days * DAY)
-/** Counts requests of a key, without errors. */
-const countRequests = (keyId: string, day: string, endpoint: string, requests: number, errors = 0) =>
-  store.recordUsage(
-    [{ partner: 'acme', keyId, environment: 'live', day, endpoint, requests, errors }],
-    `batch ${keyId} ${day} ${endpoint}`,
-  )
-
 test('a dry run counts whole days, is refused as the change would be, and explains what is unknown', async (t) => {
-  await partners.resume('acme')
+  const { partners, keys, run, json, refuses, issue, countRequests } = await open()
+  await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
+  await partners.remove('gone')
   const { id } = await issue({ scopes: ['read:profiles'] })
+  await Promise.all([issue(), issue()])
   await countRequests(id, today, 'profiles', 1000, 3)
   await countRequests(id, daysAgo(6), 'verify-key', 20)
   await countRequests(id, daysAgo(7), 'profiles', 7)
@@ -306,6 +311,7 @@ test('a dry run counts whole days, is refused as the change would be, and explai
 })
 
 test('a dry run of a limit never exceeds what the limiter refuses', async (t) => {
+  const { json, issue, countRequests } = await open()
   const anyLimit = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.constantFrom(3600, 10_000, 43_200, 86_400))
   const anyTimes = fc.array(fc.double({ min: 0, max: 3, maxExcluded: true, noNaN: true }), {
     minLength: 20,
@@ -332,6 +338,7 @@ test('a dry run of a limit never exceeds what the limiter refuses', async (t) =>
 })
 
 test('keys rotation shows the traffic that has moved, and finish ends a quiet key', async (t) => {
+  const { store, keys, run, json, refuses, issue, countRequests } = await open()
   const old = await issue()
   const unused = await json('keys', 'rotation', old.id)
   t.match(unused, { code: 1, error: { code: 'key_not_rotated' } })
@@ -405,9 +412,4 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
     stdout: /before: it is revoked\n$/,
   })
   t.match(await verifyAuditLog(store), { brokenAt: undefined, differences: { length: 0 } })
-})
-
-test('the end', async () => {
-  await api.close()
-  await store.close()
 })

@@ -12,7 +12,6 @@ import { type PostgresServer, startServer } from '../postgres/server.ts'
 import { within } from '../postgres/until.ts'
 import {
   documentOf,
-  type Ended,
   ending,
   newFile,
   programOn,
@@ -76,7 +75,7 @@ test('a store in memory refuses --wait before any change', async (t) => {
 
 test('a new SQLite store', (t) => newStore(t, `sqlite:${newFile()}`))
 
-test('the program on Postgres', { skip: hasServer() ?? false }, async (t) => {
+test('the program on Postgres', { skip: hasServer() ?? false, jobs: 4 }, async (t) => {
   const server = await startServer()
   t.teardown(() => server.close())
   const parts = {
@@ -88,9 +87,12 @@ test('the program on Postgres', { skip: hasServer() ?? false }, async (t) => {
     '--wait': everyChange,
     'the output of --wait for people': outputOfWait,
     'a server that does not respond': silentServer,
-    'the store stops during --wait': lostStore,
   }
-  for (const [name, part] of Object.entries(parts)) await t.test(name, (t) => part(t, server))
+  // Most of the time is spent waiting.
+  const run = ([name, part]: [string, typeof servers]) =>
+    t.test(name, { buffered: true }, (t) => part(t, server))
+  await Promise.all(Object.entries(parts).map(run))
+  await run(['the store stops during --wait', lostStore])
 })
 
 function placeOf(url: string): string {
@@ -365,20 +367,22 @@ async function lostStore(t: Test, server: PostgresServer): Promise<void> {
   const { url, run, serve } = await prepare(t, server)
   const frozen = await serve('web-1', '--max-staleness', '10000')
   frozen.child.kill('SIGSTOP')
-  /** Stops the store while the command waits for the unresponsive server. */
-  const runAndStopStore = async (...args: string[]): Promise<Ended> => {
-    const child = startProgram([...args, '--wait'], { env: { PARTNER_API_STORE: url } })
-    const ended = ending(child)
-    await once(args.includes('--json') ? child.stderr : child.stdout, 'data')
-    await server.kill()
-    return await within(ended, 'the command to give up')
+  const start = (...more: string[]) => {
+    const args = ['keys', 'issue', 'acme', '--name', 'k', '--wait', ...more]
+    const child = startProgram(args, { env: { PARTNER_API_STORE: url } })
+    const issued = once(more.includes('--json') ? child.stderr : child.stdout, 'data')
+    return { issued, ended: ending(child) }
   }
-  const human = await runAndStopStore('keys', 'issue', 'acme', '--name', 'k', '--quiet')
+  const started = [start('--quiet'), start('--json')]
+  for (const { issued } of started) await issued
+  await server.kill()
+  const [human, json] = await within(
+    Promise.all(started.map(({ ended }) => ended)),
+    'the commands to give up',
+  )
   t.match(human, { code: 3, stdout: /^spk_live_\w{51}\n$/, stderr: /^error: The change is made, but / })
-  await server.restart()
-  const json = await runAndStopStore('keys', 'issue', 'acme', '--name', 'k', '--json')
-  const { data, error } = documentOf(json)
-  t.equal(json.code, 3)
+  const { data, error } = documentOf(json!)
+  t.equal(json!.code, 3)
   t.match(error, { code: 'store_unavailable', detail: /^The change is made, but / })
   t.match(data.key, /^spk_live_/, 'the key is printed')
   await server.restart()

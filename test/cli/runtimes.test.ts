@@ -9,8 +9,6 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import type { Test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import {
@@ -22,6 +20,7 @@ import {
   stopServing,
   temporaryFolder,
 } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -33,6 +32,8 @@ const runtimes = {
   // npm signals its shell, which must have been replaced by the program (`exec`).
   'npm run': ['npm', 'run', '-s', 'partner-api', '--'],
 }
+
+const { 'npm run': _npm, ...programs } = runtimes
 
 const folder = temporaryFolder()
 
@@ -46,21 +47,19 @@ t.test('every runtime serves, and drains on a signal', async (t) => {
 })
 
 t.test("the audit log names the process's account on every runtime, whatever $USER says", async (t) => {
-  const { 'npm run': _npm, ...programs } = runtimes
-  for (const [name, command] of Object.entries(programs)) {
-    const env = { PARTNER_API_STORE: `sqlite:${join(folder, `${name}-user.db`)}`, USER: 'mallory' }
-    await runProcess(['partners', 'create', 'acme', '--name', 'Acme'], { command, env })
-    const { data } = documentOf(await runProcess(['audit', 'list', '--json'], { command, env }))
-    t.match(data, [{ type: 'partner.created', actor: userInfo().username }], name)
-  }
+  await Promise.all(
+    Object.entries(programs).map(async ([name, command]) => {
+      const env = { PARTNER_API_STORE: `sqlite:${join(folder, `${name}-user.db`)}`, USER: 'mallory' }
+      await runProcess(['partners', 'create', 'acme', '--name', 'Acme'], { command, env })
+      const { data } = documentOf(await runProcess(['audit', 'list', '--json'], { command, env }))
+      t.match(data, [{ type: 'partner.created', actor: userInfo().username }], name)
+    }),
+  )
 })
 
 t.test('every runtime ends on a signal despite open connections, and loses no counts', async (t) => {
-  const { 'npm run': _npm, ...serving } = runtimes
   await Promise.all(
-    Object.entries(serving).map(([name, command]) =>
-      endsWithAllOpen(t, name, command, join(folder, `${name}-open.db`))
-    ),
+    Object.entries(programs).map(([name, command]) => endsWithAllOpen(t, name, command)),
   )
 })
 
@@ -87,55 +86,42 @@ t.test(
   'output that cannot be written is an error on every runtime',
   { skip: !existsSync('/dev/full') },
   async (t) => {
-    const { 'npm run': _npm, ...programs } = runtimes
-    for (const [name, command] of Object.entries(programs)) {
-      const file = join(folder, `${name}-output.db`)
-      const on = programOn(`sqlite:${file}`)
-      await on.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
-      const stderr = "error: Standard output can't be written: no space is left."
-      for (const args of ['--version', 'keys --help', 'partners list', 'partners list --json']) {
-        const ended = await redirected(command, args, '> /dev/full', file)
-        t.match(ended, { code: 1, stdout: '', stderr: `${stderr}\n` }, `${name}: ${args}`)
-      }
-      await on.run('store', 'backup', `${file}.backup`)
-      const changed = await redirected(command, 'partners update acme --name Other', '> /dev/full', file)
-      t.match(changed, { code: 1, stderr: `${stderr} The change was made.\n` })
-      const backup = await redirected(command, `store backup ${file}.2`, '> /dev/full', file)
-      t.match(backup, { code: 1, stderr: `${stderr} The backup was made.\n` })
-      const copy = await redirected(
-        command,
-        `store copy --from sqlite:${file} --to sqlite:${file}.3`,
-        '> /dev/full',
-        file,
-      )
-      t.match(copy, { code: 1, stderr: `${stderr} The copy is complete.\n` })
-      const restored = await redirected(
-        command,
-        `store restore ${file}.backup --replace --json`,
-        '> /dev/full',
-        file,
-      )
-      t.match(restored, {
-        code: 1,
-        stderr: /^Restored [^]*\npartner-api partners update acme --name=Other\n/,
-      }, name)
-      const issue = ['keys', 'issue', 'acme', '--name', name]
-      const refused = await redirected(command, issue.join(' '), '>&-', file)
-      t.match(refused, {
-        code: 1,
-        stderr: 'it is closed. Nothing was changed. Use --out FILE.\n',
-      })
-      const lost = await redirected(command, `${issue.join(' ')} --json`, '>&4', file)
-      const { data: [key, ...more] } = await on.json('keys', 'list', 'acme')
-      const dry = await redirected(command, `keys rotate ${key.id} --dry-run`, '>&-', file)
-      t.equal(dry.code, 0, `${name}: a dry run makes no key`)
-      t.equal((await redirected(command, `keys rotate ${key.id} --overlap 0`, '> /dev/null', file)).code, 0)
-      t.same([lost.code, more], [1, []], name)
-      t.match(
-        lost.stderr,
-        `its reader has gone. Key ${key.id} was issued but is lost. To replace it: partner-api keys rotate`,
-      )
-    }
+    await Promise.all(
+      Object.entries(programs).map(async ([name, command]) => {
+        const file = join(folder, `${name}-output.db`)
+        const on = programOn(`sqlite:${file}`)
+        await on.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles')
+        await on.run('store', 'backup', `${file}.backup`)
+        const error = "error: Standard output can't be written: no space is left."
+        const full: Readonly<Record<string, string | RegExp>> = {
+          '--version': `${error}\n`,
+          'keys --help': `${error}\n`,
+          'partners list': `${error}\n`,
+          'partners list --json': `${error}\n`,
+          'partners update acme --name Other': `${error} The change was made.\n`,
+          [`store backup ${file}.2`]: `${error} The backup was made.\n`,
+          [`store copy --from sqlite:${file} --to sqlite:${file}.3`]: `${error} The copy is complete.\n`,
+          [`store restore ${file}.backup --replace --json`]:
+            /^Restored [^]*\npartner-api partners update acme --name=Other\n/,
+        }
+        for (const [args, stderr] of Object.entries(full)) {
+          const ended = await redirected(command, args, '> /dev/full', file)
+          t.match(ended, { code: 1, stdout: '', stderr }, `${name}: ${args}`)
+        }
+        const issue = `keys issue acme --name ${name}`
+        const closed = 'it is closed. Nothing was changed. Use --out FILE.\n'
+        t.match(await redirected(command, issue, '>&-', file), { code: 1, stderr: closed })
+        const lost = await redirected(command, `${issue} --json`, '>&4', file)
+        const { data: [key, ...more] } = await on.json('keys', 'list', 'acme')
+        t.same([lost.code, more], [1, []], name)
+        const remedy =
+          `its reader has gone. Key ${key.id} was issued but is lost. To replace it: partner-api keys rotate`
+        t.match(lost.stderr, remedy)
+        const dry = await redirected(command, `keys rotate ${key.id} --dry-run`, '>&-', file)
+        t.equal(dry.code, 0, `${name}: a dry run makes no key`)
+        t.equal((await redirected(command, `keys rotate ${key.id} --overlap 0`, '> /dev/null', file)).code, 0)
+      }),
+    )
   },
 )
 
@@ -164,31 +150,22 @@ async function serves(t: Test, name: string, command: readonly string[], store: 
   const base = served.url
   const health = await fetch(`${base}/service/health`)
   t.strictSame([health.status, await health.json()], [200, { data: { status: 'ok' } }], name)
+  const home = async (method: string, headers = {}) => {
+    const response = await fetch(`${base}/?from=bookmark`, { method, redirect: 'manual', headers })
+    const text = await response.text()
+    const fields = ['location', 'cache-control', 'allow'].map((field) => response.headers.get(field))
+    t.match(response.headers.get('x-request-id'), /^req_/)
+    return [response.status, ...fields, text === '' ? '' : JSON.parse(text).code]
+  }
+  const methods = 'GET, HEAD, OPTIONS'
   for (const method of ['GET', 'HEAD']) {
-    const home = await fetch(`${base}/?from=bookmark`, { method, redirect: 'manual' })
-    const { status, headers } = home
-    t.strictSame(
-      [status, headers.get('location'), headers.get('cache-control'), headers.get('service-version')],
-      [302, '/service/docs', 'no-store', '2026-11-20'],
-      `${name}: ${method} /`,
-    )
-    t.match(headers.get('x-request-id'), /^req_/)
-    t.equal(await home.text(), '')
+    t.strictSame(await home(method), [302, '/service/docs', 'no-store', null, ''], `${name}: ${method} /`)
   }
+  t.match(await home('OPTIONS'), [204, null, null, methods, ''])
+  t.match(await home('POST'), [405, null, String, methods, 'method_not_allowed'])
+  const old = await home('GET', { 'service-version': '1999-01-01' })
+  t.match(old, [400, null, String, null, 'unknown_version'])
   t.equal((await fetch(`${base}/`)).headers.get('content-type'), 'text/html; charset=utf-8')
-  for (
-    const [status, method, code, more] of [
-      [204, 'OPTIONS', undefined, {}],
-      [405, 'POST', 'method_not_allowed', {}],
-      [400, 'GET', 'unknown_version', { 'service-version': '1999-01-01' }],
-    ] as const
-  ) {
-    const home = await fetch(`${base}/`, { method, redirect: 'manual', headers: more })
-    const allow = status === 400 ? null : 'GET, HEAD, OPTIONS'
-    t.strictSame([home.status, home.headers.get('allow')], [status, allow], `${name}: ${method} /`)
-    const text = await home.text()
-    t.equal(text === '' ? undefined : JSON.parse(text).code, code)
-  }
   t.equal((await fetch(`${base}/nothing`)).status, 404)
   const refused = await fetch(`${base}/service/public/plans?partner=acme`)
   t.equal(refused.status, 401)
@@ -196,23 +173,9 @@ async function serves(t: Test, name: string, command: readonly string[], store: 
   t.match(await stopServing(served), { code: 0, signal: null }, name)
 }
 
-async function endsWithAllOpen(
-  t: Test,
-  name: string,
-  command: readonly string[],
-  file: string,
-): Promise<void> {
-  const store = await openSqliteStore(file)
-  await createPartnerAdministration(store, { actor: 'operator' }).create({
-    slug: 'demo',
-    name: 'Demo',
-    modules: [],
-  })
-  const key = await createKeyAdministration(store, { actor: 'operator' }).issue({
-    partner: 'demo',
-    name: 'Test',
-    environment: 'live',
-  })
+async function endsWithAllOpen(t: Test, name: string, command: readonly string[]): Promise<void> {
+  const { file, store, issue } = await createStore()
+  const key = await issue()
   await store.close()
   const served = await startServing(['serve', '--port', '0'], `sqlite:${file}`, { command, cwd: root })
   t.teardown(() => served.child.kill('SIGKILL'))
@@ -243,7 +206,7 @@ async function endsWithAllOpen(
   const again = await openSqliteStore(file)
   const today = new Date().toISOString().slice(0, 10)
   t.match(
-    JSON.stringify(await again.summarise('demo', today, today)),
+    JSON.stringify(await again.summarise('acme', today, today)),
     /"requests":1\b/,
     `${name} counts the request`,
   )

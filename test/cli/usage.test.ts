@@ -8,6 +8,7 @@ import {
   documentOf,
   MAIN,
   noTerminal,
+  preload,
   programOn,
   runOnTerminal,
   runProcess,
@@ -33,7 +34,7 @@ test('the version is that of the package', async (t) => {
 test('an unsupported Node version is refused', async (t) => {
   const onNode = (release: string) => {
     const pretend = `Object.defineProperty(process, 'versions', { value: { node: '${release}' } })`
-    return runProcess(['--version'], { nodeArguments: ['--import', `data:text/javascript,${pretend}`] })
+    return runProcess(['--version'], preload(pretend))
   }
   for (const release of ['20.19.4', '22.18.0']) {
     const stderr = `needs Node 22.19 or newer, and this is Node ${release}`
@@ -51,7 +52,7 @@ test('a command loads only the modules it uses', async (t) => {
     'process.on("exit", () => writeSync(2, "loaded" + JSON.stringify(urls)))'
   const loaded = async (...args: string[]): Promise<string[]> => {
     const { stderr } = await runProcess(args, {
-      nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(hook)}`],
+      ...preload(hook),
       env: { PARTNER_API_KEY: mintKey('spk', 'live').text },
     })
     const urls: string[] = JSON.parse(stderr.slice(stderr.indexOf('loaded') + 6))

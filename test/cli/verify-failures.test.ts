@@ -107,66 +107,56 @@ interface Case {
 }
 
 const demo = keys['demo full'].text
-const refused = { url: here, code: 1 }
+const refused = (says: RegExp, more: Partial<Case> = {}): Case => ({ url: here, code: 1, says, ...more })
+const failed = (url: string, says: RegExp, more: Partial<Case> = {}): Case => ({
+  ...more,
+  url,
+  code: 3,
+  says,
+})
 const cases: Readonly<Record<string, Case>> = {
-  'a mistyped key': { ...refused, key: `${demo.slice(0, -1)}?`, says: /was not sent: its checksum is wrong/ },
-  'a key of another deployment': {
-    ...refused,
-    key: mintKey('spk', 'live').text,
-    says: /\(key_invalid\)\n {2}Its checksum is correct, so .* belongs to another deployment\./,
-  },
-  'a revoked key': {
-    ...refused,
-    key: keys['demo revoked'].text,
-    says:
-      /\(key_revoked\)\n.*another key\. The operator's command: partner-api keys issue demo --name NAME\n/,
-  },
-  'an expired key': {
-    ...refused,
+  'a mistyped key': refused(/was not sent: its checksum is wrong/, { key: `${demo.slice(0, -1)}?` }),
+  'a key of another deployment': refused(
+    /\(key_invalid\)\n {2}Its checksum is correct, so .* belongs to another deployment\./,
+    { key: mintKey('spk', 'live').text },
+  ),
+  'a revoked key': refused(
+    /\(key_revoked\)\n.*another key\. The operator's command: partner-api keys issue demo --name NAME\n/,
+    { key: keys['demo revoked'].text },
+  ),
+  'an expired key': refused(/\(key_expired\)\n.*partner-api keys issue demo --name NAME\n/, {
     key: keys['demo expired'].text,
-    says: /\(key_expired\)\n.*partner-api keys issue demo --name NAME\n/,
-  },
-  'a disabled key': {
-    ...refused,
-    key: keys['demo disabled'].text,
-    says: new RegExp(`\\(key_disabled\\)\n.*partner-api keys enable ${keys['demo disabled'].id}\n`),
-  },
-  'the slug of another partner': {
-    ...refused,
+  }),
+  'a disabled key': refused(
+    new RegExp(`\\(key_disabled\\)\n.*partner-api keys enable ${keys['demo disabled'].id}\n`),
+    { key: keys['demo disabled'].text },
+  ),
+  'the slug of another partner': refused(/\(partner_mismatch\)\n.*check the partner slug\./, {
     args: ['--partner', 'acme'],
-    says: /\(partner_mismatch\)\n.*check the partner slug\./,
-  },
-  'a suspended partner': {
-    ...refused,
+  }),
+  'a suspended partner': refused(/\(partner_suspended\)\n.*partner-api partners resume hush\n/, {
     key: keys['hush full'].text,
     args: ['--partner', 'hush'],
-    says: /\(partner_suspended\)\n.*partner-api partners resume hush\n/,
-  },
-  'an address that is not allowed': {
-    ...refused,
-    key: keys['demo fenced'].text,
-    says: /\(address_not_allowed\)\n.*allow-list: .*partner-api keys show \w{12}\n/,
-  },
-  'a scope that the key lacks': {
-    ...refused,
-    key: keys['demo profiles'].text,
-    args: ['--module', 'banner'],
-    says: new RegExp(
+  }),
+  'an address that is not allowed': refused(
+    /\(address_not_allowed\)\n.*allow-list: .*partner-api keys show \w{12}\n/,
+    { key: keys['demo fenced'].text },
+  ),
+  'a scope that the key lacks': refused(
+    new RegExp(
       'not ready: the module banner needs the scope read:banner\\. Ask the operator to grant the key the scope ' +
         `read:banner\\. .*: partner-api scopes grant ${keys['demo profiles'].id} read:banner\n`,
     ),
-  },
-  'an inactive module': {
-    ...refused,
-    key: keys['acme full'].text,
-    args: ['--partner', 'acme', '--module', 'banner'],
-    says: /not ready: the module banner is not active .*: partner-api modules activate acme banner\n$/,
-  },
-  'too many requests': {
-    ...refused,
-    key: limited,
-    says: /\(rate_limited\)\n {2}Try again in \d+ seconds, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.\n/,
-  },
+    { key: keys['demo profiles'].text, args: ['--module', 'banner'] },
+  ),
+  'an inactive module': refused(
+    /not ready: the module banner is not active .*: partner-api modules activate acme banner\n$/,
+    { key: keys['acme full'].text, args: ['--partner', 'acme', '--module', 'banner'] },
+  ),
+  'too many requests': refused(
+    /\(rate_limited\)\n {2}Try again in \d+ seconds, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\.\n/,
+    { key: limited },
+  ),
   'too many requests for a gateway': {
     url: await answering(429, '{}', { 'retry-after': '7' }),
     code: 1,
@@ -177,155 +167,115 @@ const cases: Readonly<Record<string, Case>> = {
     code: 0,
     says: /^warning: The clock of this machine is 60 minutes ahead of that of the deployment\. Correct it/,
   },
-  'an unknown host': {
-    url: 'https://api.invalid',
-    code: 3,
-    says: /could not be resolved \(DNS\).*\. Check the spelling of api\.invalid, and the name servers/,
-  },
-  'a port without a server': {
-    url: `http://127.0.0.1:${await freePort()}`,
-    code: 3,
-    says: /the connection was refused.*\. Check the port in --url/,
-  },
-  'a server that does not respond': {
-    url: `http://${silent}`,
-    code: 3,
-    says: /no response within 10 s\. Check the port/,
-  },
-  'a server that closes the connection': {
-    url: await serve((_request, response) => response.destroy()),
-    code: 3,
-    says: /the connection was closed.*\. If it speaks TLS, pass --url https:\/\/127/,
-  },
-  'https:// for a server without TLS': {
-    url: here.replace('http', 'https'),
-    code: 3,
-    says:
-      /does not speak TLS.*\. Check the port, or pass --url http:\/\/127\S+, which sends the key unencrypted\./,
-  },
-  'a proxy that refuses': {
-    url: 'https://api.example',
-    env: { HTTPS_PROXY: await listen(createNetServer((socket) => socket.end('HTTP/1.1 403 No\r\n\r\n'))) },
-    code: 3,
-    says: /the proxy answered with 403\. Ask its operator to allow api\.example.* HTTPS_PROXY applies/,
-  },
-  'an HTML page': {
-    url: await html(200, 'Acme &mdash; Home'),
-    code: 3,
-    says: /the response is the HTML page "Acme &mdash; Home"\. Check --url and --service-name\./,
-  },
-  'a redirect to https://': {
-    url: await redirecting((path, host) => `https://${host}${path}`),
-    code: 3,
-    says:
-      /api-catalog redirects to https:\/\/127\S+ verify does not follow redirects, .* Pass --url https:\/\/127[^/]+\.\n/,
-  },
-  'a redirect to a login page': {
-    url: await redirecting(() => 'https://login.example/'),
-    code: 3,
-    says: /verify-key redirects to https:\/\/login\.example\/\. .*If that is the right deployment/,
-  },
-  'a redirect to an address without a host': {
-    url: await answering(307, '', { location: 'data:/service/developer/verify-key' }),
-    code: 3,
-    says: /redirects to data:\/service\/developer\/verify-key\. .*If that is the right deployment/,
-  },
-  'a redirect that adds a slash': {
-    url: await redirecting((path) => `${path}/`),
-    code: 3,
-    says: /Ask the operator to have the server in front of the service leave its paths/,
-  },
-  'an address that ends in /service': {
-    url: `${here}/service`,
-    code: 3,
-    says: new RegExp(
-      `/service/service/\\S+ is not .* The service is at another address: pass --url ${here}\\.\n`,
-    ),
-  },
-  'the same without an API catalog': {
-    url: `${bare}/service/`,
-    code: 3,
-    says: new RegExp(`The service is at another address: pass --url ${bare}\\.\n`),
-  },
-  'a path below the service': {
-    url: `${prefixed}/partners/v1/api/docs`,
-    code: 3,
-    says: new RegExp(
+  'an unknown host': failed(
+    'https://api.invalid',
+    /could not be resolved \(DNS\).*\. Check the spelling of api\.invalid, and the name servers/,
+  ),
+  'a port without a server': failed(
+    `http://127.0.0.1:${await freePort()}`,
+    /the connection was refused.*\. Check the port in --url/,
+  ),
+  'a server that does not respond': failed(`http://${silent}`, /no response within 10 s\. Check the port/),
+  'a server that closes the connection': failed(
+    await serve((_request, response) => response.destroy()),
+    /the connection was closed.*\. If it speaks TLS, pass --url https:\/\/127/,
+  ),
+  'https:// for a server without TLS': failed(
+    here.replace('http', 'https'),
+    /does not speak TLS.*\. Check the port, or pass --url http:\/\/127\S+, which sends the key unencrypted\./,
+  ),
+  'a proxy that refuses': failed(
+    'https://api.example',
+    /the proxy answered with 403\. Ask its operator to allow api\.example.* HTTPS_PROXY applies/,
+    {
+      env: { HTTPS_PROXY: await listen(createNetServer((socket) => socket.end('HTTP/1.1 403 No\r\n\r\n'))) },
+    },
+  ),
+  'an HTML page': failed(
+    await html(200, 'Acme &mdash; Home'),
+    /the response is the HTML page "Acme &mdash; Home"\. Check --url and --service-name\./,
+  ),
+  'a redirect to https://': failed(
+    await redirecting((path, host) => `https://${host}${path}`),
+    /api-catalog redirects to https:\/\/127\S+ verify does not follow redirects, .* Pass --url https:\/\/127[^/]+\.\n/,
+  ),
+  'a redirect to a login page': failed(
+    await redirecting(() => 'https://login.example/'),
+    /verify-key redirects to https:\/\/login\.example\/\. .*If that is the right deployment/,
+  ),
+  'a redirect to an address without a host': failed(
+    await answering(307, '', { location: 'data:/service/developer/verify-key' }),
+    /redirects to data:\/service\/developer\/verify-key\. .*If that is the right deployment/,
+  ),
+  'a redirect that adds a slash': failed(
+    await redirecting((path) => `${path}/`),
+    /Ask the operator to have the server in front of the service leave its paths/,
+  ),
+  'an address that ends in /service': failed(
+    `${here}/service`,
+    new RegExp(`/service/service/\\S+ is not .* The service is at another address: pass --url ${here}\\.\n`),
+  ),
+  'the same without an API catalog': failed(
+    `${bare}/service/`,
+    new RegExp(`The service is at another address: pass --url ${bare}\\.\n`),
+  ),
+  'a path below the service': failed(
+    `${prefixed}/partners/v1/api/docs`,
+    new RegExp(
       `it has no verify-key there\\. The service is at another address: pass --url ${prefixed}/partners/v1 --service-name acme-data\\.`,
     ),
-  },
-  'a wrong service name': {
-    url: acme,
-    args: ['--service-name', 'acme'],
-    code: 3,
-    says: new RegExp(`it has no verify-key there\\. .* pass --url ${acme} --service-name acme-data\\.`),
-  },
-  'a site without this API': {
-    url: await html(404, 'Not found'),
-    code: 3,
-    says: /status 404 and the HTML page "Not found"\. Check --url/,
-  },
-  'another API': {
-    url: await answering(404, '{"message":"no Route matched"}'),
-    code: 3,
-    says: /status 404 and JSON of another API\. Check --url/,
-  },
-  'a proxy before a service that is down': {
-    url: await html(502, '502 Bad Gateway'),
-    code: 3,
-    says:
-      /service is down behind .* answered 502 with the HTML page "502 Bad Gateway"\. Ask the operator to start it/,
-  },
-  'an unavailable store': {
-    url: await answering(
-      503,
-      '{"title":"Store unavailable","code":"store_unavailable","detail":"No store."}',
-    ),
-    code: 3,
-    says: /\(store_unavailable\)\n {2}Try again/,
-  },
-  'a response that does not end': {
-    url: endless,
-    args: ['--timeout', '1s'],
-    code: 3,
-    says: /did not end within the time of --timeout\. To allow more, pass --timeout 5m\./,
-  },
-  'a response without bounds': {
-    url: await answering(200, ' '.repeat(4_194_305)),
-    code: 3,
-    says: /longer than 4 MiB/,
-  },
+  ),
+  'a wrong service name': failed(
+    acme,
+    new RegExp(`it has no verify-key there\\. .* pass --url ${acme} --service-name acme-data\\.`),
+    { args: ['--service-name', 'acme'] },
+  ),
+  'a site without this API': failed(
+    await html(404, 'Not found'),
+    /status 404 and the HTML page "Not found"\. Check --url/,
+  ),
+  'another API': failed(
+    await answering(404, '{"message":"no Route matched"}'),
+    /status 404 and JSON of another API\. Check --url/,
+  ),
+  'a proxy before a service that is down': failed(
+    await html(502, '502 Bad Gateway'),
+    /service is down behind .* answered 502 with the HTML page "502 Bad Gateway"\. Ask the operator to start it/,
+  ),
+  'an unavailable store': failed(
+    await answering(503, '{"title":"Store unavailable","code":"store_unavailable","detail":"No store."}'),
+    /\(store_unavailable\)\n {2}Try again/,
+  ),
+  'a response that does not end': failed(
+    endless,
+    /did not end within the time of --timeout\. To allow more, pass --timeout 5m\./,
+    { args: ['--timeout', '1s'] },
+  ),
+  'a response without bounds': failed(await answering(200, ' '.repeat(4_194_305)), /longer than 4 MiB/),
   'no time': { url: here, args: ['--timeout', '0'], code: 2, says: /--timeout must be 1s or more/ },
-  'an old release': {
-    url: oldForm,
-    code: 3,
-    says:
-      /another release \(version 2025-01-01, and this program has \d{4}-\d\d-\d\d\): .*Use the program of that release/,
-  },
+  'an old release': failed(
+    oldForm,
+    /another release \(version 2025-01-01, and this program has \d{4}-\d\d-\d\d\): .*Use the program of that release/,
+  ),
   ...tls['good'] && {
-    'an unknown certificate authority': {
-      url: `https://${tls['good']}`,
-      code: 3,
-      says: /not signed by a trusted authority\. If you trust .* with --ca-file FILE\./,
-    },
-    'a certificate for another host': {
-      url: `https://${tls['other']}`,
-      args: ['--ca-file', caFile('other')],
-      code: 3,
-      says:
-        /certificate is for another host\. Its names are DNS:api\.example: .* certificate for localhost\./,
-    },
-    'an expired certificate': {
-      url: `https://${tls['expired']}`,
-      args: ['--ca-file', caFile('expired')],
-      code: 3,
-      says: /certificate has expired\. Ask the operator to renew it, unless the clock .* says \d{4}-/,
-    },
-    'http:// for a server with TLS': {
-      url: `http://${tls['good']}`,
-      code: 3,
-      says: /\. If it speaks TLS, pass --url https:\/\/localhost/,
-    },
+    'an unknown certificate authority': failed(
+      `https://${tls['good']}`,
+      /not signed by a trusted authority\. If you trust .* with --ca-file FILE\./,
+    ),
+    'a certificate for another host': failed(
+      `https://${tls['other']}`,
+      /certificate is for another host\. Its names are DNS:api\.example: .* certificate for localhost\./,
+      { args: ['--ca-file', caFile('other')] },
+    ),
+    'an expired certificate': failed(
+      `https://${tls['expired']}`,
+      /certificate has expired\. Ask the operator to renew it, unless the clock .* says \d{4}-/,
+      { args: ['--ca-file', caFile('expired')] },
+    ),
+    'http:// for a server with TLS': failed(
+      `http://${tls['good']}`,
+      /\. If it speaks TLS, pass --url https:\/\/localhost/,
+    ),
   },
 }
 

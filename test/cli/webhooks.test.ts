@@ -1,21 +1,13 @@
 /** The commands below `webhooks`, but for deliveries themselves: test/adapters/webhooks.test.ts. */
-import { join } from 'node:path'
 import t from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { newFile, programOn } from '../support/cli-program.ts'
 
-const file = join(temporaryFolder(), 'store.db')
-const env = {
-  PARTNER_API_STORE: `sqlite:${file}`,
-  PARTNER_API_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64'),
-}
-
-async function json(...args: string[]) {
-  const ended = await runProgram([...args, '--json'], { env })
-  return { code: ended.code, ...documentOf(ended) }
-}
-
-await runProgram(['migrate'], { env })
+const file = newFile()
+const { json } = programOn(`sqlite:${file}`, {
+  env: { PARTNER_API_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64') },
+})
+await json('migrate')
 const created = await json(
   ...['webhooks', 'create', '--url', 'https://hooks.example/a', '--event', 'signup.created', 'key.issued'],
 )

@@ -2,28 +2,24 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { test } from 'tap'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
 import {
   MAIN,
+  preload,
   programOn,
   runProcess,
   type Served,
   startServing,
   stopServing,
-  temporaryFolder,
 } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 
 const skip = process.platform === 'linux' ? false : 'only Linux spreads connections over processes'
-const folder = temporaryFolder()
 const quota = 600
 
 interface WorkerEvent {
@@ -37,21 +33,6 @@ interface WorkerEvent {
 const eventsOf = (log: string): WorkerEvent[] => log.trimEnd().split('\n').map((line) => JSON.parse(line))
 const pidsOf = (log: string) =>
   eventsOf(log).filter(({ event }) => event === 'worker_started').map(({ pid }) => pid!)
-
-/** A store with a partner and keys, and the log of what serves it so far. */
-async function createStore(name: string) {
-  const file = join(folder, `${name}.db`)
-  const store = await openSqliteStore(file)
-  const operator = { actor: 'test' }
-  await createPartnerAdministration(store, operator).create({
-    slug: 'acme',
-    name: 'Acme',
-    modules: ['pricing', 'signup'],
-  })
-  const keys = createKeyAdministration(store, operator)
-  const issue = (limits = {}) => keys.issue({ partner: 'acme', name: 'test', environment: 'live', limits })
-  return { store, issue, url: `sqlite:${file}` }
-}
 
 function logOf({ child, words }: Served): () => string {
   let log = words
@@ -85,11 +66,12 @@ async function sendMany(url: string, key: string, requests: number): Promise<Rec
 }
 
 test('four workers serve as one server', { skip }, async (t) => {
-  const { store, issue, url: storeUrl } = await createStore('four')
+  const { store, issue, url: storeUrl } = await createStore()
+  const many = { key: { quota: 1_000_000, windowSeconds: 60 } }
   const [limited, revoked, unlimited] = [
-    await issue({ key: { quota, windowSeconds: 3600 } }),
-    await issue({ key: { quota: 1_000_000, windowSeconds: 60 } }),
-    await issue({ key: { quota: 1_000_000, windowSeconds: 60 } }),
+    await issue({ limits: { key: { quota, windowSeconds: 3600 } } }),
+    await issue({ limits: many }),
+    await issue({ limits: many }),
   ]
   const metricsPort = await freePort()
   const args = ['serve', '--workers', '4', '--port', '0', '--log', 'all', '--replica-name', 'web']
@@ -157,14 +139,7 @@ test('four workers serve as one server', { skip }, async (t) => {
       pid: victim,
       signal: 'SIGKILL',
     })
-    const { receipt } = await programOn(storeUrl).json(
-      'partners',
-      'update',
-      'acme',
-      '--name',
-      'Acme 2',
-      '--wait',
-    )
+    const { receipt } = await programOn(storeUrl).json(...'partners update acme --name A --wait'.split(' '))
     t.equal(receipt.replicas.length, 4, 'the killed worker is not waited for')
     t.ok(receipt.replicas.every(({ applied }) => applied))
   })
@@ -204,33 +179,30 @@ test('four workers serve as one server', { skip }, async (t) => {
   await store.close()
 })
 
-test('workers end with a supervisor that is killed', { skip }, async (t) => {
-  const { store, url } = await createStore('orphans')
-  await store.close()
-  const served = await startServing(['serve', '--workers', '2', '--port', '0', '--drain-delay', '3600'], url)
-  const log = logOf(served)
-  await until(() => pidsOf(log()).length === 2, 'two workers')
-  served.child.kill('SIGKILL')
-  await until(() => pidsOf(log()).every((pid) => hasEnded(pid)), 'the workers to end')
-  t.ok(await isRefused(Number(new URL(served.url).port)))
-})
-
-test('a second signal ends all workers at once', { skip }, async (t) => {
-  const { store, url } = await createStore('impatient')
-  await store.close()
-  const served = await startServing(['serve', '--workers', '2', '--port', '0', '--drain-delay', '60'], url)
-  const log = logOf(served)
-  await until(() => pidsOf(log()).length === 2, 'two workers')
-  const ended = once(served.child, 'close')
-  served.child.kill('SIGTERM')
-  served.child.kill('SIGINT')
-  const [code] = await ended
-  t.ok([130, 143].includes(code), 'it ends with the signal that the system delivered last')
-  await until(() => pidsOf(log()).every((pid) => hasEnded(pid)), 'the workers to end')
-})
+const endings = {
+  'workers end with a supervisor that is killed': ['SIGKILL'],
+  'a second signal ends all workers at once': ['SIGTERM', 'SIGINT'],
+} as const
+for (const [name, signals] of Object.entries(endings)) {
+  test(name, { skip }, async (t) => {
+    const { store, url } = await createStore()
+    await store.close()
+    const args = ['serve', '--workers', '2', '--port', '0', '--drain-delay', '3600']
+    const served = await startServing(args, url)
+    const log = logOf(served)
+    await until(() => pidsOf(log()).length === 2, 'two workers')
+    const ended = once(served.child, 'close')
+    for (const signal of signals) served.child.kill(signal)
+    const [code] = await ended
+    // It ends with the signal that the system delivered last.
+    t.ok([null, 130, 143].includes(code))
+    await until(() => pidsOf(log()).every((pid) => hasEnded(pid)), 'the workers to end')
+    t.ok(await isRefused(Number(new URL(served.url).port)))
+  })
+}
 
 test('workers that cannot start end the server with the reason', { skip }, async (t) => {
-  const { store, url } = await createStore('failing')
+  const { store, url } = await createStore()
   await store.close()
   const env = { PARTNER_API_STORE: url }
   const other = createServer().listen(0, '127.0.0.1')
@@ -240,8 +212,7 @@ test('workers that cannot start end the server with the reason', { skip }, async
   other.close()
   t.match(used, { code: 1, stdout: '"address_unavailable"' })
   const code = 'if (process.env.PARTNER_API_WORKER) { process.stderr.write("no line end"); process.exit(9) }'
-  const nodeArguments = ['--import', `data:text/javascript,${encodeURIComponent(code)}`]
-  const failing = await runProcess(['serve', '--workers', '2', '--port', '0'], { env, nodeArguments })
+  const failing = await runProcess(['serve', '--workers', '2', '--port', '0'], { env, ...preload(code) })
   t.match(failing, {
     code: 1,
     stdout: '',
@@ -252,7 +223,7 @@ test('workers that cannot start end the server with the reason', { skip }, async
 })
 
 const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
-const preloaded = `data:text/javascript,${encodeURIComponent('console.error(`{"event":"preloaded"}`)')}`
+const [, preloaded = ''] = preload('console.error(`{"event":"preloaded"}`)').nodeArguments!
 const runtimes = {
   Bun: [`${binaries}bun`, MAIN],
   Deno: [`${binaries}deno`, 'run', '-A', '--preload', preloaded, MAIN],
@@ -260,7 +231,7 @@ const runtimes = {
 
 for (const [name, command] of Object.entries(runtimes)) {
   test(`${name} serves with workers`, { skip }, async (t) => {
-    const { store, issue, url } = await createStore(name)
+    const { store, issue, url } = await createStore()
     const { text: key } = await issue()
     await store.close()
     const served = await startServing(['serve', '--workers', '2', '--port', '0', '--log', 'all'], url, {

@@ -33,16 +33,22 @@ export interface Start {
   readonly nodeArguments?: readonly string[]
 }
 
+/** How the program is started in this process. */
+export type InProcess = Pick<Start, 'env' | 'input' | 'columns'>
+
 /** Path of the program. */
 export const MAIN: string = fileURLToPath(new URL('../../cli/main.ts', import.meta.url))
 
 const { version: VERSION } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
-/** Sets the program's clock ahead by this many milliseconds; negative values set it back. */
-export function clockAhead(ms: number): Pick<Start, 'nodeArguments'> {
-  const code = `const now = Date.now; Date.now = () => now() + ${ms}`
+/** Runs JavaScript before the program. */
+export function preload(code: string): Pick<Start, 'nodeArguments'> {
   return { nodeArguments: ['--import', `data:text/javascript,${encodeURIComponent(code)}`] }
 }
+
+/** Sets the program's clock ahead by this many milliseconds; negative values set it back. */
+export const clockAhead = (ms: number): Pick<Start, 'nodeArguments'> =>
+  preload(`const now = Date.now; Date.now = () => now() + ${ms}`)
 
 const folders: string[] = []
 process.on('exit', () => {
@@ -93,8 +99,7 @@ export function startProgram(args: readonly string[], start: Start = {}): ChildP
 /** Runs the program to its end in this process, which is twenty times as fast as in a child. */
 export async function runProgram(
   args: readonly string[],
-  { env, input = '', columns }: Start & { readonly [Name in 'cwd' | 'command' | 'nodeArguments']?: never } =
-    {},
+  { env, input = '', columns }: InProcess = {},
 ): Promise<Ended> {
   const output = { stdout: '', stderr: '' }
   const terminal = columns === undefined ? {} : { isTTY: true, columns }
@@ -167,8 +172,9 @@ export function documentOf(ended: Ended): {
 }
 
 /** The program on one store. */
-export function programOn(store: string) {
-  const run = (...args: string[]): Promise<Ended> => runProgram(args, { env: { PARTNER_API_STORE: store } })
+export function programOn(store: string, { env, ...start }: InProcess = {}) {
+  const run = (...args: string[]): Promise<Ended> =>
+    runProgram(args, { ...start, env: { PARTNER_API_STORE: store, ...env } })
   const json = async (...args: string[]) => {
     const ended = await run(...args, '--json')
     return { ...ended, ...documentOf(ended) }
