@@ -15,7 +15,7 @@ import type { Test } from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { measureWebhooks } from '../../adapters/metrics.ts'
-import { createLookup } from '../../adapters/webhooks/addresses.ts'
+import { createLookup, isPublicUrl } from '../../adapters/webhooks/addresses.ts'
 import {
   importWebhookKey,
   type RunningWebhooks,
@@ -57,33 +57,40 @@ let count = 0
 async function addWebhook(store: Store, url: string, more: Partial<Webhook> = {}): Promise<string> {
   const id = `whk_${String(++count).padStart(20, '0')}`
   const secrets = [{ sealed: await key.seal(secret, id), expiresAt: undefined }]
-  await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'test', at: Date.now() }, () => ({
-    ...{
-      id,
-      url,
-      events: ['key.issued'],
-      partner: undefined,
-      state: 'active',
-      createdAt: Date.now(),
-      secrets,
-    },
-    ...{ failingSince: undefined, ...more },
-  }))
+  const fixed = { id, url, secrets, partner: undefined, createdAt: Date.now(), failingSince: undefined }
+  await change(store, id, 'created', () => ({ ...fixed, events: ['key.issued'], state: 'active', ...more }))
   return id
 }
 
-/** Enqueues a delivery. @returns Its id. */
-async function enqueue(store: Store, webhook: string): Promise<string> {
-  const id = `msg_${String(++count).padStart(20, '0')}`
-  const event = {
-    id,
-    type: 'webhook.test',
-    partner: undefined,
-    createdAt: Date.now(),
-    payload: `{"n":${count}}`,
-  } as const
-  await store.webhooks!.enqueue([event], webhook)
-  return id
+async function change(
+  store: Store,
+  id: string,
+  what: 'created' | 'disabled' | 'rotated' | 'removed',
+  apply: (webhook: Webhook) => Webhook | undefined,
+  at: number = Date.now(),
+): Promise<void> {
+  await store.webhooks!.changeWebhook(id, `webhook.${what}`, { actor: 'test', at }, (found) => apply(found!))
+}
+
+const disable = (store: Store, id: string, at?: number) =>
+  change(store, id, 'disabled', (webhook) => ({ ...webhook, state: 'disabled' }), at)
+
+/** Enqueues deliveries. @returns Their ids. */
+async function enqueue(store: Store, webhook: string, deliveries = 1): Promise<string[]> {
+  const events = Array.from({ length: deliveries }, () => {
+    const id = `msg_${String(++count).padStart(20, '0')}`
+    const payload = `{"n":${count}}`
+    return { id, type: 'webhook.test', partner: undefined, createdAt: Date.now(), payload } as const
+  })
+  await store.webhooks!.enqueue(events, webhook)
+  return events.map(({ id }) => id)
+}
+
+/** Receives webhooks until the end of the test. */
+async function receive(t: Test, ...respond: Parameters<typeof startReceiver>) {
+  const receiver = await startReceiver(...respond)
+  t.teardown(receiver.close)
+  return receiver
 }
 
 /** Starts deliveries that end with the test. */
@@ -126,8 +133,7 @@ async function attempted(store: Store, webhook: string, attempts: number = 1): P
 
 await t.test('the official library verifies deliveries, with both secrets during a rotation', async (t) => {
   const { run, json } = programOn('verify.db')
-  const receiver = await startReceiver()
-  t.teardown(receiver.close)
+  const receiver = await receive(t)
   await run('partners', 'create', 'acme', '--name', 'Ácme')
   const environment = ['--url', receiver.url, '--event', 'key.issued', '--allow-private']
   const { data: { id, secret: first } } = await json('webhooks', 'create', ...environment)
@@ -180,74 +186,26 @@ await t.test('the example of a receiver verifies deliveries', async (t) => {
 })
 
 await t.test('private addresses are refused when a webhook is created', async (t) => {
+  const refused =
+    `127.0.0.1 127.255.255.254 10.0.0.1 172.16.0.1 172.31.255.255 192.168.1.1 169.254.169.254 100.64.0.1
+    100.127.255.255 0.0.0.0 224.0.0.1 192.0.2.1 198.51.100.1 203.0.113.1 255.255.255.255 2130706433 0x7f.1 017700000001
+    localhost LOCALHOST hook.localhost localhost. [::1] [::] [fe80::1] [fc00::1] [fd12::1] [ff02::1] [::ffff:127.0.0.1]
+    [::ffff:a9fe:a9fe] [64:ff9b::7f00:1] [64:ff9b::169.254.169.254] [2002:7f00:1::] [2002:a9fe:a9fe::1] [::127.0.0.1]
+    [fec0::1] [2001::1] [64:ff9b:1::1] [3fff::1]`
+  const accepted = '93.184.216.34 [2606:2800:220:1::1] [64:ff9b::5db8:d822] hook.example localhost.example'
+  const isPublic = (host: string) => isPublicUrl(new URL(`https://${host}/`))
+  t.same(refused.split(/\s+/).filter(isPublic), [])
+  t.same(accepted.split(' ').filter((host) => !isPublic(host)), [])
+
   const { run, json } = programOn('addresses.db')
   await run('migrate')
-  const refused = [
-    ...[
-      '127.0.0.1',
-      '127.255.255.254',
-      '10.0.0.1',
-      '172.16.0.1',
-      '172.31.255.255',
-      '192.168.1.1',
-      '169.254.169.254',
-    ],
-    ...[
-      '100.64.0.1',
-      '100.127.255.255',
-      '0.0.0.0',
-      '224.0.0.1',
-      '192.0.2.1',
-      '198.51.100.1',
-      '203.0.113.1',
-      '255.255.255.255',
-      '2130706433',
-      '0x7f.1',
-      '017700000001',
-    ],
-    ...[
-      'localhost',
-      'LOCALHOST',
-      'hook.localhost',
-      'localhost.',
-      '[::1]',
-      '[::]',
-      '[fe80::1]',
-      '[fc00::1]',
-      '[fd12::1]',
-    ],
-    ...[
-      '[ff02::1]',
-      '[::ffff:127.0.0.1]',
-      '[::ffff:a9fe:a9fe]',
-      '[64:ff9b::7f00:1]',
-      '[64:ff9b::169.254.169.254]',
-    ],
-    ...[
-      '[2002:7f00:1::]',
-      '[2002:a9fe:a9fe::1]',
-      '[::127.0.0.1]',
-      '[fec0::1]',
-      '[2001::1]',
-      '[64:ff9b:1::1]',
-      '[3fff::1]',
-    ],
-  ].map((host) => `https://${host}/`)
-  const accepted = ['https://93.184.216.34', 'https://[2606:2800:220:1::1]', 'https://[64:ff9b::5db8:d822]']
-  const outcomes = async (urls: readonly string[]) => {
-    const codes = new Set<number | null>()
-    for (const url of urls) {
-      const { code } = await json('webhooks', 'create', '--url', url, '--event', 'key.issued')
-      if (!codes.has(code)) t.comment(`${code} ${url}`)
-      codes.add(code)
-    }
-    return [...codes]
+  const create = (url: string) => json('webhooks', 'create', '--url', url, '--event', 'key.issued')
+  for (
+    const url of ['https://[::1]/', 'http://93.184.216.34', 'https://me@hook.example', 'ftp://hook.example']
+  ) {
+    t.equal((await create(url)).code, 2, url)
   }
-  t.same(
-    await outcomes([...refused, 'http://93.184.216.34', 'https://me@hook.example', 'ftp://hook.example']),
-    [2],
-  )
-  t.same(await outcomes([...accepted, 'https://hook.example', 'https://localhost.example']), [0])
+  t.equal((await create('https://hook.example')).code, 0)
 })
 
 await t.test('the address is checked when the connection is made', async (t) => {
@@ -299,8 +257,7 @@ await t.test('the address is checked when the connection is made', async (t) => 
 await t.test('the address is checked on Bun and Deno, too', async (t) => {
   const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
   const child = fileURLToPath(new URL('webhooks-child.ts', import.meta.url))
-  const receiver = await startReceiver()
-  t.teardown(receiver.close)
+  const receiver = await receive(t)
   const { json, run, env } = programOn('runtimes.db')
   await run('migrate')
   const { data: { id } } = await json(
@@ -326,14 +283,12 @@ await t.test('the address is checked on Bun and Deno, too', async (t) => {
 await t.test('a failed delivery is retried by the schedule', async (t) => {
   const store = createMemoryStore()
   const statuses: Record<string, number> = { '/gone': 410, '/busy': 429, '/moved': 302, '/broken': 500 }
-  const other = await startReceiver()
-  const receiver = await startReceiver((response, { path }) => {
+  const other = await receive(t)
+  const receiver = await receive(t, (response, { path }) => {
     if (path === '/endless') return void setInterval(() => response.write('x'.repeat(1_000)), 1).unref()
     if (path === '/silent') return
     response.writeHead(statuses[path]!, { 'retry-after': '120', location: other.url }).end()
   })
-  t.teardown(receiver.close)
-  t.teardown(other.close)
   const webhooks: Record<string, string> = {}
   for (const path of ['/silent', '/endless', ...Object.keys(statuses)]) {
     webhooks[path] = await addWebhook(store, receiver.url + path)
@@ -363,8 +318,7 @@ await t.test('a failed delivery is retried by the schedule', async (t) => {
 
 await t.test('a webhook that fails for five days is disabled', async (t) => {
   const store = createMemoryStore()
-  const receiver = await startReceiver((response) => response.writeHead(500).end())
-  t.teardown(receiver.close)
+  const receiver = await receive(t, (response) => response.writeHead(500).end())
   const failingSince = Date.now() - 5 * MS_PER_DAY
   const old = await addWebhook(store, receiver.url, { failingSince })
   const young = await addWebhook(store, receiver.url, { failingSince: failingSince + 60_000 })
@@ -381,10 +335,8 @@ await t.test('a webhook that fails for five days is disabled', async (t) => {
 
 await t.test('a receiver that does not respond delays no other', async (t) => {
   const store = createMemoryStore()
-  const silent = await startReceiver(() => {})
-  const receiver = await startReceiver()
-  t.teardown(silent.close)
-  t.teardown(receiver.close)
+  const silent = await receive(t, () => {})
+  const receiver = await receive(t)
   const dead = await addWebhook(store, silent.url)
   const unresolved = await addWebhook(store, 'http://hook.example/')
   let lookups = 0
@@ -392,11 +344,10 @@ await t.test('a receiver that does not respond delays no other', async (t) => {
     lookups++
     return new Promise(() => {})
   })
-  for (let n = 0; n < 50; n++) await enqueue(store, unresolved)
+  await enqueue(store, unresolved, 50)
   const live = await addWebhook(store, receiver.url)
-  for (let n = 0; n < 200; n++) await enqueue(store, dead)
-  const sent: string[] = []
-  for (let n = 0; n < 200; n++) sent.push(await enqueue(store, live))
+  await enqueue(store, dead, 200)
+  const sent = await enqueue(store, live, 200)
   const { webhooks } = deliver(t, store)
   const ids = () => receiver.received.map(({ headers }) => headers['webhook-id'])
   await until(() => ids().length === sent.length, 'all deliveries')
@@ -419,12 +370,12 @@ function countLeases(store: Store) {
 
 await t.test('a webhook that is failing is attempted in turn, once a poll, until one succeeds', async (t) => {
   const { store, leases } = countLeases(createMemoryStore())
-  const receiver = await startReceiver((response) =>
-    response.writeHead(receiver.received.length < 3 ? 500 : 204).end()
+  const receiver = await receive(
+    t,
+    (response) => response.writeHead(receiver.received.length < 3 ? 500 : 204).end(),
   )
-  t.teardown(receiver.close)
   const webhook = await addWebhook(store, receiver.url, { failingSince: Date.now() })
-  for (let n = 0; n < 50; n++) await enqueue(store, webhook)
+  await enqueue(store, webhook, 50)
   const { webhooks } = deliver(t, store)
   await until(() => webhooks.outcomes.delivered === 48, 'all deliveries')
   t.same([leases.get(webhook)!.slice(0, 4), webhooks.outcomes.retried], [[1, 1, 1, 25], 2])
@@ -432,17 +383,14 @@ await t.test('a webhook that is failing is attempted in turn, once a poll, until
 
 await t.test('slow receivers delay no other, not even at the same origin', async (t) => {
   const { store, leases } = countLeases(createMemoryStore())
-  const receiver = await startReceiver((response, { path }) =>
-    path === '/slow' || response.writeHead(204).end()
-  )
-  t.teardown(receiver.close)
+  const receiver = await receive(t, (response, { path }) => path === '/slow' || response.writeHead(204).end())
   const slow: string[] = []
   for (let n = 0; n < 20; n++) {
     slow.push(await addWebhook(store, `${receiver.url}/slow`))
-    for (let m = 0; m < 50; m++) await enqueue(store, slow[n]!)
+    await enqueue(store, slow[n]!, 50)
   }
   const live = await addWebhook(store, `${receiver.url}/live`)
-  for (let n = 0; n < 100; n++) await enqueue(store, live)
+  await enqueue(store, live, 100)
   const { webhooks } = deliver(t, store)
   await until(() => webhooks.outcomes.delivered === 100, 'all deliveries of the other')
   t.same(slow.map((id) => leases.get(id)), slow.map(() => [3]), 'few attempts until one has succeeded fast')
@@ -451,8 +399,7 @@ await t.test('slow receivers delay no other, not even at the same origin', async
 
 await t.test('a webhook that was disabled is not called, not even for deliveries that are leased', async (t) => {
   const store = createMemoryStore()
-  const receiver = await startReceiver()
-  t.teardown(receiver.close)
+  const receiver = await receive(t)
   const released = Promise.withResolvers<string[]>()
   const names = new Set<string>()
   resolveWith(t, (name) => {
@@ -469,11 +416,7 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
   const counting = { ...store, webhooks: { ...store.webhooks!, listWebhooks } }
   const { webhooks } = deliver(t, counting, { maxStalenessMs: 0 })
   await until(() => names.size === 2, 'both look-ups')
-  const context = { actor: 'test', at: Date.now() }
-  await store.webhooks!.changeWebhook(
-    ...[gone, 'webhook.disabled', context] as const,
-    (webhook) => ({ ...webhook!, state: 'disabled' }),
-  )
+  await disable(store, gone)
   lists = 0
   await until(() => lists >= 2, 'a list that was read after the change')
   released.resolve(['127.0.0.1'])
@@ -534,12 +477,8 @@ await t.test('names in the hosts file, and names without allowed addresses', asy
 await t.test('the removal of deliveries that waited for a disabled webhook is logged', async (t) => {
   const store = createMemoryStore()
   const webhook = await addWebhook(store, 'https://hook.example')
-  for (let n = 0; n < 3; n++) await enqueue(store, webhook)
-  const context = { actor: 'test', at: Date.now() - 30 * MS_PER_DAY }
-  await store.webhooks!.changeWebhook(
-    ...[webhook, 'webhook.disabled', context] as const,
-    (found) => ({ ...found!, state: 'disabled' }),
-  )
+  await enqueue(store, webhook, 3)
+  await disable(store, webhook, Date.now() - 30 * MS_PER_DAY)
   const { events } = deliver(t, store)
   await until(() => events.length > 0, 'the event')
   t.match(events, [{ level: 'warn', event: 'webhook_deliveries_removed', webhook, deliveries: 3 }])
@@ -549,12 +488,7 @@ await t.test('deliveries of a removed webhook are deleted, also without another 
   const store = createMemoryStore()
   const webhook = await addWebhook(store, 'https://hook.example')
   await enqueue(store, webhook)
-  await store.webhooks!.changeWebhook(
-    webhook,
-    'webhook.removed',
-    { actor: 'test', at: Date.now() },
-    () => undefined,
-  )
+  await change(store, webhook, 'removed', () => undefined)
   deliver(t, store, { key: undefined })
   await until(async () => await deliveryOf(store, webhook) === undefined, 'the deletion')
 })
@@ -578,8 +512,7 @@ await t.test('a killed server or receiver loses no event', async (t) => {
 
 await t.test('secrets that can not be opened are logged, and nothing is delivered', async (t) => {
   const store = createMemoryStore()
-  const receiver = await startReceiver()
-  t.teardown(receiver.close)
+  const receiver = await receive(t)
   const webhook = await addWebhook(store, receiver.url)
   await enqueue(store, webhook)
   for (const wrong of [undefined, await importWebhookKey(Buffer.alloc(32, 9).toString('base64'))]) {
@@ -601,16 +534,10 @@ await t.test('secrets that can not be opened are logged, and nothing is delivere
 
 await t.test('the key of an expired secret is not needed', async (t) => {
   const store = createMemoryStore()
-  const receiver = await startReceiver()
-  t.teardown(receiver.close)
+  const receiver = await receive(t)
   const id = await addWebhook(store, receiver.url)
-  await store.webhooks!.changeWebhook(
-    ...[id, 'webhook.rotated', { actor: 'test', at: Date.now() }] as const,
-    (webhook) => ({
-      ...webhook!,
-      secrets: [...webhook!.secrets, { sealed: 'by another key', expiresAt: Date.now() }],
-    }),
-  )
+  const expired = { sealed: 'by another key', expiresAt: Date.now() }
+  await change(store, id, 'rotated', (webhook) => ({ ...webhook, secrets: [...webhook.secrets, expired] }))
   await enqueue(store, id)
   deliver(t, store)
   const { headers } = await receiver.delivery()
