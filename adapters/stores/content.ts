@@ -64,13 +64,16 @@ export function createContentAdministration(
         change({ actor, at: now }, dryRun, (tables, writes) => {
           const importLog = createImportLog(kind, progress)
           const { batchSize, find, write }: ContentTable<ContentRecords[typeof kind]> = tables[kind]
+          // A loop: each call within the last one would overflow the stack of a synchronous store.
           const importFrom = (start: number): MaybePromise<void> => {
-            if (start >= records.length) return
-            const drafts = toDrafts(kind, records.slice(start, start + batchSize), now)
-            return andThen(find(drafts.map(({ slug }) => slug)), (stored) => {
-              const changed = importLog.addAll(drafts, stored)
-              return andThen(writes ? write(changed, stored) : undefined, () => importFrom(start + batchSize))
-            })
+            for (let next = start; next < records.length; next += batchSize) {
+              const drafts = toDrafts(kind, records.slice(next, next + batchSize), now)
+              const written = andThen(find(drafts.map(({ slug }) => slug)), (stored) => {
+                const changed = importLog.addAll(drafts, stored)
+                return writes ? write(changed, stored) : undefined
+              })
+              if (written instanceof Promise) return written.then(() => importFrom(next + batchSize))
+            }
           }
           return andThen(
             importFrom(0),

@@ -1,6 +1,7 @@
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
+import { createContentAdministration } from '../../adapters/stores/content.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -259,4 +260,17 @@ await t.test('profiles that are not due are counted in slices', async (t) => {
   t.ok(turns > 0)
   clearInterval(timer)
   await store.close()
+})
+
+await t.test('a synchronous import has any number of batches', (t) => {
+  const rows = new Map()
+  const table = { batchSize: 1, find: () => rows, write: () => undefined, remove: () => undefined }
+  const tables = { profiles: table, industries: table, plans: table, banners: table }
+  const { importContent } = createContentAdministration((_context, _dryRun, work) => {
+    const { result } = work(tables, true) as Awaited<ReturnType<typeof work>>
+    return result
+  })
+  const records = Array.from({ length: 20_000 }, (_, index) => industry(`i${index}`))
+  t.same(importContent('industries', records, options), { created: 20_000, replaced: 0, unchanged: 0 })
+  t.end()
 })
