@@ -8,7 +8,7 @@ export function sha256(text: string): string {
 }
 
 /** HMAC-SHA-256 of the UTF-8 bytes of `text` with a secret in hexadecimal, as 64 lower-case hexadecimal digits. */
-export function hmacSha256(secret: string, text: string): string {
+function hmacSha256(secret: string, text: string): string {
   return createHmac('sha256', Buffer.from(secret, 'hex')).update(text).digest('hex')
 }
 

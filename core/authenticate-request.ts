@@ -93,7 +93,7 @@ function setPrincipal(context: RequestContext, principal: Principal | undefined)
   return context as AuthenticatedContext
 }
 
-/** Authenticates and judges the key again after a wait, during which it may have been revoked. */
+/** Authenticates and admits again after a wait, during which the key may have been revoked. */
 export function readmit(context: RequestContext): MaybePromise<AuthenticatedContext> {
   return andThen(reauthenticate(context), (again) => {
     const denial = admit(again)

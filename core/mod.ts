@@ -10,7 +10,7 @@ export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLE
 export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/options.ts'
 export type { LogEvent } from './log.ts'
-export { MODULE_NAMES, MODULES, SCOPES } from './model.ts'
+export { KEY_STATES, MODULE_NAMES, moduleForScope, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
 export type { Endpoint } from './routes/route.ts'

@@ -16,8 +16,7 @@ import type { Scope } from './model.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
-import type { HandlerContext } from './routes/route.ts'
-import type { DocumentRoute, KeyedRoute, Route } from './routes/route.ts'
+import type { DocumentRoute, HandlerContext, KeyedRoute, Route } from './routes/route.ts'
 import type { RouteTable } from './routes/router.ts'
 
 /** What the steps of the pipeline share between requests. */
@@ -53,7 +52,7 @@ export class RequestContext {
   readonly requestId: string
   /** Milliseconds on the monotonic clock. */
   readonly startedAt: number
-  /** The instant at which the request is judged, milliseconds since the epoch. */
+  /** The instant at which the request is checked, milliseconds since the epoch. */
   now: number
   /** As sent, without the query; `/` until it is known to be a path. */
   path = '/'

@@ -118,7 +118,7 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   }
 }
 
-/** @throws {RangeError} for a name that does not exist: types tell it only to callers that have them. */
+/** @throws {RangeError} for an unknown name, which TypeScript would report. */
 export function assertKnown(kind: string, given: object, known: readonly string[], prefix = ''): void {
   const unknown = Object.keys(given).find((name) => !known.includes(name))
   if (unknown !== undefined) throw new RangeError(`createPartnerApi: unknown ${kind} ${prefix}${unknown}.`)

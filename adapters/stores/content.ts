@@ -127,7 +127,7 @@ async function collectAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
   return all
 }
 
-export function toDrafts<K extends ContentKind>(
+function toDrafts<K extends ContentKind>(
   kind: K,
   records: readonly ContentRecords[K][],
   updatedAt: number,

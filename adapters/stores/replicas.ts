@@ -5,11 +5,8 @@ import type { Revision } from '../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../core/ports/replicas.ts'
 import { StoreError } from './store-error.ts'
 
-/**
- * Milliseconds, beyond its lease, for which a replica stays registered after it was last heard of: by then it cannot use
- * what it knew any more.
- */
-export const RETENTION_MS = 60_000
+/** Milliseconds for which a replica stays registered after the end of its lease: by then, its cached facts are unusable. */
+export const REPLICA_RETENTION_MS = 60_000
 
 /** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
 export const LIVE_GRACE_MS = 5_000
@@ -106,7 +103,7 @@ export function createRegistration(
     registered() {
       assertOpen()
       // After longer silence, it may have been removed. Half of the time, as clocks differ.
-      if (state === 'registered' && ageOf(lastContact) < RETENTION_MS / 2) return undefined
+      if (state === 'registered' && ageOf(lastContact) < REPLICA_RETENTION_MS / 2) return undefined
       return registering ??= register()
     },
 

@@ -6,10 +6,7 @@ import type { Activity, PartnerDay, SummaryCounts } from '../../core/ports/repor
 import type { Signup } from '../../core/ports/signups.ts'
 
 /** A position in a list that is sorted newest first, then by id: minus the instant, and the id. Later rows are greater. */
-export type KeysetPosition = readonly [recency: number, id: string]
-
-/** The position before all rows. */
-export const FIRST_POSITION: KeysetPosition = [-Number.MAX_SAFE_INTEGER, '']
+type KeysetPosition = readonly [recency: number, id: string]
 
 /** Greater than every id. */
 const maxId = '\u{10ffff}'

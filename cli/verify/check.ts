@@ -137,7 +137,7 @@ const maxAncestors = 4
 const maxServices = 3
 
 /** The names of the service at `base` in its API catalog, or the default ones. A redirect is thrown before the key is sent. */
-export async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
+async function findServiceNames(connection: Connection, base: URL): Promise<ServiceNames> {
   const response = await get(connection, base, catalogPath)
   if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)
   const services = readCatalog(response, base).filter((service) => service.base.href === base.href)
@@ -145,7 +145,7 @@ export async function findServiceNames(connection: Connection, base: URL): Promi
 }
 
 /** Looks for the service at `base` and above it. @returns The options of verify that find it. */
-export async function findElsewhere(connection: Connection, base: URL, tried: ServiceNames) {
+async function findElsewhere(connection: Connection, base: URL, tried: ServiceNames) {
   const segments = base.pathname.split('/').filter(Boolean)
   for (let end = segments.length; end >= Math.max(0, segments.length - maxAncestors); end--) {
     const ancestor = new URL(`/${segments.slice(0, end).join('/')}`, base)

@@ -3,18 +3,23 @@ import { isPublicUrl } from '../../adapters/webhooks/addresses.ts'
 import { createWebhookSecret, openSecrets } from '../../adapters/webhooks/secrets.ts'
 import { findPartner } from '../../core/admin/apply.ts'
 import { DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
+import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
-import type { Delivery, Webhook, WebhookChangeType, WebhookEventType } from '../../core/ports/webhooks.ts'
-import { MAX_SECRETS } from '../../core/ports/webhooks.ts'
+import {
+  type Delivery,
+  MAX_SECRETS,
+  type Webhook,
+  type WebhookChangeType,
+  type WebhookEventType,
+} from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { makeSecret, type SecretOptions } from '../files.ts'
 import { durationDefault, integerBetween, optionParser, withSecret } from '../options.ts'
-import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
 import type { CommandResult } from '../output/print.ts'
 import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'

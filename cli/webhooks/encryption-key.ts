@@ -3,8 +3,7 @@ import { Option } from 'commander'
 import { importWebhookKey, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, requireOwnFile } from '../files.ts'
-import type { StoreAccess } from '../store/open.ts'
-import { exposedFiles } from '../store/open.ts'
+import { exposedFiles, type StoreAccess } from '../store/open.ts'
 
 /** The option of `serve` and of the commands that open secrets. */
 export function webhookKeyOption(): Option {

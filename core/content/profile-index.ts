@@ -4,7 +4,7 @@ import { isPublic, type ProfileRecord } from '../ports/content.ts'
 import type { ProfilePosition, ProfileQuery, ProfileSort } from '../ports/directory.ts'
 
 /** A published profile, as lists show it and searches find it. */
-export interface IndexedProfile
+interface IndexedProfile
   extends Pick<Profile, 'publishedAt' | 'description' | 'tags'>, Pick<ProfileRecord, 'visibleTo'> {
   readonly card: ProfileCard
 }
@@ -95,7 +95,7 @@ export function matchesWords(text: string, words: readonly string[]): boolean {
 }
 
 /** The index of the first item for which `isBefore` is false; it is true for all items before that one. */
-export function indexAfter<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
+function indexAfter<T>(items: readonly T[], isBefore: (item: T) => boolean): number {
   let low = 0
   for (let high = items.length; low < high;) {
     const middle = (low + high) >>> 1

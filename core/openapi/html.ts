@@ -87,7 +87,7 @@ export function highlight(code: string): readonly Inset[] {
   return [...pieces, ...markPlaces(code.slice(end))]
 }
 
-export const EXAMPLE_ORIGIN = 'https://api.example.com'
+const EXAMPLE_ORIGIN = 'https://api.example.com'
 
 /** Marks what the page's script replaces: the origin, and the slug of the partner where it is a whole value. */
 export function markPlaces(code: string): readonly Inset[] {

@@ -17,7 +17,7 @@ export interface AccessFacts {
   readonly requestedPartner: string | undefined
   /** The scope that the route needs; `undefined` for a route that any key in force may use. */
   readonly scope: Scope | undefined
-  /** The instant at which the request is judged, milliseconds since the epoch. */
+  /** The instant at which the request is checked, milliseconds since the epoch. */
   readonly now: number
 }
 

@@ -87,7 +87,7 @@ export interface DeliveryResult
   readonly retryMs: number
 }
 
-/** Webhooks and their outbox. Deliveries are written in the transaction of the change that they tell of. */
+/** Webhooks and their outbox. Deliveries are written in the transaction of the change that causes them. */
 export interface WebhookStore {
   /** All webhooks, by id. */
   listWebhooks(): MaybePromise<readonly Webhook[]>

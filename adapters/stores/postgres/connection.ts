@@ -81,7 +81,7 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     isLost: () => loss !== undefined,
     /** Resolves when it is lost, but not when it was ended. */
     lost,
-    /** When the server was last heard, by `performance.now()`. */
+    /** When the last message of the server arrived, by `performance.now()`. */
     lastMessageAt: inFlight.lastMessageAt,
     /** Destroys the socket and rejects what is in flight. */
     destroy: (reason: string) => destroy(new ConnectionLostError(reason)),

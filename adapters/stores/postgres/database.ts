@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connection, ConnectionOptions, Query } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
-import { before, createPool, createSlot, pause, type Slot } from './pool.ts'
+import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
 import { runTransaction } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
@@ -166,7 +166,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
 function createRunner(
   place: string,
   hosts: ReturnType<typeof createHosts>,
-  pool: ReturnType<typeof createPool>,
+  pool: Pool,
   timeoutMs: number,
 ) {
   return async <T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> => {

@@ -1,4 +1,4 @@
-/** What can go wrong with a server or the way to it, in words that hold no data. */
+/** Errors of a server or of the connection to it, whose messages contain no data. */
 import { StoreError } from '../store-error.ts'
 
 class DatabaseError extends Error {
@@ -60,7 +60,7 @@ export const mayBeCommitted = (error: unknown): error is DatabaseError =>
   error instanceof ConnectionLostError || error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
 
 /** What to try after an error: connect again, repeat the work, or do it on another connection. */
-export type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
+type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
 
 /**
  * Decides what helps after an error.

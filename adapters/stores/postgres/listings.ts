@@ -2,8 +2,8 @@ import type { Query } from './connection.ts'
 import { listText } from './sql.ts'
 
 /**
- * Bytes of UTF-8 that Postgres allows in a lexeme. Longer words are truncated, in listings and in searches. The API cannot
- * tell: a search has 100 characters, and none folds to more than 18 bytes of one word.
+ * Bytes of UTF-8 that Postgres allows in a lexeme. Longer words are truncated, in listings and in searches. The API
+ * does not show it: a search has 100 characters, and none folds to more than 18 bytes of one word.
  */
 const MAX_LEXEME_BYTES = 2046
 

@@ -2,8 +2,8 @@ import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
 import {
   createRegistration,
   LIVE_GRACE_MS,
+  REPLICA_RETENTION_MS,
   type ReplicaStatements,
-  RETENTION_MS,
   toProgress,
 } from '../replicas.ts'
 import type { Database } from './database.ts'
@@ -74,4 +74,4 @@ const confirmSql = `
 
 const progressSql = `
   SELECT id, name, lease_ms, facts, content, skew_ms FROM partner_api.replica
-  WHERE seen_at + lease_ms + ${RETENTION_MS} > ${SERVER_NOW} ORDER BY id`
+  WHERE seen_at + lease_ms + ${REPLICA_RETENTION_MS} > ${SERVER_NOW} ORDER BY id`

@@ -26,7 +26,7 @@ type SampleRow = [places: number, matches: number, matchesOf: string | null, ...
 
 /**
  * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common words
- * soon, the full-text index rare ones, whose matches are then sorted; a sample tells which. The server cancels a search
+ * soon, the full-text index rare ones, whose matches are then sorted; a sample decides. The server cancels a search
  * that takes too long.
  */
 export function searchPage(
@@ -91,7 +91,7 @@ function sampleSql(range: PageRange, words: readonly string[], length: number, s
     SELECT counted.places, counted.matches,
       CASE WHEN counted.places = ${length} AND counted.matches < ${size} THEN (
         SELECT string_agg((SELECT count(*) FROM seen WHERE seen.words @@ word::tsquery)::text, ' ' ORDER BY place)
-        FROM unnest((SELECT $${parameters.length + 2}::text[])) WITH ORDINALITY AS asked (word, place)
+        FROM unnest((SELECT $${parameters.length + 2}::text[])) WITH ORDINALITY AS requested (word, place)
       ) END,
       ${CARD_COLUMNS}
     FROM counted LEFT JOIN (${CARD_TABLES}) ON true ORDER BY page.key, page.slug`,

@@ -102,7 +102,7 @@ export async function runAudited<T>(
 
 /**
  * Looks for the audit entry of a change. The change holds the lock of its kind until the server has ended its transaction,
- * so that its outcome is settled once the lock is free.
+ * so that its outcome is final once the lock is free.
  */
 async function wasCommitted(
   database: Database,

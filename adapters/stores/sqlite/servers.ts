@@ -11,8 +11,8 @@ import {
   createRegistration,
   LIVE_GRACE_MS,
   type ProgressRow,
+  REPLICA_RETENTION_MS,
   type ReplicaIdentity,
-  RETENTION_MS,
   toProgress,
 } from '../replicas.ts'
 import { pruneSql, type Query } from '../sql/database.ts'
@@ -100,7 +100,7 @@ export function createServersFile(
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
     progress(revision) {
       if (database === undefined && !existsSync(file)) return []
-      return use((query) => toProgress(readLive(query, RETENTION_MS), revision, revisions.current()))
+      return use((query) => toProgress(readLive(query, REPLICA_RETENTION_MS), revision, revisions.current()))
     },
   }
   return {
@@ -157,7 +157,7 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
         else if (isDue) writeHeartbeat(query, identity, revision)
         return others
       }),
-    remove: (id) => use((query) => void query(removeSql, [id, clock.now() - RETENTION_MS])),
+    remove: (id) => use((query) => void query(removeSql, [id, clock.now() - REPLICA_RETENTION_MS])),
   }
 }
 
