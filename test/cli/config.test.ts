@@ -1,4 +1,4 @@
-/** Options from the environment and the configuration file, and suggestions for mistyped names. */
+/** Options from the environment and the configuration file. */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -233,32 +233,4 @@ test('a password in a file that others can read is reported, and shown to nobody
   t.notMatch(open.stdout + open.stderr + closed.stdout, 'hush')
   const named = await configured({ store: 'postgres://user@db.example/x' }, 'config show')
   t.match(named, { stdout: 'postgres://user@db.example/x' }, 'a user name alone is shown')
-})
-
-test('mistyped partners, keys and commands have suggestions', async (t) => {
-  const near = `${id.slice(0, -1)}${id.at(-1) === 'x' ? 'y' : 'x'}`
-  const swapped = id.replace(
-    /[a-z]/gi,
-    (letter: string) => letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
-  )
-  const cases: Readonly<Record<string, readonly [code: number, message: string | RegExp]>> = {
-    'partners show acme-travle': [1, '"acme-travle".\n(Did you mean acme-travel?)'],
-    'keys list Acme-Trave1': [1, '(Did you mean acme-travel?)'],
-    [`keys show ${near}`]: [1, `(Did you mean ${id}?)`],
-    [`keys revoke ${swapped}`]: [1, `(Did you mean ${id}?)`],
-    'partners show nonsense': [1, /"nonsense"\.\n$/],
-    'help nonsense': [2, "unknown command 'nonsense'"],
-    'help kyes': [2, '(Did you mean keys?)'],
-    'keys isue --help': [2, '(Did you mean issue?)'],
-    'help keys isue': [2, '(Did you mean issue?)'],
-    'keys help isue': [2, '(Did you mean issue?)'],
-    'config show keys isue': [2, '(Did you mean issue?)'],
-    'keys issue acme-travel --nmae x': [2, "no option '--nmae'"],
-    'keys list --stat active': [2, '(Did you mean --state?)'],
-  }
-  for (const [args, [code, message]] of Object.entries(cases)) {
-    const ended = await run(...args.split(' '))
-    t.same([ended.code, ended.stdout], [code, ''], args)
-    t.match(ended.stderr, message)
-  }
 })

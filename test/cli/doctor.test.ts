@@ -22,7 +22,7 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { createPlace, serverFor } from '../postgres/fixtures.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
-import { documentOf, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { newFile, programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 interface Result {
   readonly check: string
@@ -41,8 +41,8 @@ async function diagnose(
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ) {
-  const ended = await runProgram(['doctor', '--json', ...args], { env: { PARTNER_API_STORE: store, ...env } })
-  const checks: readonly Result[] = documentOf(ended).data?.checks ?? []
+  const ended = await programOn(store, { env }).json('doctor', ...args)
+  const checks: readonly Result[] = ended.data?.checks ?? []
   const found = checks.filter(({ severity }) => severity !== null)
   for (const { command } of found) if (command?.startsWith('partner-api ')) await parse(command)
   return {
@@ -64,29 +64,17 @@ async function parse(command: string): Promise<void> {
   await group.parseAsync(args, { from: 'user' })
 }
 
-/** Creates a SQLite store with the partner acme. */
-async function createStore(name: string) {
-  const file = join(folder, name)
-  return { ...await fillStore(await openSqliteStore(file)), file, url: `sqlite:${file}` }
-}
-
-/** Creates the partner acme. */
-async function fillStore(store: Store) {
-  const operator = { actor: 'test' }
-  const partners = createPartnerAdministration(store, operator)
+/** Creates the partner acme in a store, SQLite by default. @returns The administration; `issue` makes a key of an age in days. */
+async function fill(given?: Store) {
+  const file = newFile()
+  const store = given ?? await openSqliteStore(file)
+  const partners = createPartnerAdministration(store, { actor: 'test' })
   await partners.create({ slug: 'acme', name: 'Acme', modules: ['profiles', 'banner'] })
-  /** @param age Days. */
-  async function issue(age: number, more: Partial<NewKey> = {}) {
-    const ring = createKeyAdministration(store, { ...operator, clock: () => days(age) })
-    const expiresAt = days(-365)
-    return await ring.issue({ partner: 'acme', name: 'Key', environment: 'live', expiresAt, ...more })
-  }
-  return {
-    store,
-    partners,
-    issue,
-    keys: createKeyAdministration(store, operator),
-  }
+  const keysAt = (age: number) => createKeyAdministration(store, { actor: 'test', clock: () => days(age) })
+  const expiresAt = days(-365)
+  const issue = (age: number, more: Partial<NewKey> = {}) =>
+    keysAt(age).issue({ partner: 'acme', name: 'Key', environment: 'live', expiresAt, ...more })
+  return { file, url: `sqlite:${file}`, store, partners, keys: keysAt(0), issue }
 }
 
 async function withServer(
@@ -104,7 +92,7 @@ async function withServer(
 }
 
 await test('a clean installation has no findings', async (t) => {
-  const { file, url, store, issue } = await createStore('clean.db')
+  const { file, url, store, issue } = await fill()
   const keyFile = join(folder, 'clean.key')
   fs.writeFileSync(keyFile, (await issue(0)).text, { mode: 0o600 })
   await withServer(store, {}, async (base) => {
@@ -126,7 +114,7 @@ await test('a clean installation has no findings', async (t) => {
 })
 
 await test('webhooks', async (t) => {
-  const { url, store } = await createStore('webhooks.db')
+  const { url, store } = await fill()
   const add = async (
     id: string,
     state: 'active' | 'disabled',
@@ -172,7 +160,7 @@ await test('webhooks', async (t) => {
 })
 
 await test('keys and partners', async (t) => {
-  const { url, store, partners, keys, issue, file } = await createStore('keys.db')
+  const { url, store, partners, keys, issue, file } = await fill()
   const use = (id: string, age: number) => store.recordKeyUses(new Map([[id, days(age)]]))
   const eternal = (await issue(0, { expiresAt: undefined })).key.id
   await issue(0, { expiresAt: days(-13) })
@@ -229,7 +217,7 @@ await test('keys and partners', async (t) => {
 })
 
 await test('the output about 5,000 keys is short', async (t) => {
-  const { url, store, issue } = await createStore('many.db')
+  const { url, store, issue } = await fill()
   const { key } = await issue(100, { expiresAt: undefined })
   const changes = Array.from({ length: 4_999 }, (_, index) => ({
     type: 'key.issued' as const,
@@ -248,7 +236,7 @@ await test('the output about 5,000 keys is short', async (t) => {
 })
 
 await test('the machine', async (t) => {
-  const { file, url, store } = await createStore('machine.db')
+  const { file, url, store } = await fill()
   await store.close()
   const keyFile = join(folder, 'open.key')
   fs.writeFileSync(keyFile, 'x', { mode: 0o644 })
@@ -277,7 +265,7 @@ await test('the machine', async (t) => {
     'key-files': `error chmod 600 ${keyFile}`,
     'serve-options': 'warning partner-api config show serve',
     'store-files': `error chmod 600 ${file} ${file}-wal ${file}-shm`,
-    'disk-space': `warning df -h ${folder}`,
+    'disk-space': `warning df -h ${join(file, '..')}`,
     'wal-size': `warning fuser -v ${file}`,
     'partners-without-key': 'info partner-api keys issue acme --name acme',
   })
@@ -288,7 +276,7 @@ await test('stores that cannot be checked', async (t) => {
   const missing = await diagnose('sqlite:nowhere.db', [], { PARTNER_API_SERVE_ALLOW_BROWSERS: 'true' })
   t.match(missing, { code: 3, found: { store: 'error partner-api migrate', 'serve-options': /^warning/ } })
 
-  const { file, url, store } = await createStore('versions.db')
+  const { file, url, store } = await fill()
   await store.close()
   const database = new DatabaseSync(file)
   for (
@@ -314,7 +302,7 @@ await test('stores that cannot be checked', async (t) => {
 })
 
 await test('deployments', async (t) => {
-  const { url, store, issue } = await createStore('deployments.db')
+  const { url, store, issue } = await fill()
   const env = { PARTNER_API_KEY: (await issue(0)).text }
   const off = { quota: 0, windowSeconds: 60 }
   const limits = { key: off, signup: off, verify: off, authfail: off }
@@ -362,7 +350,7 @@ await test('deployments', async (t) => {
 await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   const server = await serverFor(t, { settings: { fsync: 'on' } })
   const { store, url, sql } = await createPlace(t, server)
-  const { issue } = await fillStore(store)
+  const { issue } = await fill(store)
   await issue(0)
   const clean = await diagnose(url)
   t.same([clean.code, clean.found], [0, {}])

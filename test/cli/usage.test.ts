@@ -15,6 +15,7 @@ import {
   startProgram,
   temporaryFolder,
 } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 const folder = temporaryFolder()
@@ -119,6 +120,14 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'scopes add': '(Did you mean grant?)',
     'content rm': '(Did you mean remove?)',
     'usage': '(Did you mean --help?)',
+    'help nonsense': "unknown command 'nonsense'",
+    'help kyes': '(Did you mean keys?)',
+    'keys isue --help': '(Did you mean issue?)',
+    'help keys isue': '(Did you mean issue?)',
+    'keys help isue': '(Did you mean issue?)',
+    'config show keys isue': '(Did you mean issue?)',
+    'keys issue acme-travel --nmae x': "no option '--nmae'",
+    'keys list --stat active': '(Did you mean --state?)',
     'serve --contact x_y': 'It must be an e-mail address',
   }
   for (const [args, message] of Object.entries(cases)) {
@@ -131,6 +140,26 @@ test('invalid usage is refused with a suggestion', async (t) => {
   for (const args of ['keyz --json', '--json', 'keys --json', 'serve --json x', '--json keys ls']) {
     const ended = await run(...args.split(' '))
     t.match({ ...ended, ...documentOf(ended) }, { code: 2, error: { code: 'usage' } }, args)
+  }
+})
+
+test('mistyped partners and keys have suggestions', async (t) => {
+  const { issue, run } = await createStore()
+  const { key: { id } } = await issue()
+  const near = `${id.slice(0, -1)}${id.at(-1) === 'x' ? 'y' : 'x'}`
+  const swapped = id.replace(
+    /./g,
+    (letter) => letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+  )
+  const cases: Readonly<Record<string, string | RegExp>> = {
+    'partners show acem': '"acem".\n(Did you mean acme?)',
+    'keys list Acm3': '(Did you mean acme?)',
+    [`keys show ${near}`]: `(Did you mean ${id}?)`,
+    [`keys revoke ${swapped}`]: `(Did you mean ${id}?)`,
+    'partners show nonsense': /"nonsense"\.\n$/,
+  }
+  for (const [args, stderr] of Object.entries(cases)) {
+    t.match(await run(...args.split(' ')), { code: 1, stdout: /^$/, stderr }, args)
   }
 })
 

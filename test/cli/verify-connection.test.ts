@@ -156,14 +156,10 @@ t.test('proxy errors are reported without the password', async (t) => {
     '': [2, noProxy],
   }
   const proxies = Object.entries(cases).map(([host, result]) =>
-    [`http://someone:pass-word@${host}`, result] as const
+    [`http://someone:pass-word@${host}`, ...result] as const
   )
-  for (
-    const [proxy, [code, stderr]] of [...proxies, ['ftp://someone:pass-word@proxy.example', [
-      2,
-      noProxy,
-    ]]] as const
-  ) {
+  const other = ['ftp://someone:pass-word@proxy.example', 2, noProxy] as const
+  for (const [proxy, code, stderr] of [...proxies, other]) {
     for (const url of ['https://api.example', 'http://api.example']) {
       const ended = await verify(url, { HTTPS_PROXY: proxy, HTTP_PROXY: proxy })
       t.match(ended, { code, stderr }, `${url} through ${proxy}`)
