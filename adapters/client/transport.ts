@@ -195,7 +195,7 @@ function isProblem(value: unknown, status: number): value is Problem {
 }
 
 /** RFC 9110 §10.2.3: seconds, as the service sends it, or a date, as a gateway may. */
-function parseRetryAfter(retryAfter: string | null): number | undefined {
+export function parseRetryAfter(retryAfter: string | null): number | undefined {
   if (retryAfter === null) return undefined
   if (/^\d+$/.test(retryAfter)) return Number(retryAfter)
   const date = retryAfter.endsWith(' GMT') ? Date.parse(retryAfter) : NaN

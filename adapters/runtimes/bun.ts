@@ -45,16 +45,14 @@ interface BunServer {
 }
 
 interface BunServeOptions {
+  readonly port: number
+  readonly hostname: string
   /** Seconds. */
   readonly idleTimeout: number
   readonly maxRequestBodySize: number
   readonly development: false
   readonly reusePort: boolean
   fetch(request: Request, server: BunServer): Response | Promise<Response>
-}
-
-interface BunRuntime {
-  serve(options: BunServeOptions & { readonly port: number; readonly hostname: string }): BunServer
 }
 
 /**
@@ -81,7 +79,9 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     convert(isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response)
   let isDraining = false
   const pending = createPendingRequests()
-  const server = listen(settings, {
+  const server = listen({
+    port: settings.port,
+    hostname: host,
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
     // The service limits bodies itself: Bun's own response has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
@@ -107,16 +107,15 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   })
 }
 
-function listen(settings: Required<ListenOptions>, serving: BunServeOptions): BunServer {
-  const { Bun } = globalThis as unknown as { readonly Bun: BunRuntime }
-  const { port, host: hostname } = settings
+function listen(options: BunServeOptions): BunServer {
+  const { Bun } = globalThis as unknown as { readonly Bun: { serve: typeof listen } }
   try {
-    return Bun.serve({ port, hostname, ...serving })
+    return Bun.serve(options)
   } catch (cause) {
     const error = cause as Error & { code?: string }
     // Bun reports an unknown host name as EINVAL.
     if (error.code === 'EINVAL') error.code = 'ENOTFOUND'
-    throw listenError(settings, error)
+    throw listenError(options.hostname, options.port, error)
   }
 }
 

@@ -116,7 +116,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
 
   server.listen({ port: settings.port, host, reusePort })
   await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
-    throw listenError(settings, cause)
+    throw listenError(host, settings.port, cause)
   })
   // A failed accept must not end the server.
   server.on('error', () => setTimeout(resumeAccepting, 1_000))

@@ -77,10 +77,7 @@ export function createRunningServer(
 }
 
 /** The error for an address that can't be listened on. @param cause The runtime's own, with a `code`. */
-export function listenError(
-  { host, port }: Required<ListenOptions>,
-  cause: Error & { readonly code?: string },
-): Error {
+export function listenError(host: string, port: number, cause: Error & { readonly code?: string }): Error {
   const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
   return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
 }

@@ -85,7 +85,8 @@ export function createWorker<Env>(
 
   async function handleRequest(request: Request, env: Env): Promise<Response> {
     const { handle } = api ?? await waitForApi(env)
-    return respond(await handle(new WorkerHttpRequest(request, trustConnectingIp)))
+    const hostname = trustConnectingIp ? request.headers.get('cf-connecting-ip') ?? undefined : undefined
+    return respond(await handle(new FetchRequest(request, { remoteAddr: { hostname } })))
   }
 
   /** All requests that arrive before the write share it. */
@@ -104,18 +105,5 @@ export function createWorker<Env>(
       context.waitUntil(responding.then(scheduleFlush, () => undefined))
       return responding
     },
-  }
-}
-
-class WorkerHttpRequest extends FetchRequest {
-  readonly #hasAddress: boolean
-
-  constructor(request: Request, hasAddress: boolean) {
-    super(request)
-    this.#hasAddress = hasAddress
-  }
-
-  override get address(): string | undefined {
-    return this.#hasAddress ? this.header('cf-connecting-ip') : undefined
   }
 }

@@ -102,7 +102,7 @@ export async function attemptDelivery(
     if (!isCurrent()) return void (targets.has(target.webhook.id) && cannotDeliver(slowStore))
     attempt = late < maxLateConnections
       ? await send(target.webhook.url, secrets, id, payload, isCurrent)
-      : { status: undefined, error: 'connecting takes too long', retryAfterMs: undefined }
+      : { error: 'connecting takes too long' }
   }
   const { status, error, retryAfterMs = 0 } = attempt
   target.isFast = performance.now() - startedAt < slowMs

@@ -1,17 +1,17 @@
 /** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
-import { describeNetworkError } from '../client/transport.ts'
+import { describeNetworkError, parseRetryAfter } from '../client/transport.ts'
 import { AttemptError, createLookup, isPublicAddress, isPublicUrl } from './addresses.ts'
 import { signWebhook } from './secrets.ts'
 
 export interface Attempt {
-  /** `undefined` without a response. */
-  readonly status: number | undefined
-  /** Why it failed; `undefined` for a status of 200 to 299. */
-  readonly error: string | undefined
+  /** Absent without a response. */
+  readonly status?: number
+  /** Why it failed; absent for a status of 200 to 299. */
+  readonly error?: string
   /** What `Retry-After` of a 429 or 503 asks for, in milliseconds. */
-  readonly retryAfterMs: number | undefined
+  readonly retryAfterMs?: number
 }
 
 export type WebhookSender = ReturnType<typeof createWebhookSender>
@@ -73,10 +73,7 @@ function createHandler(
   function finish(error?: Error): void {
     clearTimeout(timer)
     // The receiver has decided: a response that does not end changes nothing.
-    end(
-      attempt ??
-        (isSent ? { status: undefined, error: describe(error), retryAfterMs: undefined } : undefined),
-    )
+    end(attempt ?? (isSent ? { error: describe(error) } : undefined))
   }
   return {
     onRequestStart(controller) {
@@ -102,20 +99,18 @@ function createHandler(
 }
 
 function toAttempt(status: number, retryAfter: string | string[] | undefined): Attempt {
-  const error = status < 300 ? undefined : `status ${status}`
-  const retryAfterMs = status === 429 || status === 503 ? parseRetryAfter(String(retryAfter)) : undefined
-  return { status, error, retryAfterMs }
+  if (status < 300) return { status }
+  const seconds = status === 429 || status === 503 ? parseRetryAfter(String(retryAfter)) : undefined
+  return {
+    status,
+    error: `status ${status}`,
+    retryAfterMs: Math.min((seconds ?? 0) * 1_000, maxRetryAfterMs),
+  }
 }
 
 function describe(error: unknown): string {
   if (error instanceof AttemptError) return error.message
   return describeNetworkError(error) ?? (error as { code?: string }).code ?? 'the request failed'
-}
-
-/** @param text Seconds or a date, RFC 9110 §10.2.3. */
-function parseRetryAfter(text: string): number | undefined {
-  const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now()
-  return ms > 0 ? Math.min(ms, maxRetryAfterMs) : undefined
 }
 
 /** A connector of undici. Unless `allowPrivate`, it connects to public addresses only, by TLS. */
