@@ -1,9 +1,10 @@
 /**
- * Section 2: the first failing check of a request determines the response. Every one and every two faults that a request
- * can have are compared with the oracle: if two checks were swapped, the request with exactly these two would differ.
+ * Section 2: the first failing check of a request determines the response. Every fault that a request to any endpoint can
+ * have is compared with the oracle, and for two endpoints, every two faults: if two checks were swapped, the request with
+ * exactly these two would differ.
  */
 import { MODULE_NAMES } from '../../../core/model.ts'
-import { ENDPOINTS, expectedResponse, type Situation } from '../../core/policy/oracle.ts'
+import { type Endpoint, ENDPOINTS, expectedResponse, type Situation } from '../../core/policy/oracle.ts'
 import type { TestKey } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
@@ -16,7 +17,10 @@ export const order: readonly Suite[] = [{
   tests: { 'the first failing check determines the response': firstFailure },
 }]
 
-const FAULTS: readonly Situation[] = [
+/** Two endpoints that together have every kind of fault. */
+const PAIRED = ['/service/public/profiles/{slug}', '/service/partner/signups']
+
+const ALWAYS: readonly Situation[] = [
   { target: 'too-long' },
   { route: 'unknown' },
   { route: 'wrong-method' },
@@ -35,48 +39,67 @@ const FAULTS: readonly Situation[] = [
   { claim: 'missing' },
   { claim: 'foreign' },
   { suspended: true },
-  { scope: 'not-held' },
-  { module: 'inactive' },
   { input: 'wrong-parameter' },
 ]
-const ENDPOINT_FAULTS: Readonly<Record<string, readonly Situation[]>> = {
-  '/service/public/profiles/{slug}': [
-    { claim: 'repeated' },
-    { resource: 'no-profile' },
-    { precondition: 'met' },
-  ],
-  '/service/partner/signups': [
-    { media: 'wrong-type' },
-    { size: 'too-large' },
-    { json: 'malformed' },
-    { json: 'no-object' },
-    { input: 'wrong-member' },
-  ],
+const UNAUTHORIZED: readonly Situation[] = [{ scope: 'not-held' }, {
+  module: 'inactive',
+}]
+const OF_GET: readonly Situation[] = [{ claim: 'repeated' }, {
+  precondition: 'met',
+}]
+const OF_POST: readonly Situation[] = [
+  { media: 'wrong-type' },
+  { size: 'too-large' },
+  { json: 'malformed' },
+  { json: 'no-object' },
+  { input: 'wrong-member' },
+]
+
+function faultsOf({ method, path, scope }: Endpoint): Situation[] {
+  return [
+    ...ALWAYS,
+    ...(scope === undefined ? [] : UNAUTHORIZED),
+    ...(method === 'GET' ? OF_GET : OF_POST),
+    ...(path.endsWith('{slug}') ? [{ resource: 'no-profile' } as const] : []),
+  ]
 }
 
-/** No fault, every single one, and every two of different names. */
-function combinations(faults: readonly Situation[]): Situation[] {
+/** Every two faults of different names. */
+function pairsOf(faults: readonly Situation[]): Situation[] {
   const nameOf = (fault: Situation) => Object.keys(fault)[0]
-  const pairs = faults.flatMap((one, index) =>
-    faults.slice(index + 1).filter((other) => nameOf(other) !== nameOf(one)).map((other) => ({
-      ...one,
-      ...other,
-    }))
+  return faults.flatMap((one, index) =>
+    faults.slice(index + 1).filter((other) => nameOf(other) !== nameOf(one))
+      .map((other) => ({ ...one, ...other }))
   )
-  return [{}, ...faults, ...pairs]
 }
 
 async function firstFailure(t: TestContext, service: Service): Promise<void> {
   const prepare = await prepareKeys(service)
-  for (const [path, faults] of Object.entries(ENDPOINT_FAULTS)) {
-    const endpoint = ENDPOINTS.find((endpoint) => endpoint.path === path)!
-    for (const situation of combinations([...FAULTS, ...faults])) {
-      const knownGood = !situation.revoked && !situation.expired && !situation.disabled
-      const { code, status } = expectedResponse({ ...situation, knownGood }, endpoint)
+  for (const endpoint of ENDPOINTS) {
+    const { path } = endpoint
+    const faults = faultsOf(endpoint)
+    for (
+      const situation of [
+        {},
+        ...faults,
+        ...(PAIRED.includes(path) ? pairsOf(faults) : []),
+      ]
+    ) {
+      const knownGood = !situation.revoked && !situation.expired &&
+        !situation.disabled
+      // The partners of this suite have no banner.
+      const lack: Situation = path.endsWith('/banner') ? { resource: 'no-banner' } : {}
+      const { code, status, challenge, members } = expectedResponse(
+        { ...situation, ...lack, knownGood },
+        endpoint,
+      )
       const what = `${path}: ${JSON.stringify(situation)}`
-      const response = await service.send(requestFor(path, situation, prepare(situation)))
+      const response = await service.send(
+        requestFor(endpoint, situation, prepare(situation)),
+      )
       if (code === undefined) t.equal(response.status, status, what)
-      else expectProblem(t, response, code, what)
+      else expectProblem(t, response, code, what, { members })
+      t.equal(response.headers.get('www-authenticate'), challenge, what)
     }
   }
 }
@@ -88,8 +111,18 @@ interface Sender {
 }
 
 /** The properties of a key and its partner that a situation determines. */
-const traits = ({ revoked, expired, disabled, limit, suspended, scope, module }: Situation) =>
-  JSON.stringify({ revoked, expired, disabled, limit, suspended, scope, module })
+const traits = (
+  { revoked, expired, disabled, limit, suspended, scope, module }: Situation,
+) =>
+  JSON.stringify({
+    revoked,
+    expired,
+    disabled,
+    limit,
+    suspended,
+    scope,
+    module,
+  })
 
 const unknownKey = forge('spk_live', 'Nobody000000')
 const spent = { inside: '10.255.255.255', outside: '172.31.255.255' }
@@ -102,18 +135,29 @@ function newAddress(isInside = true): string {
 }
 
 /** Creates a key with its own partner for every situation, uses it once, and spends the quota of two addresses. */
-async function prepareKeys(service: Service): Promise<(situation: Situation) => Sender> {
+async function prepareKeys(
+  service: Service,
+): Promise<(situation: Situation) => Sender> {
   const senders = new Map<string, { key: TestKey; partner: string }>()
-  for (const situation of combinations(FAULTS)) {
+  const faults = [...ALWAYS, ...UNAUTHORIZED]
+  for (const situation of [{}, ...faults, ...pairsOf(faults)]) {
     const place = traits(situation)
     if (senders.has(place)) continue
     const partner = `ordered-${senders.size}`
-    senders.set(place, { key: await createKey(service, partner, situation), partner })
+    senders.set(place, {
+      key: await createKey(service, partner, situation),
+      partner,
+    })
   }
-  const use = (key: string, address: string) =>
-    service.send(requestFor('/service/public/profiles/{slug}', {}, { key, partner: 'nobody', address }))
-  for (const { key } of senders.values()) await use(key.text, newAddress())
-  for (const address of Object.values(spent)) await use(unknownKey, address)
+  // The first one has a quota of its own.
+  for (const endpoint of ENDPOINTS.slice(0, 2)) {
+    const use = (key: string, address: string) =>
+      service.send(
+        requestFor(endpoint, {}, { key, partner: 'nobody', address }),
+      )
+    for (const { key } of senders.values()) await use(key.text, newAddress())
+    for (const address of Object.values(spent)) await use(unknownKey, address)
+  }
   return (situation) => {
     const { key, partner } = senders.get(traits(situation))!
     const isInside = situation.address === undefined
@@ -122,25 +166,43 @@ async function prepareKeys(service: Service): Promise<(situation: Situation) => 
   }
 }
 
-async function createKey({ world }: Service, partner: string, one: Situation): Promise<TestKey> {
+async function createKey(
+  { world }: Service,
+  partner: string,
+  one: Situation,
+): Promise<TestKey> {
   const { partners, keyRing } = world
-  await partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
+  await partners.create({
+    slug: partner,
+    name: partner,
+    modules: MODULE_NAMES,
+  })
   const key = await world.issue({
     partner,
     allow: ['10.0.0.0/8'],
     ...(one.scope && { scopes: [] }),
-    ...(one.limit && { limits: { key: once } }),
+    ...(one.limit && { limits: { key: once, verify: once } }),
   })
   if (one.disabled) await keyRing.disable(key.id)
-  if (one.expired) await world.rotate(key.id, (await world.issue({ partner })).id, Date.now() - 1_000)
+  if (one.expired) {
+    await world.rotate(
+      key.id,
+      (await world.issue({ partner })).id,
+      Date.now() - 1_000,
+    )
+  }
   if (one.revoked) await keyRing.revoke(key.id)
   if (one.module) await partners.deactivate(partner, MODULE_NAMES)
   if (one.suspended) await partners.suspend(partner)
   return key
 }
 
-function requestFor(path: string, one: Situation, { key, partner, address }: Sender): TestRequest {
-  const isPost = path.endsWith('signups')
+function requestFor(
+  { method, path }: Endpoint,
+  one: Situation,
+  { key, partner, address }: Sender,
+): TestRequest {
+  const isPost = method === 'POST'
   const claim = one.claim === 'missing' ? undefined : one.claim === 'foreign' ? 'nobody' : partner
   const query = [
     ...(isPost || claim === undefined ? [] : [`partner=${claim}`]),
@@ -151,7 +213,7 @@ function requestFor(path: string, one: Situation, { key, partner, address }: Sen
   const slug = one.resource ? 'no-such' : 'universite-de-valmorne'
   const known = path.replace('{slug}', slug)
   return {
-    method: one.route === 'wrong-method' ? 'DELETE' : isPost ? 'POST' : 'GET',
+    method: one.route === 'wrong-method' ? 'DELETE' : method,
     target: `${one.route === 'unknown' ? '/service/nowhere' : known}${query.length ? '?' : ''}${
       query.join('&')
     }`,
@@ -160,24 +222,29 @@ function requestFor(path: string, one: Situation, { key, partner, address }: Sen
       ...(one.credential === 'missing' ? {} : {
         'x-service-partner-key': one.credential === 'wrong' ? unknownKey : key,
       }),
-      ...(one.credential === 'ambiguous' && { authorization: 'Bearer nonsense' }),
+      ...(one.credential === 'ambiguous' &&
+        { authorization: 'Bearer nonsense' }),
       ...(one.version && { 'service-version': '1999-01-01' }),
       ...(one.accept && { accept: 'text/html' }),
       ...(one.sender && { origin: 'https://browser.example' }),
       ...(one.precondition && { 'if-none-match': '*' }),
-      ...(isPost && { 'content-type': one.media ? 'text/plain' : 'application/json' }),
+      ...(isPost &&
+        { 'content-type': one.media ? 'text/plain' : 'application/json' }),
     },
-    ...(isPost && { body: bodyFor(one, claim) }),
+    ...(isPost && { body: bodyFor(path, one, claim) }),
   }
 }
 
-function bodyFor(one: Situation, partner: string | undefined): string {
-  const signup = {
+function bodyFor(
+  path: string,
+  one: Situation,
+  partner: string | undefined,
+): string {
+  const members = {
     partner,
-    email: 'ada@example.com',
-    name: 'Ada',
-    ...(one.input === 'wrong-member' && { x: 1 }),
+    ...(path.endsWith('/signups') && { email: 'ada@example.com', name: 'Ada' }),
+    ...(one.input === 'wrong-member' && { other: 1 }),
   }
-  const text = one.json === 'malformed' ? '{' : one.json === 'no-object' ? '[]' : JSON.stringify(signup)
+  const text = one.json === 'malformed' ? '{' : one.json === 'no-object' ? '[]' : JSON.stringify(members)
   return one.size ? text.padEnd(32_769) : text
 }

@@ -118,47 +118,26 @@ export const POLICY_ORDER: readonly Code[] = [
   'module_inactive',
 ]
 
-/** The response that the contract requires. */
-export interface ExpectedResponse {
-  readonly code: Code | undefined
-  readonly status: number
-  readonly challenge: string | undefined
-  readonly requiredScope: string | undefined
-  readonly requiredModule: string | undefined
-}
-
 /** @returns The code of the first check that fails, or `undefined` when none does. */
 export function refusalOf(situation: Situation): Code | undefined {
   return ORDER.find(([wrong]) => wrong(situation))?.[1]
 }
 
-/** The required response to a request. */
-export function expectedResponse(situation: Situation, endpoint: Endpoint): ExpectedResponse {
+/** The required response to a request: status, challenge and the members that only its problem has. */
+export function expectedResponse(situation: Situation, { scope, success }: Endpoint) {
   const code = refusalOf(situation)
-  return {
-    code,
-    status: code !== undefined ? STATUS[code] : situation.precondition === 'met' ? 304 : endpoint.success,
-    challenge: challengeOf(code, endpoint.scope),
-    requiredScope: code === 'scope_missing' ? endpoint.scope : undefined,
-    requiredModule: code === 'module_inactive'
-      ? NEEDS.find(({ scope }) => scope === endpoint.scope)?.module
-      : undefined,
+  const members: Record<string, unknown> = {}
+  if (code === 'scope_missing') members['required_scope'] = scope
+  if (code === 'module_inactive') {
+    members['required_module'] = NEEDS.find((need) => need.scope === scope)?.module
   }
+  const status = code !== undefined ? STATUS[code] : situation.precondition === 'met' ? 304 : success
+  return { code, status, challenge: challengeOf(code, scope), members }
 }
 
 /** Section 2, the table of situations; section 10: every 401 for a credential says `invalid_token`. */
 function challengeOf(code: Code | undefined, scope: string | undefined): string | undefined {
-  switch (code) {
-    case 'key_missing':
-      return 'Bearer realm="service"'
-    case 'key_invalid':
-    case 'key_revoked':
-    case 'key_expired':
-    case 'key_disabled':
-      return 'Bearer realm="service", error="invalid_token"'
-    case 'scope_missing':
-      return `Bearer realm="service", error="insufficient_scope", scope="${scope}"`
-    default:
-      return undefined
-  }
+  if (code === 'key_missing') return 'Bearer realm="service"'
+  if (code === 'scope_missing') return `Bearer realm="service", error="insufficient_scope", scope="${scope}"`
+  return code?.startsWith('key_') ? 'Bearer realm="service", error="invalid_token"' : undefined
 }

@@ -11,8 +11,30 @@ import { type AccessFacts, admit, authorize, type Denial, explain } from '../../
 import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
 import type { Code } from '../../contract/http/expect.ts'
 import { key, partner } from '../../contract/store/samples.ts'
-import type { Tally } from './comparison.ts'
 import { NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
+
+/** Counts comparisons with the oracle. */
+export interface Tally {
+  decisions: number
+  /** The first few mismatches. */
+  readonly examples: string[]
+  /** @param difference Describes a mismatch; called only for one. */
+  compare(agrees: boolean, difference: () => string): void
+}
+
+/** @param stopAtFirst Whether the first mismatch ends the proof, by throwing. */
+export function createTally(stopAtFirst = false): Tally {
+  return {
+    decisions: 0,
+    examples: [],
+    compare(agrees, difference) {
+      this.decisions++
+      if (agrees) return
+      if (this.examples.length < 10) this.examples.push(difference())
+      if (stopAtFirst) throw new Error(this.examples[0])
+    },
+  }
+}
 
 const now = Date.UTC(2027, 0, 15)
 const instants = [undefined, now + 1, now, now - 1]
