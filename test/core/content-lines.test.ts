@@ -422,10 +422,7 @@ test('countries are the 249 assigned by ISO 3166-1, and Kosovo', (t) => {
   t.end()
 })
 
-test('country names are in the language of the locale, or in English without data', (t) => {
-  t.equal(countryName('XK', 'en'), 'Kosovo')
-  t.equal(countryName('DE', 'de-AT'), 'Deutschland')
-  for (const locale of ['en', 'tlh', 'en-x-any', 'i-klingon']) t.equal(countryName('DE', locale), 'Germany')
+test('every locale has names, and other text is no locale', (t) => {
   for (let index = 0; index < 70; index++) countryName('FR', `fr-x-v${index}`)
   t.equal(countryName('DE', 'de'), 'Deutschland', 'after many other locales')
   const unnamed = ['x-private', 'i-klingon', 'sgn-BE-FR', 'art-lojban', 'de-DE-1996-x-own', 'zh-cmn-Hant-TW']
@@ -433,8 +430,6 @@ test('country names are in the language of the locale, or in English without dat
     t.ok(isLocale(locale), `${locale} is well-formed`)
     t.ok(countryName('DE', locale), 'it has names')
   }
-  t.strictSame(COUNTRY_CODES.filter((code) => countryName(code, 'rw') === code), [], 'no bare code')
-  t.ok(isLocale('pt-BR') && isLocale('zh-Hant-TW-u-nu-latn') && isLocale('tlh'))
   for (const text of ['', 'e', 'en_US', 'en-', 'en-toolongsubtag', 'en--US', 'en, de']) {
     t.notOk(isLocale(text), text)
   }

@@ -307,8 +307,8 @@ const documents = [
 t.test('the documents need no key and allow browsers', async (t) => {
   const api = createPartnerApi({ store: createMemoryStore() })
   t.teardown(() => api.close())
-  const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
-    api.fetch(new Request(`http://service.example${path}`, { method, headers }))
+  const request = (path: string, headers: Record<string, string> = {}) =>
+    api.fetch(new Request(`http://service.example${path}`, { headers }))
   for (const [path, type] of documents) {
     const [first, second] = await Promise.all([
       request(path),
@@ -324,15 +324,11 @@ t.test('the documents need no key and allow browsers', async (t) => {
     })
     t.notMatch(first.headers.get('vary') ?? '', /key|authorization/i, 'no key in Vary')
     t.equal(await first.text(), await second.text())
-    const head = await request(path, {}, 'HEAD')
-    t.strictSame([await head.text(), fieldsOf(head)], ['', fieldsOf(first)], 'HEAD has the same fields')
     const own = type.split(';')[0] ?? ''
     for (const accept of [own, '*/*', `${own.split('/')[0]}/*`, `text/plain, ${own};q=0.1`]) {
       t.equal((await request(path, { accept })).status, 200, `Accept: ${accept}`)
     }
     t.equal((await request(path, { accept: `${own};q=0` })).status, 406, `Accept: ${own};q=0`)
-    const post = await request(path, {}, 'POST')
-    t.strictSame([post.status, post.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
   }
   const served = await (await request('/service/openapi.json')).json()
   t.strictSame(served, JSON.parse(JSON.stringify(made)), 'the served document')

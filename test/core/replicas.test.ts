@@ -1,5 +1,5 @@
 /**
- * Replicas on one PostgreSQL: receipts, shared quotas, and replicas that are cut off from the store.
+ * Replicas on one PostgreSQL: receipts, and replicas that are cut off from the store.
  * `test/integration/trials` has longer versions.
  */
 import { type Test, test } from 'tap'
@@ -109,7 +109,6 @@ test('replicas on one Postgres', { skip: hasServer() ?? false }, async (t) => {
   const server = await startServer()
   t.teardown(() => server.close())
   await t.test('every replica has applied a change when its receipt arrives', (t) => receipts(t, server))
-  await t.test('replicas share a quota', (t) => quota(t, server))
   await t.test('replicas that are cut off refuse keys, or use known ones with stale-if-error', (t) =>
     cutOff(t, server))
 })
@@ -139,30 +138,6 @@ async function receipts(t: Test, server: PostgresServer): Promise<void> {
   t.equal(await replicas[1]!.statusFor(text), 503)
   await issue()
   t.same(await receipt(), [['asking', true], ['staying', true]])
-}
-
-async function quota(t: Test, server: PostgresServer): Promise<void> {
-  const { url, issue } = await createDeployment(t, server)
-  const limits = { ...noLimits, key: { quota: 600, windowSeconds: 3600 } }
-  const names = ['one', 'two', 'three', 'four']
-  const replicas = await Promise.all(names.map((name) => startReplica(t, url, name, { limits })))
-  /** Sends `count` requests. @returns How many were accepted. */
-  const spend = async (key: string, count: number, pick: (index: number) => number): Promise<number> => {
-    const outcomes = Array.from({ length: count }, (_, index) => replicas[pick(index)]!.statusFor(key))
-    return (await Promise.all(outcomes)).filter((status) => status === 200).length
-  }
-  const even = await issue()
-  let accepted = 0
-  for (let round = 0; round < 10; round++) accepted += await spend(even.text, 80, (index) => index % 4)
-  t.equal(accepted, 600, 'exactly the quota, when all replicas use their leases')
-  t.equal(await spend(even.text, 4, (index) => index), 0)
-
-  const skewed = await issue()
-  const first = await spend(skewed.text, 4, (index) => index)
-  t.equal(first, 4)
-  const rest = await spend(skewed.text, 700, () => 0)
-  t.ok(first + rest <= 600, 'never more than the quota')
-  t.ok(first + rest >= 588, 'the other replicas hold at most 2 % of the quota')
 }
 
 /** One of the replicas has stale-if-error. */

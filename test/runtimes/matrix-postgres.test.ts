@@ -8,10 +8,10 @@ import { httpContract, type SuiteName } from '../contract/http/suites.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { type ServingChild, startChild } from './child.ts'
-import { startDurable } from './durable.ts'
 import { makePostgresTemplate } from './postgres-template.ts'
 import { type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteOn } from './sites.ts'
+import { startDurable } from './workerd.ts'
 
 /** Suites that depend on the store. */
 const stored: readonly SuiteName[] = [

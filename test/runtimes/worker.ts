@@ -11,32 +11,16 @@ import type { Write } from './template.ts'
 
 /** A command of the operator. Commands and results are plain JSON. */
 export type Wish =
-  | {
-    readonly open: string
-    readonly settings: StoreSettings
-    readonly writes: readonly Write[]
-  }
-  | {
-    readonly call: string
-    readonly method: string
-    readonly words: readonly unknown[]
-  }
-  | {
-    readonly start: string
-    readonly options: PartnerApiOptions
-    readonly revisionTakesMs: number
-  }
+  | { readonly open: string; readonly settings: StoreSettings; readonly writes: readonly Write[] }
+  | { readonly call: string; readonly method: string; readonly words: readonly unknown[] }
+  | { readonly start: string; readonly options: PartnerApiOptions; readonly revisionTakesMs: number }
   | { readonly close: string }
 
 const stores = new Map<string, Store>()
 const workers = new Map<string, WorkerHandler<unknown>>()
 
 /** Repeats the writes to another store, with revisions of this store. */
-async function write(
-  store: Store,
-  method: Write[0],
-  words: readonly unknown[],
-): Promise<void> {
+async function write(store: Store, [method, words]: Write): Promise<void> {
   const { facts } = await store.revision()
   const [changes, , ...more] = words
   const said = method === 'apply' ? [changes, facts, ...more] : words
@@ -46,29 +30,22 @@ async function write(
 async function execute(wish: Wish): Promise<unknown> {
   if ('open' in wish) {
     const store = { ...createMemoryStore(), settings: wish.settings }
-    for (const [method, words] of wish.writes) {
-      await write(store, method, words)
-    }
+    for (const one of wish.writes) await write(store, one)
     stores.set(wish.open, store)
     return
   }
   if ('call' in wish) {
-    const store = stores.get(wish.call) as unknown as Record<
-      string,
-      (...words: unknown[]) => unknown
-    >
+    const store = stores.get(wish.call) as unknown as Record<string, (...words: unknown[]) => unknown>
     // JSON has no undefined: an omitted argument arrives as null.
-    return await store[wish.method]?.(
-      ...wish.words.map((word) => word ?? undefined),
-    )
+    return await store[wish.method]?.(...wish.words.map((word) => word ?? undefined))
   }
   if ('start' in wish) {
     const { options, revisionTakesMs } = wish
     const store = late(stores.get(wish.start) as Store, revisionTakesMs)
-    const worker = createWorker(() => createPartnerApi({ store }, options), {
-      trustConnectingIp: true,
-    })
-    workers.set(wish.start, worker)
+    workers.set(
+      wish.start,
+      createWorker(() => createPartnerApi({ store }, options), { trustConnectingIp: true }),
+    )
     return
   }
   stores.delete(wish.close)
@@ -95,11 +72,7 @@ export const operator = {
 }
 
 export default {
-  fetch(
-    request: Request,
-    env: unknown,
-    context: WorkerContext,
-  ): Promise<Response> {
+  fetch(request: Request, env: unknown, context: WorkerContext): Promise<Response> {
     const worker = workers.get(new URL(request.url).hostname)
     return worker?.fetch(request, env, context) ??
       Promise.resolve(new Response(null, { status: 421 }))

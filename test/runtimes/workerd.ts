@@ -5,6 +5,8 @@ import type { Store, StoreSettings } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { ROOT } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
+import type { ServingChild } from './child.ts'
+import type { DurableWish } from './durable-worker.ts'
 import type { Template } from './template.ts'
 import type { Wish } from './worker.ts'
 
@@ -13,16 +15,9 @@ export interface Workerd {
   /** The origin of all its services, which differ by host name. */
   readonly origin: string
   /** Creates a store with the contents of another. */
-  open(
-    name: string,
-    template: Pick<Template, 'settings' | 'writes'>,
-  ): Promise<Store>
+  open(name: string, template: Pick<Template, 'settings' | 'writes'>): Promise<Store>
   /** Serves a store under its name. */
-  start(
-    name: string,
-    options: PartnerApiOptions,
-    revisionTakesMs?: number,
-  ): Promise<void>
+  start(name: string, options: PartnerApiOptions, revisionTakesMs?: number): Promise<void>
   close(name: string): Promise<void>
   end(): Promise<void>
 }
@@ -45,11 +40,7 @@ export async function startWorkerd(): Promise<Workerd> {
 }
 
 /** The methods of the memory store, called remotely. */
-function remoteStore(
-  name: string,
-  wish: (what: Wish) => Promise<unknown>,
-  settings: StoreSettings,
-): Store {
+function remoteStore(name: string, wish: (what: Wish) => Promise<unknown>, settings: StoreSettings): Store {
   const methods = Object.entries(createMemoryStore()).filter(([, member]) => typeof member === 'function')
   const calls = methods.map(([method]) => [
     method,
@@ -62,4 +53,23 @@ function remoteStore(
     },
   ])
   return { ...Object.fromEntries(calls), settings, sha256 }
+}
+
+/** Starts workerd with `durable-worker.ts`, which serves PostgreSQL databases. */
+export async function startDurable(): Promise<ServingChild> {
+  const { url: origin, callOperator, end } = await startWorker('test/runtimes/durable-worker.ts', ROOT, {
+    durableObjects: { SERVICE: 'Service' },
+    hasOperator: true,
+  })
+  const wish = (what: DurableWish): Promise<unknown> => callOperator(what)
+  let names = 0
+  return {
+    async serve(url, options) {
+      const name = `database-${names++}.test`
+      await wish({ start: name, url, options })
+      return { origin, name }
+    },
+    stop: async ({ name = '' }) => void await wish({ stop: name }),
+    end,
+  }
 }

@@ -30,6 +30,8 @@ async function requestIds(t: TestContext, { root, world, send, names }: Service)
   )
 }
 
+const documents = (root: string) => [`${root}/openapi.json`, `${root}/docs`, '/.well-known/api-catalog']
+
 async function headRequests(t: TestContext, { send, root, world }: Service): Promise<void> {
   const targets = [
     ...keyedPaths(root).map((path) => `${path}?partner=demo`),
@@ -38,6 +40,7 @@ async function headRequests(t: TestContext, { send, root, world }: Service): Pro
     `${root}/public/plans?partner=demo&limit=1`,
     `${root}/public/plans`,
     `${root}/health`,
+    ...documents(root),
     '/nothing',
   ]
   for (const target of targets) {
@@ -86,7 +89,7 @@ async function otherMethods(t: TestContext, { root, send, quirks }: Service): Pr
     !(quirks.has('no-trace') && method === 'TRACE')
   )
   const verify = `${root}/developer/verify-key`
-  for (const path of [...keyedPaths(root), verify, `${root}/health`]) {
+  for (const path of [...keyedPaths(root), ...documents(root), verify, `${root}/health`]) {
     const has = path === verify ? ['POST'] : ['GET', 'HEAD']
     // All of them on two routes, the common ones on the others.
     const tried = [verify, `${root}/public/plans`].includes(path) ? possible : possible.slice(0, 6)
