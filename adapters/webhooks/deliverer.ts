@@ -153,7 +153,7 @@ function createLeases(
       const results = await Promise.all(
         deliveries.map((delivery) => attemptDelivery(context, target, sender, secrets, delivery)),
       )
-      await settle(context, results.filter((result) => result !== undefined))
+      await writeResults(context, results.filter((result) => result !== undefined))
       return deliveries.length === size
     } finally {
       take(0)
@@ -163,7 +163,7 @@ function createLeases(
   return { start, working }
 }
 
-async function settle(context: DeliveryContext, results: readonly DeliveryResult[]): Promise<void> {
+async function writeResults(context: DeliveryContext, results: readonly DeliveryResult[]): Promise<void> {
   // The lease ends by itself.
   while (!context.isClosed) {
     try {
