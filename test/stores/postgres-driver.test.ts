@@ -1,31 +1,28 @@
 /** Undocumented behaviour of the driver that `connection.ts` relies on. */
 import { spawnSync } from 'node:child_process'
-import { connect, type Socket } from 'node:net'
+import { connect } from 'node:net'
 import process from 'node:process'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { outcomeOf, serverFor } from '../postgres/fixtures.ts'
-import { within } from '../postgres/until.ts'
+import { serverFor } from '../postgres/fixtures.ts'
 
 const server = await serverFor(t)
 const url = await server.createDatabase()
 
 /** Opens a driver with one connection. @param written Receives the message types of each write to the socket. */
 function open(t: Test, options: object = {}, written: (types: string) => void = () => {}) {
-  const sockets: Socket[] = []
   const socket = () => {
     const socket = connect(server.port, server.host)
     const write = socket.write.bind(socket)
     socket.write = ((bytes: Buffer, done?: () => void) => {
-      if (sockets[0] === socket && bytes[0] !== 0) written(typesOf(bytes))
+      if (bytes[0] !== 0) written(typesOf(bytes))
       return write(bytes, done)
     }) as typeof socket.write
-    sockets.push(socket)
     return socket
   }
   const sql = postgres(url, { max: 1, fetch_types: false, onnotice() {}, ...options, socket } as object)
   t.teardown(() => sql.end({ timeout: 0 }))
-  return { sql, sockets }
+  return sql
 }
 
 /** P parse, D describe, B bind, E execute, S sync, H flush, Q simple query. */
@@ -56,7 +53,7 @@ await t.test('a larger pool does not survive the end of a connection within a tr
 
 await t.test('parameters of a query are sent with it, in one round trip', async (t) => {
   const writes: string[] = []
-  const { sql } = open(t, {}, (types) => writes.push(types))
+  const sql = open(t, {}, (types) => writes.push(types))
   const ask = async (prepare: boolean) => {
     const query = sql.unsafe('SELECT $1::text, $2::integer', [], { prepare, simple: false } as object)
     return [...await Object.assign(query, { parameters: ['a', 7] }).values()]
@@ -75,47 +72,11 @@ await t.test('parameters of a query are sent with it, in one round trip', async 
 await t.test('statements are pipelined, with max_pipeline 0 one by one', async (t) => {
   for (const [max_pipeline, writes] of [[1000, 1], [0, 3]] as const) {
     let count = 0
-    const { sql } = open(t, { max_pipeline }, () => count++)
+    const sql = open(t, { max_pipeline }, () => count++)
     await sql.unsafe('')
     count = 0
     const rows = await Promise.all([1, 2, 3].map((number) => sql.unsafe(`SELECT ${number}`).values()))
     t.equal(String(rows), '1,2,3')
     t.equal(count, writes)
   }
-})
-
-await t.test('the driver opens another socket once the first is lost', async (t) => {
-  const { sql, sockets } = open(t)
-  await sql.unsafe('')
-  const lost = outcomeOf(sql.unsafe('SELECT pg_sleep(60)'))
-  setTimeout(() => sockets[0]!.destroy(), 20)
-  t.match(await within(lost, 'the connection to be lost'), { code: 'CONNECTION_CLOSED' })
-  await sql.unsafe('')
-  t.equal(sockets.length, 2)
-})
-
-await t.test('a statement fails with the reason why there is no socket', async (t) => {
-  const why = new Error('no socket')
-  const sql = postgres(
-    url,
-    { max: 1, socket: () => Promise.reject(why) } as object,
-  )
-  t.equal(await outcomeOf(sql.unsafe('SELECT 1')), why)
-})
-
-await t.test('results have a command, errors a severity, and notifications a callback', async (t) => {
-  const notifications: string[] = []
-  const { sql } = open(t, {
-    onnotify: (channel: string) => notifications.push(channel),
-  })
-  t.equal((await sql.unsafe('COMMIT').values()).command, 'COMMIT')
-  await sql.unsafe('BEGIN; SELECT 1')
-  t.match(await outcomeOf(sql.unsafe('SELECT 1/0')), { name: 'PostgresError', severity: 'ERROR' })
-  t.equal(
-    (await sql.unsafe('COMMIT').values()).command,
-    'ROLLBACK',
-    'the result of committing a failed transaction',
-  )
-  await sql.unsafe('LISTEN here; NOTIFY here')
-  t.strictSame(notifications, ['here'])
 })

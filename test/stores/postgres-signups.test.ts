@@ -88,21 +88,6 @@ await t.test('a statement takes many small signups, or few large ones with any c
   t.ok(statements[1]! > 4, `${statements[1]} statements`)
 })
 
-await t.test('of two concurrent bodies with one key, one is stored and the other is a mismatch', async (t) => {
-  const { store, open } = await createPlace(t)
-  const other = await open()
-  for (let round = 0; round < 10; round++) {
-    const outcomes = await Promise.all([store, other].map(async (one, index) =>
-      await one.createSignup(
-        signup(`${round}-${index}`),
-        claim({ key: `r${round}`, fingerprint: String(index).repeat(64) }),
-      )
-    ))
-    t.same(outcomes.map(({ outcome }) => outcome).sort(), ['created', 'mismatch'])
-  }
-  t.equal((await store.listSignups(undefined, undefined, 100)).length, 10)
-})
-
 await t.test('an expired claim is taken over once', async (t) => {
   const { store, open } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]

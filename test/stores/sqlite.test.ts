@@ -11,13 +11,10 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
-import { verifyChain } from '../../core/audit/verify.ts'
 import {
   apply,
   claim,
-  createKeys,
   createPartners,
-  industry,
   key,
   profile,
   publish,
@@ -82,24 +79,6 @@ await tamperingContract(t, async () => {
       drop: 'DROP TRIGGER undo',
     },
   }
-})
-
-await t.test('the log continues after the entries of another connection', async (t) => {
-  const file = newFile()
-  const [store, other] = [await openSqliteStore(file), await openSqliteStore(file)]
-  await createKeys(store, 'acme')
-  const { sequence } = await store.auditHead()
-  for (const writer of [other, store, other]) {
-    await apply(writer, { type: 'key.disabled', id: 'acme-live' })
-    await writer.importContent('industries', [industry('b', { name: `${Math.random()}` })], {
-      ...stamp,
-      now: T0,
-    })
-    t.equal(await verifyChain(store, store.sha256), undefined)
-  }
-  t.equal((await store.auditHead()).sequence, sequence + 6)
-  await other.close()
-  await store.close()
 })
 
 await durableContract(t, () => {

@@ -1,3 +1,4 @@
+import { verifyChain } from '../../../core/audit/verify.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { apply, createPartners, key, partner, profile, publish, query, stamp, T0 } from './samples.ts'
 import type { TestContext } from './suites.ts'
@@ -41,6 +42,11 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
       await publish(writer!, [profile(`p${index}`)])
       t.ok((await reader!.revision()).content !== before.content, 'the revision of content has changed')
       t.strictSame(await reader!.revision(), await writer!.revision())
+      t.equal(
+        await verifyChain(reader!, reader!.sha256),
+        undefined,
+        'the log continues after the other’s entries',
+      )
     }
     for (const store of [a, b]) t.equal((await store.listProfiles('acme', query(), T0)).length, 3)
     const { facts } = await b.revision()
