@@ -1,16 +1,110 @@
 /**
- * Look-ups of keys that no cache knows, against the same driver on one connection: `select 1`, one after the other, and
- * the query of one key, all of them on their way at once. Rounds are short and alternate.
+ * Look-ups of keys that no cache knows: in SQLite with a million keys, in process, and in PostgreSQL on the loopback,
+ * against the same driver on one connection: `select 1`, one after the other, and the query of one key, all of them on
+ * their way at once. Rounds are short and alternate.
  */
-import postgres from 'postgres'
+import postgres, { type Sql } from 'postgres'
 import { listText } from '../../adapters/stores/postgres/sql.ts'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { StoredRow } from '../../adapters/stores/row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, readKeyFacts } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import type { FactSource } from '../../core/ports/facts.ts'
+
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { startServer } from '../postgres/server.ts'
+import { newFile, startServing, stopServing } from '../support/cli-program.ts'
+import { load } from './load.ts'
 import { createRandom, PARTNER, pick } from './profiles.ts'
-import { figure, median, type Row, times } from './report.ts'
-import { keyFor } from './tenant.ts'
+import { figure, median, quantile, type Row, times } from './report.ts'
+import { CACHED_TARGET, fill, issueKey, keyFor } from './tenant.ts'
+
+const sqliteKeys = 1_000_000
+const postgresKeys = 100_000
+const lookUps = 20_000
+
+export async function run(): Promise<Row[]> {
+  const rows = await sqliteRows()
+  const reason = hasServer()
+  if (reason !== undefined) {
+    return [...rows, { part: 'look-ups', what: 'PostgreSQL: not measured', ours: reason }]
+  }
+  const server = await startServer({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
+  try {
+    await server.admin`create extension pg_stat_statements`
+    const url = await server.createDatabase()
+    const store = await openPostgresStore(url)
+    try {
+      await issueKey(store)
+      await fill(store, 500)
+      return [
+        ...rows,
+        ...await postgresRows(url, store, await addPostgresKeys(url, postgresKeys)),
+        await warmRow(url, store, server.admin),
+      ]
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await server.close()
+  }
+}
+
+/** Of pages that SQLite must read, and of pages in its cache. */
+async function sqliteRows(): Promise<Row[]> {
+  const store = await openSqliteStore(newFile())
+  try {
+    const ids = await addSqliteKeys(store)
+    const random = createRandom(3)
+    const some = () => Array.from({ length: lookUps }, () => pick(ids, random))
+    const first = await timeLookUps(store, some())
+    await timeLookUps(store, ids)
+    const later = await timeLookUps(store, some())
+    return [['after opening', first] as const, ['after a look at each', later] as const].map((
+      [when, times],
+    ) => ({
+      part: 'look-ups',
+      what: `SQLite among ${sqliteKeys.toLocaleString('en')} keys, ${when}`,
+      ours: `p50 ${figure(median(times), 'µs')}, p99 ${figure(quantile(times, 0.99), 'µs')}`,
+      target: 'p50 ≤ 6 µs',
+      met: median(times) <= 6,
+    }))
+  } finally {
+    await store.close()
+  }
+}
+
+/** In order, so that each is inserted where the last one was. @returns Their ids. */
+async function addSqliteKeys(store: Store): Promise<readonly string[]> {
+  const random = createRandom(7)
+  const part = () => Math.floor(random() * 2_176_782_336).toString(36).padStart(6, '0')
+  const ids = Array.from({ length: sqliteKeys }, () => part() + part()).sort()
+  await issueKey(store)
+  for (let start = 0; start < ids.length; start += 25_000) {
+    const keys = ids.slice(start, start + 25_000).map((id) => keyFor(id, PARTNER, store.sha256(id)))
+    const { facts } = await store.revision()
+    const changes = keys.map((key) => ({ type: 'key.issued', key }) as const)
+    if (!await store.apply(changes, facts, { actor: 'bench', at: Date.now() })) {
+      throw new Error('The store was changed.')
+    }
+  }
+  return ids
+}
+
+/** @returns Microseconds for each id. */
+async function timeLookUps(store: Store, ids: readonly string[]): Promise<number[]> {
+  const times: number[] = []
+  for (const id of ids) {
+    const startedAt = performance.now()
+    const found = store.findKey(id)
+    const facts = found instanceof Promise ? await found : found
+    times.push((performance.now() - startedAt) * 1000)
+    if (facts?.key.id !== id) throw new Error('A key was not found.')
+  }
+  return times
+}
 
 /** One connection with pipelined queries. */
 const onePipeline = {
@@ -30,7 +124,7 @@ const select = `SELECT ${KEY_FACTS_COLUMNS}
   FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner WHERE k.id = $1`
 
 /** @param ids Of keys that are there. */
-export async function lookUpRows(url: string, store: FactSource, ids: readonly string[]): Promise<Row[]> {
+async function postgresRows(url: string, store: FactSource, ids: readonly string[]): Promise<Row[]> {
   const sql = postgres(url, onePipeline)
   const ours: LookUp = async (id) => await store.findKey(id)
   const plain: LookUp = async (id) => {
@@ -61,8 +155,8 @@ async function compareSingle(
   )
   const ratio = median(taken.map(([found, selected]) => found / selected))
   return {
-    part: 'postgres',
-    what: `cold look-up of one of ${ids.length.toLocaleString('en')} keys`,
+    part: 'look-ups',
+    what: `PostgreSQL, cold look-up of one of ${ids.length.toLocaleString('en')} keys`,
     ours: figure(median(taken.map(([found]) => found)), 'µs'),
     against: `select 1 ${figure(median(taken.map(([, selected]) => selected)), 'µs')}`,
     ratio: `${times(ratio)} the time`,
@@ -84,8 +178,8 @@ async function compareAtOnce(
   const rates = await alternate(rate(ours), rate(plain))
   const ratio = median(rates.map(([batched, single]) => batched / single))
   return {
-    part: 'postgres',
-    what: `${atOnce} cold look-ups at once`,
+    part: 'look-ups',
+    what: `PostgreSQL, ${atOnce} cold look-ups at once`,
     ours: figure(median(rates.map(([batched]) => batched)), '/s'),
     against: `one pipelined connection ${figure(median(rates.map(([, single]) => single)), '/s')}`,
     ratio: times(ratio),
@@ -140,7 +234,7 @@ function check(facts: KeyFacts | undefined): void {
 }
 
 /** Gives the partner of the bench so many keys, without a word in the audit trail. @returns Their ids. */
-export async function addKeys(url: string, count: number): Promise<readonly string[]> {
+async function addPostgresKeys(url: string, count: number): Promise<readonly string[]> {
   const ids = Array.from({ length: count }, (_, number) => `bench${number.toString(36).padStart(7, '0')}`)
   const sql = postgres(url, { max: 1 })
   const integers = new Set(['scopes', 'created_at', 'expires_at', 'retires_at', 'last_used_at'])
@@ -162,4 +256,36 @@ export async function addKeys(url: string, count: number): Promise<readonly stri
     await sql.end()
   }
   return ids
+}
+
+/** Statements that no request waits for: quota leases, heartbeats, polls, flushes, key usage, and transactions. */
+const background =
+  /quota_window|partner_api\.(?:replica|revision|usage|signup_tally)\b|last_used_at|^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i
+
+/** Reads one page with one key again and again, from a replica in its own process. The server has pg_stat_statements. */
+async function warmRow(url: string, store: Store, admin: Sql): Promise<Row> {
+  const key = await issueKey(store)
+  const served = await startServing(['serve', '--port', '0', '--limit', 'key=1000000/60'], url)
+  try {
+    const { port } = new URL(served.url)
+    const request = `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`
+    const ask = (seconds: number) => load(Number(port), 32, seconds, request)
+    await ask(0.5)
+    await admin`select pg_stat_statements_reset()`
+    let answers = 0
+    while (answers < 100_000) answers += (await ask(1)).answers
+    const statements = await admin`
+      select query, calls::int from pg_stat_statements s join pg_database d on d.oid = s.dbid
+      where d.datname = ${new URL(url).pathname.slice(1)}`
+    const waitedFor = statements.filter(({ query }) => !background.test(query))
+    return {
+      part: 'look-ups',
+      what: `PostgreSQL, statements that ${answers.toLocaleString('en')} warm reads wait for`,
+      ours: String(waitedFor.reduce((sum, { calls }) => sum + calls, 0)),
+      target: '0',
+      met: waitedFor.length === 0,
+    }
+  } finally {
+    await stopServing(served)
+  }
 }

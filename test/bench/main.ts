@@ -2,12 +2,9 @@
  * Prints the speed of the service as ratios to peers that do the same in the same run. Nothing is asserted: absolute
  * figures differ between machines, and a busy machine makes all of them worse.
  *
- *   npm run bench                    everything, in about ten minutes
- *   npm run bench -- http start      some parts
+ *   npm run bench                    everything, in about five minutes
+ *   npm run bench -- list start      some parts
  *   npm run bench -- --json          as JSON
- *
- * PARTNER_API_BENCH_DIR=DIR keeps the large SQLite file there for the next run. PARTNER_API_BENCH_ROWS=N sets the number
- * of rows of the large stores (default a million).
  */
 import process from 'node:process'
 import { machineLine, type Row, tableOf } from './report.ts'
@@ -15,22 +12,17 @@ import { machineLine, type Row, tableOf } from './report.ts'
 /** Each part is loaded when it runs, so that it is measured without the code of the others in its process. */
 const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   pipeline: async () => (await import('./pipeline.ts')).run(),
-  http: async () => (await import('./http.ts')).runNode(),
-  verify: async () => (await import('./http.ts')).runVerify('node', 'node:http', ['hono', 'fastify']),
-  'verify-bun': async () => (await import('./http.ts')).runVerify('bun', 'Bun.serve', ['hono']),
-  'verify-deno': async () => (await import('./http.ts')).runVerify('deno', 'Deno.serve', ['hono']),
-  metrics: async () => (await import('./http.ts')).runMetrics(),
-  bun: async () => (await import('./http.ts')).runBun(),
-  deno: async () => (await import('./http.ts')).runDeno(),
+  list: async () => (await import('./http.ts')).runList(),
+  'verify-key': async () => (await import('./http.ts')).runVerify(),
   searches: async () => (await import('./searches.ts')).run(),
-  sqlite: async () => (await import('./sqlite.ts')).run(),
-  postgres: async () => (await import('./postgres.ts')).run(),
+  'look-ups': async () => (await import('./look-ups.ts')).run(),
   signups: async () => (await import('./signups.ts')).run(),
   workers: async () => (await import('./workers.ts')).run(),
   memory: async () => (await import('./memory.ts')).run(),
-  start: async () => (await import('./start.ts')).runVersion(),
-  outbox: async () => (await import('./outbox.ts')).run(),
-  'first-answer': async () => (await import('./start.ts')).runFirstAnswer(),
+  start: async () => [
+    ...await (await import('./start.ts')).runVersion(),
+    ...await (await import('./start.ts')).runFirstAnswer(),
+  ],
 }
 
 const args = process.argv.slice(2)

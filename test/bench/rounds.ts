@@ -4,7 +4,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { CORES, load, pinned, whilePinned } from './load.ts'
 import { median, type Row, times } from './report.ts'
-import type { ServerKind, ServerRuntime } from './server.ts'
+import type { ServerKind } from './server.ts'
 import { CACHED_TARGET, VERIFY_BODY, VERIFY_PATH } from './tenant.ts'
 
 /** The work of a server in one round. */
@@ -18,16 +18,14 @@ export interface Result {
 /** The rounds of each server. Rounds with the same index ran next to each other. */
 export type Results<Kind extends string = ServerKind> = ReadonlyMap<Kind, readonly Result[]>
 
-/** The program of the servers, and what to send to them. */
+/** The arguments of the servers, and what to send to them. */
 export interface Contest {
-  readonly program: string
   args(kind: string): readonly string[]
   /** The bytes of each request to one server, or what makes them. */
   request(key: string, kind: string): string | (() => string)
 }
 
 const sameRequest: Contest = {
-  program: 'server.ts',
   args: () => [],
   request: (key, kind) => kind.endsWith('-verify') ? verifyRequest(key) : getRequest(key, CACHED_TARGET),
 }
@@ -39,11 +37,10 @@ const warmUpSeconds = 1
 
 /** Loads all servers in turn, round after round, so that other load on the machine affects all of them alike. */
 export async function compete<Kind extends string>(
-  runtime: ServerRuntime,
   kinds: readonly Kind[],
   contest: Contest = sameRequest,
 ): Promise<Results<Kind>> {
-  const children = await Promise.all(kinds.map((kind) => startServer(runtime, kind, contest)))
+  const children = await Promise.all(kinds.map((kind) => startServer(kind, contest)))
   const rounds = new Map(kinds.map((kind): [Kind, Result[]] => [kind, []]))
   try {
     await whilePinned(CORES.loader, async () => {
@@ -135,23 +132,15 @@ interface ServerChild<Kind> {
   stop(): void
 }
 
-const pathOf = (file: string): string => fileURLToPath(new URL(file, import.meta.url))
-const binary = (name: string): string => pathOf(`../node_modules/.bin/${name}`)
-
-const programs: Readonly<Record<ServerRuntime, readonly string[]>> = {
-  node: [process.execPath],
-  bun: [binary('bun')],
-  deno: [binary('deno'), 'run', '-A', '-q'],
-}
+const program = fileURLToPath(new URL('server.ts', import.meta.url))
 
 /** Starts a server and waits until it listens. */
 async function startServer<Kind extends string>(
-  runtime: ServerRuntime,
   kind: Kind,
-  { program, args: argsOf, request }: Contest,
+  { args: argsOf, request }: Contest,
 ): Promise<ServerChild<Kind>> {
-  const own = [pathOf(program), kind, ...argsOf(kind)]
-  const [command, ...args] = pinned(CORES.server, [...programs[runtime], ...own])
+  const own = [program, kind, ...argsOf(kind)]
+  const [command, ...args] = pinned(CORES.server, [process.execPath, ...own])
   const child = spawn(command!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { port, key } = await nextMessage<{ port: number; key: string }>(child, kind)
   return {

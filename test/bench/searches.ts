@@ -13,7 +13,7 @@ import { comparisonRow, compete, type Contest, getRequest } from './rounds.ts'
 import { DIRECTORY_PATH, fill } from './tenant.ts'
 
 const profileCount = 20_000
-const kinds = ['ours', 'hono', 'fastify'] as const
+const kinds = ['ours', 'hono-pages', 'fastify-pages'] as const
 
 export async function run(): Promise<Row[]> {
   const directory = await mkdtemp(join(tmpdir(), 'partner-api-bench-'))
@@ -38,16 +38,15 @@ async function rowsOf(
   fileOf: (kind: string) => string,
 ): Promise<Row[]> {
   const contest: Contest = {
-    program: 'searches-server.ts',
     args: (kind) => [fileOf(kind)],
     request(key) {
       const next = distinct(questions[what])
       return () => getRequest(key, next())
     },
   }
-  const results = await compete('node', kinds, contest)
+  const results = await compete(kinds, contest)
   return (['hono', 'fastify'] as const).map((peer) =>
-    comparisonRow('searches', `distinct ${what}: ${peer}`, results, ['ours', peer], 1.1)
+    comparisonRow('searches', `distinct ${what}: ${peer}`, results, ['ours', `${peer}-pages`], 1.1)
   )
 }
 

@@ -63,7 +63,7 @@ export function runFirstAnswer(): Promise<Row[]> {
       runtimes.map(([, command]) => () => serveAndAsk([...command, ...words], key)),
     )
     return runtimes.map(([name, , target], index) => ({
-      part: 'first-answer',
+      part: 'start',
       what: `${name}: serve, to the first answered request`,
       ours: figure(taken[index]!, 'ms'),
       target: `≤ ${target} ms`,

@@ -70,7 +70,6 @@ export async function fill(store: Store, count: number): Promise<void> {
 /** The service as a self-hoster runs it, but for quotas that no run spends. */
 export function createService(
   store: Store,
-  responseCacheBytes?: number,
   observers: readonly Observer[] = [],
 ): PartnerApi {
   return createPartnerApi(
@@ -78,7 +77,6 @@ export function createService(
     {
       limits: { key: ENOUGH, verify: ENOUGH },
       observers,
-      ...(responseCacheBytes !== undefined && { responseCacheBytes }),
     },
   )
 }

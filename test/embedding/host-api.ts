@@ -15,7 +15,7 @@ export async function createSlowApi(): Promise<{ readonly api: PartnerApi; reado
     await delay(storeTakesMs)
     return call()
   }
-  return { api: createService(store, undefined, [{ storeCall }]), key }
+  return { api: createService(store, [{ storeCall }]), key }
 }
 
 /** A middleware that waits, and appends to the response it got what the client sent. */
