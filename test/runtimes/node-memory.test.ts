@@ -1,6 +1,6 @@
 import t from 'tap'
 import { deployTo } from '../contract/http/deploy.ts'
-import { onNode } from '../contract/http/mounts.ts'
+import { onNode } from '../contract/http/wires.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Quirk } from '../contract/http/quirks.ts'
+import type { Quirk } from '../contract/http/service.ts'
 
 /** A runtime and its quirks. */
 export interface Runtime {

@@ -1,6 +1,6 @@
 /** Sites of the matrix: child processes of each runtime that serve copies of one template. */
 import type { Site } from '../contract/http/deploy.ts'
-import type { Quirk } from '../contract/http/quirks.ts'
+import type { Quirk } from '../contract/http/service.ts'
 import { socketTransport } from '../contract/http/wires.ts'
 import { worldOn } from '../support/world.ts'
 import type { ServingChild } from './child.ts'

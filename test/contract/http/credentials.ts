@@ -1,7 +1,6 @@
 /** Section 2: forms of the credential, the problem for each, and its challenge. */
-import { comparable, expectInvalid, expectProblem, SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
+import { comparable, expectInvalid, expectProblem } from './expect.ts'
 import {
-  get,
   post,
   type Service,
   type Suite,
@@ -23,7 +22,6 @@ export const credentials: readonly Suite[] = [{
     'different or repeated credentials are refused with 400 ambiguous_credentials': multipleCredentials,
     'a key in the query is not a credential': keyInQuery,
     'the named partner must be that of the key': partnerOfKey,
-    'an endpoint needs its scope and its module': scopesAndModules,
   },
 }]
 
@@ -226,32 +224,6 @@ async function partnerOfKey(t: TestContext, service: Service): Promise<void> {
   expectProblem(t, suspended, 'partner_suspended', 'a suspended partner')
   t.equal(challengeOf(suspended), undefined)
   expectProblem(t, await post(service, '{"partner":"hush"}', { key }), 'partner_suspended', 'verify-key')
-}
-
-async function scopesAndModules(t: TestContext, service: Service): Promise<void> {
-  const { world, root } = service
-  const modules = Object.keys(SCOPES) as (keyof typeof SCOPES)[]
-  await world.partners.create({ slug: 'idle', name: 'Idle', modules })
-  const idle = await world.issue({ partner: 'idle' })
-  await world.partners.deactivate('idle', modules)
-  for (const { method, path, module } of SCOPED_ENDPOINTS) {
-    const instance = root + path.replace('{slug}', 'universite-de-valmorne')
-    const required = SCOPES[module]
-    const request = (partner: string, key: { readonly text: string }): Promise<TestResponse> =>
-      method === 'POST'
-        ? post(service, JSON.stringify({ partner }), { target: instance, key })
-        : get(service, `${instance.slice(root.length)}?partner=${partner}`, { key })
-
-    const scopeless = await request('demo', world.keys['demo powerless'])
-    const member = { instance, members: { required_scope: required } }
-    expectProblem(t, scopeless, 'scope_missing', `${path} without ${required}`, member)
-    t.equal(challengeOf(scopeless), `${plain}, error="insufficient_scope", scope="${required}"`)
-
-    const inactive = await request('idle', idle)
-    const needed = { instance, members: { required_module: module } }
-    expectProblem(t, inactive, 'module_inactive', `${path} without ${module}`, needed)
-    t.equal(challengeOf(inactive), undefined, 'no challenge: no other key would help')
-  }
 }
 
 function masked(value: string | readonly string[]): string {

@@ -4,8 +4,7 @@ import type { Store } from '../../../core/ports/store.ts'
 import { compileRoutes, ROUTES } from '../../../core/routes/router.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
 import { fillWorld, type World } from '../../support/world.ts'
-import type { Quirk } from './quirks.ts'
-import { type Deploy, FAR_LIMITS, type Send, type Service, type Settings } from './service.ts'
+import { type Deploy, FAR_LIMITS, type Quirk, type Send, type Service, type Settings } from './service.ts'
 import { conventionViolations, schemaViolations } from './universals.ts'
 
 /** The store of the operator and that of the service: two connections if the store has connections. */

@@ -41,12 +41,8 @@ const ALWAYS: readonly Situation[] = [
   { suspended: true },
   { input: 'wrong-parameter' },
 ]
-const UNAUTHORIZED: readonly Situation[] = [{ scope: 'not-held' }, {
-  module: 'inactive',
-}]
-const OF_GET: readonly Situation[] = [{ claim: 'repeated' }, {
-  precondition: 'met',
-}]
+const UNAUTHORIZED: readonly Situation[] = [{ scope: 'not-held' }, { module: 'inactive' }]
+const OF_GET: readonly Situation[] = [{ claim: 'repeated' }, { precondition: 'met' }]
 const OF_POST: readonly Situation[] = [
   { media: 'wrong-type' },
   { size: 'too-large' },
@@ -78,15 +74,8 @@ async function firstFailure(t: TestContext, service: Service): Promise<void> {
   for (const endpoint of ENDPOINTS) {
     const { path } = endpoint
     const faults = faultsOf(endpoint)
-    for (
-      const situation of [
-        {},
-        ...faults,
-        ...(PAIRED.includes(path) ? pairsOf(faults) : []),
-      ]
-    ) {
-      const knownGood = !situation.revoked && !situation.expired &&
-        !situation.disabled
+    for (const situation of [{}, ...faults, ...(PAIRED.includes(path) ? pairsOf(faults) : [])]) {
+      const knownGood = !situation.revoked && !situation.expired && !situation.disabled
       // The partners of this suite have no banner.
       const lack: Situation = path.endsWith('/banner') ? { resource: 'no-banner' } : {}
       const { code, status, challenge, members } = expectedResponse(
@@ -94,14 +83,18 @@ async function firstFailure(t: TestContext, service: Service): Promise<void> {
         endpoint,
       )
       const what = `${path}: ${JSON.stringify(situation)}`
-      const response = await service.send(
-        requestFor(endpoint, situation, prepare(situation)),
-      )
+      const request = requestFor(endpoint, situation, prepare(situation))
+      const response = await service.send(request)
       if (code === undefined) t.equal(response.status, status, what)
-      else expectProblem(t, response, code, what, { members })
+      else expectProblem(t, response, code, what, { members, instance: instanceOf(request.target, code) })
       t.equal(response.headers.get('www-authenticate'), challenge, what)
     }
   }
+}
+
+/** The path of the target, if that was read. */
+function instanceOf(target: string, code: string): string {
+  return code === 'uri_too_long' ? '/' : target.split('?')[0]!
 }
 
 interface Sender {
@@ -111,18 +104,8 @@ interface Sender {
 }
 
 /** The properties of a key and its partner that a situation determines. */
-const traits = (
-  { revoked, expired, disabled, limit, suspended, scope, module }: Situation,
-) =>
-  JSON.stringify({
-    revoked,
-    expired,
-    disabled,
-    limit,
-    suspended,
-    scope,
-    module,
-  })
+const traits = ({ revoked, expired, disabled, limit, suspended, scope, module }: Situation) =>
+  JSON.stringify({ revoked, expired, disabled, limit, suspended, scope, module })
 
 const unknownKey = forge('spk_live', 'Nobody000000')
 const spent = { inside: '10.255.255.255', outside: '172.31.255.255' }
@@ -135,26 +118,19 @@ function newAddress(isInside = true): string {
 }
 
 /** Creates a key with its own partner for every situation, uses it once, and spends the quota of two addresses. */
-async function prepareKeys(
-  service: Service,
-): Promise<(situation: Situation) => Sender> {
+async function prepareKeys(service: Service): Promise<(situation: Situation) => Sender> {
   const senders = new Map<string, { key: TestKey; partner: string }>()
   const faults = [...ALWAYS, ...UNAUTHORIZED]
   for (const situation of [{}, ...faults, ...pairsOf(faults)]) {
     const place = traits(situation)
     if (senders.has(place)) continue
     const partner = `ordered-${senders.size}`
-    senders.set(place, {
-      key: await createKey(service, partner, situation),
-      partner,
-    })
+    senders.set(place, { key: await createKey(service, partner, situation), partner })
   }
   // The first one has a quota of its own.
   for (const endpoint of ENDPOINTS.slice(0, 2)) {
     const use = (key: string, address: string) =>
-      service.send(
-        requestFor(endpoint, {}, { key, partner: 'nobody', address }),
-      )
+      service.send(requestFor(endpoint, {}, { key, partner: 'nobody', address }))
     for (const { key } of senders.values()) await use(key.text, newAddress())
     for (const address of Object.values(spent)) await use(unknownKey, address)
   }
@@ -166,17 +142,9 @@ async function prepareKeys(
   }
 }
 
-async function createKey(
-  { world }: Service,
-  partner: string,
-  one: Situation,
-): Promise<TestKey> {
+async function createKey({ world }: Service, partner: string, one: Situation): Promise<TestKey> {
   const { partners, keyRing } = world
-  await partners.create({
-    slug: partner,
-    name: partner,
-    modules: MODULE_NAMES,
-  })
+  await partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
   const key = await world.issue({
     partner,
     allow: ['10.0.0.0/8'],
@@ -184,13 +152,7 @@ async function createKey(
     ...(one.limit && { limits: { key: once, verify: once } }),
   })
   if (one.disabled) await keyRing.disable(key.id)
-  if (one.expired) {
-    await world.rotate(
-      key.id,
-      (await world.issue({ partner })).id,
-      Date.now() - 1_000,
-    )
-  }
+  if (one.expired) await world.rotate(key.id, (await world.issue({ partner })).id, Date.now() - 1_000)
   if (one.revoked) await keyRing.revoke(key.id)
   if (one.module) await partners.deactivate(partner, MODULE_NAMES)
   if (one.suspended) await partners.suspend(partner)
@@ -210,36 +172,27 @@ function requestFor(
     ...(one.input === 'wrong-parameter' ? ['no_such_parameter=1'] : []),
     ...(one.target ? [`q=${'a'.repeat(8_192)}`] : []),
   ]
-  const slug = one.resource ? 'no-such' : 'universite-de-valmorne'
-  const known = path.replace('{slug}', slug)
+  const known = path.replace('{slug}', one.resource ? 'no-such' : 'universite-de-valmorne')
   return {
     method: one.route === 'wrong-method' ? 'DELETE' : method,
-    target: `${one.route === 'unknown' ? '/service/nowhere' : known}${query.length ? '?' : ''}${
-      query.join('&')
-    }`,
+    target: [one.route === 'unknown' ? '/service/nowhere' : known, query.join('&')].filter(Boolean).join('?'),
     headers: {
       'x-forwarded-for': address,
       ...(one.credential === 'missing' ? {} : {
         'x-service-partner-key': one.credential === 'wrong' ? unknownKey : key,
       }),
-      ...(one.credential === 'ambiguous' &&
-        { authorization: 'Bearer nonsense' }),
+      ...(one.credential === 'ambiguous' && { authorization: 'Bearer nonsense' }),
       ...(one.version && { 'service-version': '1999-01-01' }),
       ...(one.accept && { accept: 'text/html' }),
       ...(one.sender && { origin: 'https://browser.example' }),
       ...(one.precondition && { 'if-none-match': '*' }),
-      ...(isPost &&
-        { 'content-type': one.media ? 'text/plain' : 'application/json' }),
+      ...(isPost && { 'content-type': one.media ? 'text/plain' : 'application/json' }),
     },
     ...(isPost && { body: bodyFor(path, one, claim) }),
   }
 }
 
-function bodyFor(
-  path: string,
-  one: Situation,
-  partner: string | undefined,
-): string {
+function bodyFor(path: string, one: Situation, partner: string | undefined): string {
   const members = {
     partner,
     ...(path.endsWith('/signups') && { email: 'ada@example.com', name: 'Ada' }),

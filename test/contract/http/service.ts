@@ -4,7 +4,6 @@ import type { Endpoint } from '../../../core/routes/route.ts'
 import type { PartnerApiOptions } from '../../../core/settings.ts'
 import type { World } from '../../support/world.ts'
 import type { TestContext } from '../store/suites.ts'
-import type { Quirk } from './quirks.ts'
 
 export type { TestContext }
 
@@ -13,6 +12,17 @@ export type Settings = Pick<
   PartnerApiOptions,
   'serviceName' | 'maxStalenessMs' | 'limits' | 'trustedProxies' | 'allowBrowsers' | 'problemBase'
 >
+
+/** Differences of a runtime that take effect before the service receives the request. */
+export type Quirk = 'resolves-targets' | 'no-trace' | 'knows-few-methods'
+
+/** The reason for each quirk. */
+export const QUIRKS: Readonly<Record<Quirk, string>> = {
+  'resolves-targets':
+    'Bun, workerd and Request resolve the URL, which removes dot segments before the service can refuse them. Bun and Request treat a backslash as a slash.',
+  'no-trace': 'The Fetch standard forbids TRACE: Request and workerd reject it themselves.',
+  'knows-few-methods': 'workerd answers rare registered methods with 501 without calling the Worker.',
+}
 
 /** A request, sent unmodified. */
 export interface TestRequest {

@@ -1,6 +1,9 @@
-/** Transports to a service: a raw socket, or its fetch handler. */
+/** Runs services behind Node's HTTP server or through their fetch handler, and the transports to both. */
 import { Agent, request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
+import { serve } from '../../../adapters/runtimes/node.ts'
+import type { PartnerApi } from '../../../core/api.ts'
+import type { Mounted } from './deploy.ts'
 import type { Send, TestResponse } from './service.ts'
 
 /**
@@ -94,4 +97,29 @@ function readJson(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Serves on a free port of this machine. */
+export async function onNode(api: PartnerApi): Promise<Mounted> {
+  const server = await serve(api, { port: 0 })
+  const wire = socketTransport(server.url)
+  return {
+    send: wire.send,
+    quirks: new Set(),
+    async close() {
+      wire.close()
+      await server.drain()
+    },
+  }
+}
+
+/** Calls the fetch handler in this process. */
+export function inProcess(api: PartnerApi): Promise<Mounted> {
+  // The address of the peer, as Deno passes it.
+  const fetchFrom = (request: Request) => api.fetch(request, { remoteAddr: { hostname: '127.0.0.1' } })
+  return Promise.resolve({
+    send: fetchTransport(fetchFrom),
+    quirks: new Set(['resolves-targets', 'no-trace']),
+    close: () => Promise.resolve(),
+  })
 }
