@@ -11,7 +11,6 @@ import {
   ServiceUnreachableError,
 } from '../../adapters/client/mod.ts'
 import { mintKey } from '../../core/keys/format.ts'
-import { gather } from '../support/gather.ts'
 
 const key = mintKey('spk', 'live').text
 
@@ -138,11 +137,13 @@ t.test('a list whose cursor does not advance is an error', async (t) => {
       Response.json({ data: [{}], page: { limit: 1, has_more: true, next_cursor } })
     )
     const { requested, client } = scripted(pages, { retries: 0 })
-    await t.rejects(gather(client.profiles({ cursor: '0' })), { message: 'The list does not advance.' })
+    await t.rejects(Array.fromAsync(client.profiles({ cursor: '0' })), {
+      message: 'The list does not advance.',
+    })
     t.equal(requested.length, requests)
   }
   const { client } = scripted([good])
-  await t.rejects(gather(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
+  await t.rejects(Array.fromAsync(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
 })
 
 t.test('temporary errors are retried after Retry-After', async (t) => {

@@ -8,7 +8,6 @@ import { createDocument } from '../../core/openapi/document.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
 import { fillWorld } from '../support/world.ts'
-import { gather } from '../support/gather.ts'
 
 const store = createMemoryStore()
 const world = await fillWorld(store)
@@ -44,9 +43,9 @@ await t.test('every endpoint with a key has a method that returns its data', asy
   const receipt = await client.signUp({ email: 'jane@example.com', name: 'Jane Doe' })
   t.equal(receipt.status, 'received')
   t.equal((await client.reportSummary()).daily.length, 30)
-  const [first] = await gather(client.reportActivity({ limit: 1, type: ['signup.created'] }))
+  const [first] = await Array.fromAsync(client.reportActivity({ limit: 1, type: ['signup.created'] }))
   t.equal(first?.type === 'signup.created' && first.subject.email, 'j***@e***.com')
-  await gather(client.profiles({ limit: 100 }))
+  await Array.fromAsync(client.profiles({ limit: 100 }))
   const keyed = api.routes.filter(({ access }) => access === 'key').map(({ method, path }) =>
     `${method} ${path}`
   )
@@ -59,12 +58,12 @@ await t.test('every endpoint with a key has a method that returns its data', asy
 })
 
 await t.test('a list is read to its end with any page size', async (t) => {
-  const whole = (await gather(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
-  const pages = await gather(demo().profiles({ limit: 3, sort: 'name' }).pages())
+  const whole = (await Array.fromAsync(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
+  const pages = await Array.fromAsync(demo().profiles({ limit: 3, sort: 'name' }).pages())
   t.strictSame(pages.flatMap(({ data }) => data.map(({ slug }) => slug)), whole)
   t.ok(pages.length > 3 && pages.every(({ data }) => data.length <= 3))
   const countries = ['DE', 'FR']
-  const some = await gather(demo().profiles({ country: countries, limit: 2 }))
+  const some = await Array.fromAsync(demo().profiles({ country: countries, limit: 2 }))
   t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
 })
 

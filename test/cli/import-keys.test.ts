@@ -6,7 +6,6 @@ import { test } from 'tap'
 import { MAX_IMPORTED_KEYS } from '../../core/admin/import-keys.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { createStore } from '../support/cli-store.ts'
-import { gather } from '../support/gather.ts'
 import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const { url, store, partners, keys } = await createStore({ modules: ['pricing', 'profiles'] })
@@ -27,7 +26,7 @@ const jsonl = (rows: readonly object[]) => rows.map((each) => `${JSON.stringify(
 const importRows = (rows: readonly object[], ...options: string[]) =>
   programOn(url, { input: jsonl(rows) }).json('keys', 'import', '-', '--algorithm', 'sha256', ...options)
 const { run, json } = programOn(url)
-const count = async () => (await gather(keys.list())).length
+const count = async () => (await Array.fromAsync(keys.list())).length
 
 test('every member of a line is imported', async (t) => {
   const text = `sk_live_${randomBytes(24).toString('base64url')}`

@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
 import { hasValidChecksum } from '../../core/keys/format.ts'
-import { gather } from '../support/gather.ts'
 import {
   MAIN,
   noTerminal,
@@ -263,6 +262,8 @@ test('scopes show, grant and remove', async (t) => {
     { scope: 'read:banner', in_force: false, module: 'banner' },
   ])
   t.match((await run('scopes', 'show', id)).stdout, /read:banner +no: module inactive/)
+  const { key: bare } = await issue({ scopes: [] })
+  t.match(await run('scopes', 'show', bare.id), { code: 0, stdout: /^$/, stderr: 'scopes' })
 })
 
 test('--out writes the key to a new file that only its owner may read', async (t) => {
@@ -285,7 +286,7 @@ test('--out writes the key to a new file that only its owner may read', async (t
   // Existing files and links are refused, and no key is issued without its file.
   writeFileSync(path('other'), 'mine')
   symlinkSync(path('nowhere'), path('link'))
-  const count = (await gather(keys.list())).length
+  const count = (await Array.fromAsync(keys.list())).length
   const next = readFileSync(path('b.key'), 'utf8').split('_')[2]
   for (const name of ['other', 'link', 'no/folder.key'].map(path)) {
     await refuses(t, {
@@ -303,7 +304,7 @@ test('--out writes the key to a new file that only its owner may read', async (t
   t.notOk(existsSync(path('nowhere')))
   await refuses(t, { [`keys issue nobody --name d --out ${path('d.key')}`]: '1 partner_not_found' })
   t.notOk(existsSync(path('d.key')), 'a refused command leaves no file')
-  t.equal((await gather(keys.list())).length, count)
+  t.equal((await Array.fromAsync(keys.list())).length, count)
 })
 
 test('if the file cannot be written, the message names the issued key', {
@@ -315,7 +316,7 @@ test('if the file cannot be written, the message names the issued key', {
     "const { open } = fs; fs.open = () => open('/dev/full', 'w'); syncBuiltinESMExports()"
   const args = ['keys', 'issue', 'acme', '--name', 'e', '--out', join(file, '../e.key')]
   const ended = await runProcess(args, { env: { PARTNER_API_STORE: url }, ...preload(full) })
-  const { id } = (await gather(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
+  const { id } = (await Array.fromAsync(keys.list({ partner: 'acme' }))).find(({ name }) => name === 'e')!
   t.match(ended, { code: 1, stdout: '', stderr: `Key ${id} was issued` })
   t.match(ended.stderr, `partner-api keys rotate ${id} --overlap 0`)
 })

@@ -13,7 +13,6 @@ import { MODULE_NAMES, SCOPES } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { newFile, programOn } from '../support/cli-program.ts'
-import { gather } from '../support/gather.ts'
 
 const histories = Number(process.argv[2] ?? 12)
 const day = 86_400_000
@@ -50,7 +49,7 @@ async function change(
   for (let done = 0; done < count; done++) {
     now += Math.floor(next() * 5 * day / count)
     const slug = pick(['a', 'b', 'c'])
-    const all = await gather(keys.list())
+    const all = await Array.fromAsync(keys.list())
     const id = all.length > 0 ? pick(all).id : ''
     const webhooks = await store.webhooks!.listWebhooks()
     const hook = pick([...webhooks.map(({ id }) => id), `whk_${now}`])
@@ -105,8 +104,8 @@ async function change(
 async function stateOf(file: string, now: number) {
   const store = await openSqliteStore(file, { readOnly: true })
   const operator = { actor: 'trial' }
-  const partners = await gather(createPartnerAdministration(store, operator).list())
-  const keys = await gather(createKeyAdministration(store, operator).list())
+  const partners = await Array.fromAsync(createPartnerAdministration(store, operator).list())
+  const keys = await Array.fromAsync(createKeyAdministration(store, operator).list())
   const webhooks = await store.webhooks!.listWebhooks()
   store.close()
   const limitsOf = (limits: object) => Object.entries(limits).sort()

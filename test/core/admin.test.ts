@@ -10,7 +10,6 @@ import { keyState } from '../../core/keys/lifecycle.ts'
 import { parseDuration } from '../../core/lib/time.ts'
 import type { Limit, LimitOverrides } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { gather } from '../support/gather.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const hour = 3_600_000
@@ -71,7 +70,7 @@ test('a partner is created once, with its modules in the order of the contract',
     createdAt: now,
   })
   await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
-  t.same(await gather(partners.list()), [acme])
+  t.same(await Array.fromAsync(partners.list()), [acme])
 })
 
 /** Limits of which one is invalid, with a part of the message. */
@@ -177,7 +176,10 @@ test('removing a partner revokes its keys only', async (t) => {
   const stranger = await issue({ partner: 'other' })
   await keys.revoke(two.key.id)
   t.equal((await partners.remove('acme')).state, 'removed')
-  t.same((await gather(keys.list({ partner: 'acme' }))).map(({ state }) => state), ['revoked', 'revoked'])
+  t.same((await Array.fromAsync(keys.list({ partner: 'acme' }))).map(({ state }) => state), [
+    'revoked',
+    'revoked',
+  ])
   t.equal((await keys.show(stranger.key.id)).state, 'active')
   const refusals: [() => Promise<unknown>, AdminErrorCode][] = [
     [() => partners.suspend('acme'), 'partner_removed'],
@@ -220,9 +222,9 @@ test('a key has the scopes of the active modules by default, and only its digest
     successorId: undefined,
     lastUsedAt: undefined,
   })
-  t.same(await gather(keys.list({ partner: 'acme' })), [key])
-  t.same(await gather(keys.list()), [key])
-  t.notMatch(JSON.stringify(await gather(keys.list())), new RegExp(text.slice(22)))
+  t.same(await Array.fromAsync(keys.list({ partner: 'acme' })), [key])
+  t.same(await Array.fromAsync(keys.list()), [key])
+  t.notMatch(JSON.stringify(await Array.fromAsync(keys.list())), new RegExp(text.slice(22)))
 })
 
 test('a key is issued with the requested options, even to a suspended partner', async (t) => {
@@ -262,7 +264,7 @@ test('invalid keys are refused', async (t) => {
   for (const [more, code, message] of wrong) {
     await t.rejects(issue(more), refused(code, message), `${code} ${message}`)
   }
-  t.same(await gather(keys.list()), [])
+  t.same(await Array.fromAsync(keys.list()), [])
 })
 
 test('a scope whose module is inactive is refused with the command that activates it', async (t) => {
@@ -470,7 +472,7 @@ test('in a chain of rotations each key ends at its overlap or expiry', async (t)
           ends.set(key.id, expiresAt ?? last.expiresAt ?? Infinity)
           last = key
         }
-        const kept = await gather(keys.list())
+        const kept = await Array.fromAsync(keys.list())
         return kept.length === ends.size && kept.every((key) => {
           const end = ends.get(key.id)!
           const before = key.id === last.id ? 'active' : 'retiring'
@@ -519,7 +521,7 @@ test('no message contains a key', async (t) => {
       partners.create({ ...good, ...change })
     ),
     () => partners.show(keyShaped),
-    () => gather(keys.list({ partner: keyShaped })),
+    () => Array.fromAsync(keys.list({ partner: keyShaped })),
     () => keys.show(keyShaped),
     () => keys.revoke(keyShaped),
     () => keys.grant(id, [keyShaped]),
