@@ -5,7 +5,7 @@ import { test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import type { Signup } from '../../core/ports/signups.ts'
+import { signup } from '../contract/store/samples.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
@@ -88,30 +88,14 @@ test('audit list shows the latest entries, by partner and limit', async (t) => {
   })
 })
 
-const signup = (id: string, more: Partial<Signup>): Signup => ({
-  id: `sgn_${id.padStart(20, '0')}`,
-  partner: 'acme',
-  keyId: key.id,
-  environment: 'live',
-  createdAt: at,
-  email: 'jo@example.com',
-  name: 'Jo \u202eDoe',
-  company: undefined,
-  country: 'DE',
-  plan: undefined,
-  profile: undefined,
-  locale: undefined,
-  message: 'Two\nlines\u2028and more',
-  consentAt: at,
-  metadata: { campaign: 'spring' },
-  ...more,
-})
-await store.createSignup(signup('1', {}), undefined)
-await store.createSignup(signup('2', { createdAt: at + 2 }), undefined)
-await store.createSignup(
-  signup('3', { partner: 'other', keyId: otherKey.id, environment: 'test', createdAt: at + 1 }),
-  undefined,
-)
+const form = {
+  ...{ keyId: key.id, createdAt: at, email: 'jo@example.com', name: 'Jo \u202eDoe', country: 'DE' },
+  ...{ message: 'Two\nlines\u2028and more', consentAt: at, metadata: { campaign: 'spring' } },
+} as const
+const other = { partner: 'other', keyId: otherKey.id, environment: 'test', createdAt: at + 1 } as const
+for (const [id, more] of Object.entries({ 1: {}, 2: { createdAt: at + 2 }, 3: other })) {
+  await store.createSignup(signup(id, { ...form, ...more }), undefined)
+}
 
 test('signups list and export show signups newest first', async (t) => {
   const ids = (rows: readonly { readonly id: string }[]) => rows.map(({ id }) => Number(id.slice(4)))

@@ -19,6 +19,7 @@ import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { usageCount } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { createPlace, serverFor } from '../postgres/fixtures.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
@@ -175,18 +176,11 @@ await test('keys and partners', async (t) => {
   }
   const broad = (await issue(60)).key.id
   await use(broad, 0)
-  const count = {
-    partner: 'acme',
-    environment: 'live',
-    endpoint: 'profiles',
-    requests: 1,
-    errors: 0,
-  } as const
-  await store.recordUsage([{ ...count, keyId: broad, day: utcDay(days(40)) }], 'a')
+  await store.recordUsage([usageCount({ keyId: broad, day: utcDay(days(40)), endpoint: 'profiles' })], 'a')
   // Counted for too short a time.
   const recent = (await issue(60)).key.id
   await use(recent, 0)
-  await store.recordUsage([{ ...count, keyId: recent, day: utcDay(days(1)) }], 'b')
+  await store.recordUsage([usageCount({ keyId: recent, day: utcDay(days(1)), endpoint: 'profiles' })], 'b')
   await partners.create({ slug: 'narrow', name: 'Narrow', modules: ['profiles', 'pricing'] })
   const narrow = (await issue(0, { partner: 'narrow', scopes: ['read:profiles'] })).key.id
   const successor = await keys.rotate(narrow, { overlapMs: 90 * MS_PER_DAY })

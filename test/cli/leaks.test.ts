@@ -137,14 +137,9 @@ test('keys across chunks and in lines of any length are found once', async (t) =
 
 test('keys in the history of a repository have their commit and file', async (t) => {
   const folder = temporaryFolder()
+  const identity = ['-c', 'user.name=t', '-c', 'user.email=t@example.com']
   const git = (...args: string[]) => {
-    const { status, stdout, stderr } = spawnSync('git', [
-      '-c',
-      'user.name=t',
-      '-c',
-      'user.email=t@example.com',
-      ...args,
-    ], {
+    const { status, stdout, stderr } = spawnSync('git', [...identity, ...args], {
       cwd: folder,
       encoding: 'utf8',
     })
@@ -271,18 +266,10 @@ test('with the store, keys have their partner, name and state, and are revoked',
   const found = await json('leaks', 'scan', folder)
   checkOutput(t, found, secrets)
   const states = ({ data }: { data: readonly Row[] }) =>
-    data.map((row) => [row['partner'], row['name'], row['state']])
-  const acme = (name: string, state: string) => ['acme', name, state]
-  const none = [null, null, null]
-  t.same(states(found), [
-    ...[
-      acme('Pl\u0301ugin', 'active'),
-      acme('Pl\u0301ugin', 'active'),
-      acme('Off', 'disabled'),
-      acme('Gone', 'revoked'),
-    ],
-    ...[none, none],
-  ], 'a key of another prefix is not of this store')
+    data.map((row) => `${row['partner']} ${row['name']} ${row['state']}`)
+  const twice = Array(2).fill('acme Pl\u0301ugin active')
+  const expected = [...twice, 'acme Off disabled', 'acme Gone revoked', ...Array(2).fill('null null null')]
+  t.same(states(found), expected, 'a key of another prefix is not of this store')
   t.equal((await json('leaks', 'scan', folder, '--no-store')).data.length, 7)
   t.match(await run('leaks', 'scan', folder), {
     code: 1,
@@ -311,7 +298,7 @@ test('with the store, keys have their partner, name and state, and are revoked',
   t.equal((await json('keys', 'show', plain.id)).data.state, 'active')
   const revoked = await json('leaks', 'scan', folder, '--revoke', '--yes')
   t.equal(revoked.code, 1)
-  t.same(new Set(states(revoked).slice(0, 4).map(([, , state]) => state)), new Set(['revoked']))
+  t.same(new Set(states(revoked).slice(0, 4).map((text) => text.split(' ').at(-1))), new Set(['revoked']))
   t.equal((await json('keys', 'show', off.id)).data.state, 'revoked')
 })
 

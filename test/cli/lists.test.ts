@@ -4,7 +4,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
-import { apply, createPartners, key } from '../contract/store/samples.ts'
+import { apply, createPartners, key, signup, usageCount } from '../contract/store/samples.ts'
 import { newFile, programOn } from '../support/cli-program.ts'
 
 const hour = 3_600_000
@@ -36,28 +36,25 @@ const issued = Array.from({ length: 105 }, (_, index): Change => ({
   }),
 }))
 await apply(store, ...issued)
-const counts = (keyId: string, daysAgo: number, endpoint: string, requests: number) => ({
-  ...{ partner: 'partner-100', keyId, environment: 'live' as const, day: utcDay(now - daysAgo * day) },
-  ...{ endpoint, requests, errors: 1 },
-})
 const used = 'key000000000'
-await store.recordUsage(
-  [
-    counts(used, 0, 'plans', 5),
-    counts(used, 6, 'plans', 7),
-    counts(used, 6, 'banner', 2),
-    counts(used, 7, 'plans', 9),
-  ],
-  'batch',
+const counts = ([[0, 'plans', 5], [6, 'plans', 7], [6, 'banner', 2], [7, 'plans', 9]] as const).map((
+  [daysAgo, endpoint, requests],
+) =>
+  usageCount({
+    partner: 'partner-100',
+    keyId: used,
+    day: utcDay(now - daysAgo * day),
+    endpoint,
+    requests,
+    errors: 1,
+  })
 )
-const signupIds = Array.from({ length: 102 }, (_, index) => `sgn_${String(index).padStart(20, '0')}`)
-for (const [index, id] of signupIds.entries()) {
-  await store.createSignup({
-    ...{ id, partner: 'partner-100', keyId: used, environment: 'live', createdAt: now - (index >> 1) },
-    ...{ email: 'jo@example.com', name: 'Jo', company: undefined, country: undefined, plan: undefined },
-    ...{ profile: undefined, locale: undefined, message: undefined, consentAt: undefined, metadata: {} },
-  }, undefined)
-}
+await store.recordUsage(counts, 'batch')
+const signups = Array.from(
+  { length: 102 },
+  (_, index) => signup(String(index), { partner: 'partner-100', keyId: used, createdAt: now - (index >> 1) }),
+)
+for (const each of signups) await store.createSignup(each, undefined)
 await store.close()
 
 const { run, json, refuses } = programOn(`sqlite:${file}`)
@@ -110,7 +107,7 @@ test('lists have pages on a terminal, and programs get all rows', async (t) => {
   const lists: readonly (readonly [command: string, total: number, lastOfPage: string, next: number])[] = [
     ['keys list', 105, 'key000000100', 5],
     ['partners list', 101, 'partner-199', 1],
-    ['signups list', 102, signupIds[99]!, 2],
+    ['signups list', 102, signups[99]!.id, 2],
     ['audit list --after 0', 206, '100', 106],
   ]
   for (const [command, total, lastOfPage, next] of lists) {

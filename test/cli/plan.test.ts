@@ -11,7 +11,7 @@ import { ROUTES } from '../../core/routes/router.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
-import { DAY } from '../contract/store/samples.ts'
+import { DAY, usageCount } from '../contract/store/samples.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
 
@@ -25,7 +25,7 @@ async function open() {
     /** Counts requests of a key, without errors. */
     countRequests: (keyId: string, day: string, endpoint: string, requests: number, errors = 0) =>
       store.recordUsage(
-        [{ partner: 'acme', keyId, environment: 'live', day, endpoint, requests, errors }],
+        [usageCount({ keyId, day, endpoint, requests, errors })],
         `batch ${keyId} ${day} ${endpoint}`,
       ),
   }

@@ -13,6 +13,7 @@ import {
 } from '../contract/http/service.ts'
 import { conventionViolations, schemaViolations } from '../contract/http/universals.ts'
 import { fetchTransport } from '../contract/http/wires.ts'
+import { signup } from '../contract/store/samples.ts'
 import { fillWorld, type KeyName, type World } from './world.ts'
 
 /** Options of a request. */
@@ -88,24 +89,17 @@ export async function withService(
 let serial = 0
 /** A signup whose personal data no report may contain. */
 export function canary({ world }: Pick<PartnerService, 'world'>, more: Partial<Signup>): Signup {
-  return {
-    id: `sgn_${String(serial++).padStart(20, '0')}`,
+  return signup(String(serial++), {
     partner: 'demo',
     keyId: world.keys['demo full'].id,
-    environment: 'live',
     createdAt: Date.now(),
     email: 'canary-local@canary-domain.example',
     name: 'Canaria Nominata',
     company: 'Canary Company',
-    country: undefined,
-    plan: undefined,
-    profile: undefined,
-    locale: undefined,
     message: 'Canary message',
-    consentAt: undefined,
     metadata: { canary: 'Canary value' },
     ...more,
-  }
+  })
 }
 
 /** The fields that a validation problem names, sorted, each checked for a reason. */

@@ -94,64 +94,42 @@ t.test('a request has a server span by the conventions for HTTP', (t) =>
       t.equal(span!.spanContext().traceId, log.at(-1)!.trace_id)
       return { name: span!.name, code: span!.status.code, ...attributes }
     }
-    const common = { 'url.scheme': 'http', 'partner_api.partner': 'demo' }
-    const listed = {
-      ...common,
-      name: 'GET /service/public/profiles',
-      code: SpanStatusCode.UNSET,
-      'http.request.method': 'GET',
-      'url.path': '/service/public/profiles',
-      'http.route': '/service/public/profiles',
-      'http.response.status_code': 200,
+    const span = (name: string, path: string, status: number, more: object = {}) => ({
+      ...{
+        name,
+        code: SpanStatusCode.UNSET,
+        'url.scheme': 'http',
+        'http.request.method': name.split(' ')[0],
+      },
+      ...{ 'url.path': path, 'http.response.status_code': status, ...more },
+    })
+    const routed = (name: string, path: string, status: number) =>
+      span(name, path, status, { 'http.route': name.split(' ')[1], 'partner_api.partner': 'demo' })
+    const send = (target: string, method = 'GET') => () => {
+      const rest = { header: () => undefined, body: () => new Uint8Array(), address: undefined }
+      return Promise.resolve(api.handle({ method, target, ...rest }))
     }
-    t.strictSame(await attributesOf(() => request(list)), listed)
-    t.strictSame(await attributesOf(() => request(list)), listed, 'from the response cache')
-    t.strictSame(await attributesOf(() => request('/public/profiles/nobody?partner=demo')), {
-      ...listed,
-      name: 'GET /service/public/profiles/{slug}',
-      'url.path': '/service/public/profiles/nobody',
-      'http.route': '/service/public/profiles/{slug}',
-      'http.response.status_code': 404,
-    })
-    t.strictSame(await attributesOf(() => post('/partner/signups', form)), {
-      ...listed,
-      name: 'POST /service/partner/signups',
-      'http.request.method': 'POST',
-      'url.path': '/service/partner/signups',
-      'http.route': '/service/partner/signups',
-      'http.response.status_code': 201,
-    })
-    const { 'http.route': _, 'partner_api.partner': __, ...unrouted } = listed
-    const rejected = (path: string, status: number, more: object = {}) => ({
-      ...unrouted,
-      name: 'GET',
-      'url.path': path,
-      'http.response.status_code': status,
-      ...more,
-    })
-    const send = (target: string, more: object = {}) => () =>
-      Promise.resolve(
-        api.handle({
-          method: 'GET',
-          target,
-          header: () => undefined,
-          body: () => new Uint8Array(),
-          address: undefined,
-          ...more,
-        }),
-      )
     const key = world.keys['demo full'].text
-    t.strictSame(await attributesOf(send('/service/nowhere?q=secret')), rejected('/service/nowhere', 404))
-    t.strictSame(await attributesOf(send(`/service/${key}`)), rejected('/', 404))
-    t.strictSame(await attributesOf(send('/service/%zz')), rejected('/', 400))
-    t.strictSame(
-      await attributesOf(send('/service/nowhere', { method: key })),
-      rejected('/service/nowhere', 404, { name: 'HTTP', 'http.request.method': '_OTHER' }),
-    )
-    t.strictSame(
-      await attributesOf(send('/service/public/profiles', { method: 'DELETE' })),
-      rejected('/service/public/profiles', 405, { name: 'DELETE', 'http.request.method': 'DELETE' }),
-    )
+    const listed = routed('GET /service/public/profiles', '/service/public/profiles', 200)
+    const one = '/service/public/profiles/nobody'
+    const signups = '/service/partner/signups'
+    const other = { 'http.request.method': '_OTHER' }
+    const cases: readonly (readonly [sent: () => Promise<unknown>, expected: object])[] = [
+      [() => request(list), listed],
+      // From the response cache.
+      [() => request(list), listed],
+      [
+        () => request('/public/profiles/nobody?partner=demo'),
+        routed('GET /service/public/profiles/{slug}', one, 404),
+      ],
+      [() => post('/partner/signups', form), routed(`POST ${signups}`, signups, 201)],
+      [send('/service/nowhere?q=secret'), span('GET', '/service/nowhere', 404)],
+      [send(`/service/${key}`), span('GET', '/', 404)],
+      [send('/service/%zz'), span('GET', '/', 400)],
+      [send('/service/nowhere', key), span('HTTP', '/service/nowhere', 404, other)],
+      [send('/service/public/profiles', 'DELETE'), span('DELETE', '/service/public/profiles', 405)],
+    ]
+    for (const [sent, expected] of cases) t.strictSame(await attributesOf(sent), expected)
   }, { tracing: { scheme: 'http' } }))
 
 t.test('a span continues the trace of the client, if its headers are valid', (t) =>
