@@ -81,14 +81,24 @@ async function addSqliteKeys(store: Store): Promise<readonly string[]> {
   const random = createRandom(7)
   const part = () => Math.floor(random() * 2_176_782_336).toString(36).padStart(6, '0')
   const ids = Array.from({ length: sqliteKeys }, () => part() + part()).sort()
-  await issueKey(store)
-  for (let start = 0; start < ids.length; start += 25_000) {
-    const keys = ids.slice(start, start + 25_000).map((id) => keyFor(id, PARTNER, store.sha256(id)))
+  const apply = async (changes: Parameters<Store['apply']>[0]) => {
     const { facts } = await store.revision()
-    const changes = keys.map((key) => ({ type: 'key.issued', key }) as const)
     if (!await store.apply(changes, facts, { actor: 'bench', at: Date.now() })) {
       throw new Error('The store was changed.')
     }
+  }
+  const partners = Array.from({ length: 1000 }, (_, number) => `partner-${number}`)
+  await apply(partners.map((slug) => ({
+    type: 'partner.created',
+    partner: { slug, name: slug, state: 'active', modules: ['profiles'], limits: {}, createdAt: 0 },
+  })))
+  for (let start = 0; start < ids.length; start += 25_000) {
+    await apply(
+      ids.slice(start, start + 25_000).map((id, index) => ({
+        type: 'key.issued',
+        key: keyFor(id, partners[index % partners.length]!, store.sha256(id)),
+      })),
+    )
   }
   return ids
 }
