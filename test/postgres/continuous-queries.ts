@@ -1,23 +1,6 @@
-/** Queries in a loop, with the outcome of each. */
-export interface ContinuousQueries {
-  /** The number of queries that succeeded or failed so far. */
-  answered(): number
-  failed(): number
-  /** The number of consecutive successes up to now. */
-  answeredInARow(): number
-  /** Stops. @returns The outcomes, once all queries have settled. */
-  stop(): Promise<readonly QueryOutcome[]>
-}
-
-/** The outcome of a query. */
-export interface QueryOutcome {
-  readonly tookMs: number
-  readonly error: unknown
-}
-
 /** Sends a query every few milliseconds, however many are pending. */
-export function queryContinuously(query: () => Promise<unknown>): ContinuousQueries {
-  const settled: QueryOutcome[] = []
+export function queryContinuously(query: () => Promise<unknown>) {
+  const settled: { readonly tookMs: number; readonly error: unknown }[] = []
   const all: Promise<void>[] = []
   let inARow = 0
 
@@ -39,6 +22,7 @@ export function queryContinuously(query: () => Promise<unknown>): ContinuousQuer
     answered: () => settled.filter(({ error }) => error === undefined).length,
     failed: () => settled.filter(({ error }) => error !== undefined).length,
     answeredInARow: () => inARow,
+    /** @returns All outcomes, once every query has settled. */
     async stop() {
       clearInterval(timer)
       await Promise.all(all)

@@ -5,19 +5,8 @@ import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { PATIENT, type PostgresServer } from './server.ts'
 
-export interface ContractStore {
-  /** Empties the store, which stays open. */
-  readonly emptied: () => Promise<Store>
-  /** Opens it once more. */
-  readonly open: () => Promise<Store>
-  close(): Promise<void>
-}
-
 /** @param way The URL under which stores reach a database of the server. */
-export async function contractStore(
-  server: PostgresServer,
-  way: (url: string) => string = (url) => url,
-): Promise<ContractStore> {
+export async function contractStore(server: PostgresServer, way = (url: string) => url) {
   const url = await server.createDatabase()
   const open = () => openPostgresStore(way(url), PATIENT)
   const store = await open()
@@ -31,7 +20,8 @@ export async function contractStore(
 
   return {
     open,
-    async emptied() {
+    /** Empties the store, which stays open. */
+    async emptied(): Promise<Store> {
       await sql.unsafe(`
         ${empty}
         update partner_api.revision set changes = 0, mark = '${randomBytes(8).toString('hex')}';

@@ -2,25 +2,10 @@ import { connect, createServer, type Server, type Socket } from 'node:net'
 import { freePort } from './free-port.ts'
 import { atPort } from './server.ts'
 
-/** A TCP proxy to a server in the test's process, which tests can interrupt. */
-export interface Gate {
-  readonly port: number
-  /** The same database, through the gate. */
-  url(databaseUrl: string): string
-  /**
-   * Stops forwarding in both directions, including the end of connections: data is held back, as in a
-   * network that drops packets. The system still accepts connections, but the server does not answer.
-   */
-  cut(): void
-  /** Resets all connections and refuses new ones. */
-  reset(): Promise<void>
-  /** Forwards again, first what was held back. */
-  restore(): Promise<void>
-  close(): Promise<void>
-}
+export type Gate = Awaited<ReturnType<typeof startGate>>
 
-/** Opens a gate on the loopback to a port of it. */
-export async function startGate(target: number): Promise<Gate> {
+/** A TCP proxy to a server in the test's process, which tests can interrupt. */
+export async function startGate(target: number) {
   const port = await freePort()
   const host = '127.0.0.1'
   // From either side to the other one; a connection that came while the way was cut has no other side yet.
@@ -69,11 +54,16 @@ export async function startGate(target: number): Promise<Gate> {
     if (other !== undefined && !other.writableEnded) other.resetAndDestroy()
   }
 
+  /**
+   * Stops forwarding in both directions, including the end of connections: data is held back, as in a
+   * network that drops packets. The system still accepts connections, but the server does not answer.
+   */
   function cut(): void {
     isCut = true
     for (const socket of others.keys()) socket.pause()
   }
 
+  /** Resets all connections and refuses new ones. */
   async function reset(): Promise<void> {
     isCut = false
     const closed = new Promise<unknown>((resolve) =>
@@ -88,6 +78,7 @@ export async function startGate(target: number): Promise<Gate> {
     await closed
   }
 
+  /** Forwards again, first what was held back. */
   async function restore(): Promise<void> {
     isCut = false
     server ??= await listen()
@@ -100,7 +91,8 @@ export async function startGate(target: number): Promise<Gate> {
 
   return {
     port,
-    url: (databaseUrl) => atPort(databaseUrl, port),
+    /** The same database, through the gate. */
+    url: (databaseUrl: string) => atPort(databaseUrl, port),
     cut,
     reset,
     restore,

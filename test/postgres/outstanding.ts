@@ -2,21 +2,12 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { atPort } from './server.ts'
 
-/** A TCP proxy in the test's process that counts pending requests per connection. */
-export interface Counter {
-  /** The same database through this proxy, without TLS. */
-  url(databaseUrl: string): string
-  /** The maximum number of pending requests on any connection. */
-  most(): number
-  close(): void
-}
-
 /** What ends a request of a client (Sync, Query), and the answer to it (ReadyForQuery). */
 const ends = new Set([0x53, 0x51])
 const answered = 0x5a
 
-/** Opens a way on the loopback to a port of it. */
-export async function startCounter(target: number): Promise<Counter> {
+/** A TCP proxy in the test's process that counts pending requests per connection. */
+export async function startCounter(target: number) {
   const sockets = new Set<Socket>()
   let most = 0
 
@@ -51,7 +42,10 @@ export async function startCounter(target: number): Promise<Counter> {
   }
 
   return {
-    url: (databaseUrl) => `${atPort(databaseUrl, (server.address() as AddressInfo).port)}?sslmode=disable`,
+    /** The same database through this proxy, without TLS. */
+    url: (databaseUrl: string) =>
+      `${atPort(databaseUrl, (server.address() as AddressInfo).port)}?sslmode=disable`,
+    /** The maximum number of pending requests on any connection. */
     most: () => most,
     close() {
       server.close()

@@ -5,27 +5,12 @@ import { removeSharedMemory, sharedMemoryOf } from './shared-memory.ts'
 import { spawnUnprivileged } from './unprivileged.ts'
 import { within } from './until.ts'
 
-/** A running postmaster and its children. */
-export interface Postmaster {
-  readonly pid: number
-  isRunning(): boolean
-  /** What it wrote to its log: the last 256 Ki characters. */
-  log(): string
-  /** Suspends all processes: connections stay open without responses. */
-  pause(): Promise<void>
-  resume(): Promise<void>
-  /** Kills all processes at once, like a power failure, except for data in the system's buffers. */
-  kill(): Promise<void>
-  /** Shuts down cleanly: ends sessions and writes everything. */
-  stop(): Promise<void>
-  /** Ends without further writes. */
-  abandon(): Promise<void>
-}
-
 const maxLogLength = 256 * 1024
 
-/** @returns One that takes connections. @throws when it does not start, with its log. */
-export async function startPostmaster(command: readonly string[], folder: string): Promise<Postmaster> {
+export type Postmaster = Awaited<ReturnType<typeof startPostmaster>>
+
+/** @returns A postmaster that takes connections. @throws when it does not start, with its log. */
+export async function startPostmaster(command: readonly string[], folder: string) {
   const child = spawnUnprivileged(command, folder, 'QUIT')
   await once(child, 'spawn')
   const pid = child.pid as number
@@ -45,6 +30,7 @@ export async function startPostmaster(command: readonly string[], folder: string
   })
   child.once('close', () => started.reject(new Error(`Postgres did not start:\n${log}`)))
 
+  /** Suspends all processes: connections stay open without responses. */
   async function pause(): Promise<void> {
     if (holder !== undefined || !isRunning()) return
     // A stopped process obeys no signal but one: should this one end, that closes the input of the shell, which sends it.
@@ -65,6 +51,7 @@ export async function startPostmaster(command: readonly string[], folder: string
     await over
   }
 
+  /** Kills all processes at once, like a power failure, except for data in the system's buffers. */
   async function kill(): Promise<void> {
     if (isRunning()) {
       const all = await freeze(pid)
@@ -78,12 +65,14 @@ export async function startPostmaster(command: readonly string[], folder: string
     await resume()
   }
 
+  /** Shuts down cleanly: ends sessions and writes everything. */
   async function stop(): Promise<void> {
     await resume()
     if (isRunning()) child.kill('SIGINT')
     await within(exit, 'Postgres to stop', 60_000)
   }
 
+  /** Ends without further writes. */
   async function abandon(): Promise<void> {
     await resume()
     if (isRunning()) child.kill('SIGQUIT')
@@ -96,5 +85,5 @@ export async function startPostmaster(command: readonly string[], folder: string
     await kill()
     throw error
   }
-  return { pid, isRunning, log: () => log, pause, resume, kill, stop, abandon }
+  return { pid, log: () => log, pause, resume, kill, stop, abandon }
 }

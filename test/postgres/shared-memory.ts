@@ -6,15 +6,8 @@ import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { run } from './unprivileged.ts'
 
-/** What is to be removed. */
-export interface SharedMemory {
-  readonly files: ReadonlySet<string>
-  /** Identifiers of System V segments. */
-  readonly segments: ReadonlySet<string>
-}
-
 /** @returns What these processes use; nothing where there is no /proc. */
-export function sharedMemoryOf(pids: readonly number[]): SharedMemory {
+export function sharedMemoryOf(pids: readonly number[]) {
   // proc_pid_maps(5): the inode of a System V segment is its identifier.
   const maps = pids.map(mapsOf).join('\n')
   return {
@@ -23,8 +16,10 @@ export function sharedMemoryOf(pids: readonly number[]): SharedMemory {
   }
 }
 
-/** Call it once the segment is unused. */
-export async function removeSharedMemory({ files, segments }: SharedMemory): Promise<void> {
+/** Call it once the segments, which have System V identifiers, are unused. */
+export async function removeSharedMemory(
+  { files, segments }: ReturnType<typeof sharedMemoryOf>,
+): Promise<void> {
   await Promise.all([...files].map((path) => rm(path, { force: true })))
   // The last one who lets go of a segment may have removed it.
   await Promise.all([...segments].map((id) => run('ipcrm', ['-m', id]).catch(() => {})))

@@ -263,10 +263,7 @@ await t.test('a change that waited for a migration checks the schema version aga
   await held.promise
   const changed = running.apply([{ type: 'partner.suspended', slug: 'acme' }], facts, { actor, at: T0 })
   const refused = t.rejects(async () => await changed, { code: 'newer_schema' })
-  await until(
-    () => waitsForLock(sql),
-    'the change to wait for the lock',
-  )
+  await until(() => waitsForLock(sql), 'the change to wait for the lock')
   migrated.resolve()
   await migrating
   await refused

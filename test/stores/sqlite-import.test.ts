@@ -35,10 +35,7 @@ async function openFilled(file: string): Promise<Store> {
   const store = await openSqliteStore(file)
   await createPartners(store, 'acme')
   await store.importContent('industries', [industry('education')], options)
-  await store.importContent('profiles', [
-    profile('before'),
-    profile('p3', { name: 'Replaced' }),
-  ], options)
+  await store.importContent('profiles', [profile('before'), profile('p3', { name: 'Replaced' })], options)
   return store
 }
 
@@ -76,10 +73,7 @@ await t.test('a large import lets others write between its steps, and is visible
     other.exec('BEGIN IMMEDIATE')
     other.exec('COMMIT')
     if (++locks === 3) {
-      t.ok(
-        await apply(store, { type: 'key.revoked', id: key().id }),
-        'a key is revoked meanwhile',
-      )
+      t.ok(await apply(store, { type: 'key.revoked', id: key().id }), 'a key is revoked meanwhile')
       t.throws(() => store.importContent('plans', [], options), {
         code: 'refused',
       })
@@ -93,10 +87,7 @@ await t.test('a large import lets others write between its steps, and is visible
   }
   t.same(await importing, { created: 5999, replaced: 1, unchanged: 0 })
   t.ok(locks > 5, `${locks} times`)
-  t.ok(
-    (await store.revision()).content !== before.content,
-    'the revision has moved',
-  )
+  t.ok((await store.revision()).content !== before.content, 'the revision has moved')
   const all = [profile('before'), ...many]
   t.equal((await exported(store, 'profiles')).length, all.length)
   const searches: Partial<ProfileQuery>[] = [
@@ -116,10 +107,7 @@ await t.test('a large import lets others write between its steps, and is visible
     }
   }
   const counted = await store.countProfiles('nobody', 'industry', T0)
-  t.equal(
-    counted.get('education'),
-    expectedSlugs(all, 'nobody', query({ limit: 9999 }), T0).length,
-  )
+  t.equal(counted.get('education'), expectedSlugs(all, 'nobody', query({ limit: 9999 }), T0).length)
   const names = other.prepare(
     "SELECT name FROM sqlite_schema WHERE name LIKE 'next%' OR name LIKE 'old%'",
   ).all()
@@ -202,14 +190,8 @@ await t.test('a long search gives way to others, and is abandoned in the end', a
   t.same(await search, [])
   t.ok(turns > 0, 'timers fire between its turns')
 
-  const moving = store.listProfiles(
-    'acme',
-    query({ words: ['odd'], limit: 2000 }),
-    T0,
-  )
-  await store.importContent('profiles', [
-    profile('p0', { headline: 'odd', name: 'Name 150' }),
-  ], options)
+  const moving = store.listProfiles('acme', query({ words: ['odd'], limit: 2000 }), T0)
+  await store.importContent('profiles', [profile('p0', { headline: 'odd', name: 'Name 150' })], options)
   const odd = [
     ...many.slice(1, 2000),
     profile('p0', { headline: 'odd', name: 'Name 150' }),

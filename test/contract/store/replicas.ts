@@ -149,10 +149,7 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
     await Promise.all([second.registered(), third.registered()])
     await until(() => [first, second, third].every((one) => one.replicaCount() === 3), 'all to count three')
     await third.deregister()
-    await until(
-      () => first.replicaCount() === 2 && second.replicaCount() === 2,
-      'two to count two',
-    )
+    await until(() => first.replicaCount() === 2 && second.replicaCount() === 2, 'two to count two')
     await Promise.all([first.deregister(), second.deregister()])
   })
 }

@@ -53,11 +53,7 @@ export async function signupsContract(check: Check): Promise<void> {
       }
       const other = claim({ fingerprint: 'e'.repeat(64) })
       t.strictSame(await store.createSignup(signup('other'), other), { outcome: 'mismatch' })
-      t.strictSame(
-        await store.createSignup(signup('again'), claim()),
-        replay,
-        'the mismatch changed nothing',
-      )
+      t.strictSame(await store.createSignup(signup('again'), claim()), replay, 'the mismatch changed nothing')
       t.strictSame(await list(store), [first])
     },
   )

@@ -218,9 +218,7 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.equal(await store.apply([{ type: 'key.revoked', id: 'two' }], 'another revision', stamp), false)
 
     const events = await told(store, acme)
-    const summary = (
-      found: readonly { type: string; data: Readonly<Record<string, string>> }[],
-    ) =>
+    const summary = (found: readonly { type: string; data: Readonly<Record<string, string>> }[]) =>
       found.map(({ type, data }) =>
         [type, data['id'] ?? data['slug'], data['module'] ?? data['scope']].join(' ').trim()
       )

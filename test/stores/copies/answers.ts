@@ -6,17 +6,6 @@ import { fetchTransport } from '../../contract/http/wires.ts'
 import type { KeyName, World } from '../../support/world.ts'
 import { IMPORTED, REPEATED } from './full-store.ts'
 
-/** A service over a store. */
-export interface StoreService {
-  /** Responses of every endpoint by key and path, without members that differ between requests. */
-  everything(): Promise<Readonly<Record<string, string>>>
-  /** A page of the directory. */
-  page(cursor?: string): Promise<TestResponse>
-  /** Sends `REPEATED` again. */
-  repeat(): Promise<TestResponse>
-  close(): Promise<void>
-}
-
 const paths = [
   // First, because the requests below are counted.
   '/partner/reports/summary?partner=demo',
@@ -37,7 +26,7 @@ const paths = [
 const keyNames: readonly KeyName[] = ['demo full', 'demo test']
 
 /** Serves a store to the keys of its world. */
-export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService {
+export function serve(store: Store, { keys }: Pick<World, 'keys'>) {
   const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0 })
   const wire = fetchTransport(api.fetch)
   const post = (
@@ -55,6 +44,7 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService
   const get = (path: string, key: KeyName) => wire({ target: `/service${path}`, headers: withKey(keys[key]) })
 
   return {
+    /** Responses of every endpoint by key and path, without members that differ between requests. */
     async everything() {
       const responses: Record<string, string> = {}
       for (const path of paths) {
@@ -71,11 +61,13 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>): StoreService
       responses['imported: verify-key'] = withoutVariables(imported)
       return responses
     },
-    page: (cursor) =>
+    /** A page of the directory. */
+    page: (cursor?: string) =>
       get(
         `/public/profiles?partner=demo&limit=7${cursor === undefined ? '' : `&cursor=${cursor}`}`,
         'demo full',
       ),
+    /** Sends `REPEATED` again. */
     repeat: () =>
       post('/partner/signups', REPEATED.body, keys['demo full'], {
         'idempotency-key': REPEATED.idempotencyKey,

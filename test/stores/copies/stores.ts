@@ -13,25 +13,16 @@ import { type PostgresServer, startServer } from '../../postgres/server.ts'
 
 export type Kind = 'sqlite' | 'postgres'
 
-/** Places for new stores, as URLs. */
-export interface Places {
-  /** The kinds of store that this machine has. */
-  readonly kinds: readonly Kind[]
-  /** The server of the databases. */
-  readonly server: PostgresServer | undefined
-  /** The URL of a place without a store. */
-  vacant(kind: Kind): Promise<string>
-  close(): Promise<void>
-}
-
-export async function openPlaces(): Promise<Places> {
+/** Places for new stores. The server is missing where none can be started. */
+export async function openPlaces() {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-copies-'))
   const server: PostgresServer | undefined = hasServer() === undefined ? await startServer() : undefined
   let files = 0
   return {
     server,
-    kinds: server === undefined ? ['sqlite'] : ['sqlite', 'postgres'],
-    vacant: (kind) =>
+    kinds: (server === undefined ? ['sqlite'] : ['sqlite', 'postgres']) as readonly Kind[],
+    /** The URL of a place without a store. */
+    vacant: (kind: Kind) =>
       kind === 'sqlite'
         ? Promise.resolve(`sqlite:${join(folder, `${++files}.db`)}`)
         : server!.createDatabase(),
