@@ -26,7 +26,7 @@ import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
-import { createDocument } from './public-endpoints.ts'
+import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/route.ts'
@@ -148,7 +148,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
-    createDocument: ({ name }) => createDocument(name, settings, store.sha256),
+    loadDocument: ({ name }) => loadDocument(name, settings, store.sha256),
     handlers: {
       directory,
       catalog,

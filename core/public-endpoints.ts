@@ -12,9 +12,9 @@ import { readParameters } from './routes/input.ts'
 import type { DocumentRoute, OpenRoute } from './routes/route.ts'
 import { ROUTES } from './routes/router.ts'
 
-export function createPublicHandler({ handlers, writer, createDocument }: Service) {
+export function createPublicHandler({ handlers, writer, loadDocument }: Service) {
   const plain = memoize((route) =>
-    createDocument(route).then((document) => writer.toCachedDocument(document, route.contentType))
+    loadDocument(route).then((document) => writer.toCachedDocument(document, route.contentType))
   )
   const compressed = memoize((route) => andThen(plain(route), writer.compress))
 
@@ -49,13 +49,13 @@ function memoize(
 }
 
 /** Its code is loaded with the first document: most services need neither the memory nor the time at their start. */
-export async function createDocument(
+export async function loadDocument(
   name: EndpointName,
   settings: DocumentSettings,
   sha256: Sha256,
 ): Promise<StaticDocument> {
-  const { createCatalog, createDocument } = await import('./openapi/document.ts')
-  if (name === 'api-catalog') return createCatalog(settings.names.name)
+  const { createApiCatalog, createDocument } = await import('./openapi/document.ts')
+  if (name === 'api-catalog') return createApiCatalog(settings.names.name)
   const described = createDocument(ROUTES, settings)
   if (name === 'openapi') return { text: JSON.stringify(described) }
   const { createReferencePage } = await import('./openapi/reference.ts')

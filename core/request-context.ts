@@ -39,7 +39,7 @@ export interface Service {
   readonly logger: RequestLogger
   readonly observer: Observer | undefined
   readonly handlers: HandlerContext
-  createDocument(route: DocumentRoute): Promise<StaticDocument>
+  loadDocument(route: DocumentRoute): Promise<StaticDocument>
 }
 
 const unknownRevision: Revision = { facts: '', content: '' }

@@ -92,7 +92,7 @@ export function* applyMigrations(
   if (pending.length === 0) return
   if (version === 0) yield* query(createMigrationTable)
   for (const [index, { name, sql }] of pending.entries()) {
-    // First: of several programs, one gets on.
+    // First: of several programs, the others fail here.
     yield* query(
       'INSERT INTO partner_api.migration (version, name, applied_at, hash) VALUES ($1, $2, $3, $4)',
       [version + index + 1, name, Date.now(), sha256(sql)],

@@ -91,13 +91,10 @@ function readSequence(sequence: number): number {
 }
 
 /** The table of a kind of content. Equal records have equal rows, which begin with the slug (banners: the partner). */
-interface ContentTable<R> {
+interface ContentFormat<R> extends RowFormat<R> {
   readonly name: string
-  readonly columns: readonly string[]
   /** Whether the table also has `updated_at`, the instant of the import that last changed the record. */
   readonly isDated: boolean
-  values(record: R): StoredRow
-  read(row: readonly Value[]): R
 }
 
 /** The rows of a profile, without the columns that follow from these. */
@@ -152,9 +149,9 @@ export const PROFILES = {
       ...readDetail(detail),
     }
   },
-} satisfies ContentTable<ProfileRecord>
+} satisfies ContentFormat<ProfileRecord>
 
-export const INDUSTRIES: ContentTable<Industry> = {
+export const INDUSTRIES: ContentFormat<Industry> = {
   name: 'industry',
   isDated: false,
   ...createRowFormat<Industry>()(['slug', 'name', 'parentSlug']),
@@ -162,10 +159,10 @@ export const INDUSTRIES: ContentTable<Industry> = {
 
 /** No query looks into plans and banners: one column holds the record as JSON. */
 function recordTable<R extends object>(
-  table: Pick<ContentTable<R>, 'name' | 'isDated'>,
+  table: Pick<ContentFormat<R>, 'name' | 'isDated'>,
   key: keyof R & string,
   { fields }: ObjectFormat<R>,
-): ContentTable<R> {
+): ContentFormat<R> {
   return {
     ...table,
     columns: [key, 'record'],
@@ -174,18 +171,18 @@ function recordTable<R extends object>(
   }
 }
 
-export const PLANS: ContentTable<Plan> = recordTable(
+export const PLANS: ContentFormat<Plan> = recordTable(
   { name: 'plan', isDated: false },
   'slug',
   CONTENT_FORMATS.plans,
 )
-export const BANNERS: ContentTable<BannerRecord> = recordTable(
+export const BANNERS: ContentFormat<BannerRecord> = recordTable(
   { name: 'banner', isDated: true },
   'partner',
   CONTENT_FORMATS.banners,
 )
 
-export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> } = {
+export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentFormat<ContentRecords[K]> } = {
   profiles: PROFILES,
   industries: INDUSTRIES,
   plans: PLANS,

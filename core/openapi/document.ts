@@ -108,7 +108,7 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 }
 
 /** Links to the other documents (RFC 9727). References are relative to the catalog's own address: only the client knows the host name that it used. */
-export function createCatalog(name: string): StaticDocument {
+export function createApiCatalog(name: string): StaticDocument {
   const catalog = '/.well-known/api-catalog'
   // The root of the service is no resource.
   const api = `/${name}/docs`
