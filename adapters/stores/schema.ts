@@ -74,7 +74,7 @@ export function requireMigrated(place: string, schema: Schema, migrations: reado
 /** The statements of a kind of store. */
 export interface SchemaDialect {
   readonly createMigrationTable: string
-  /** Has changes wait, which then check whether they may still be made. */
+  /** Blocks changes, which then check whether they may still be made. */
   readonly lock?: string
   /** `$1` to `$3` are the id, the key prefix and the secret of cursors. */
   readonly insertStore: string
