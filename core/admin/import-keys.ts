@@ -284,7 +284,7 @@ const lineFormat: ObjectFormat<KeyLine> = {
           windowSeconds: { type: 'integer', min: 1, max: MAX_WINDOW_SECONDS },
         },
       },
-      check: (limits) => findRepeated(limits.map(({ policy }) => policy), 'repeats a policy'),
+      check: (limits) => findRepeated(limits.map((limit) => limit?.policy), 'repeats a policy'),
       absent,
     },
     hint: {
@@ -296,7 +296,7 @@ const lineFormat: ObjectFormat<KeyLine> = {
 }
 
 function findRepeated(values: readonly string[], error: string): readonly [string, number] | undefined {
-  const index = values.findIndex((value, index) => values.indexOf(value) < index)
+  const index = values.findIndex((value, index) => value !== undefined && values.indexOf(value) < index)
   return index < 0 ? undefined : [error, index]
 }
 

@@ -7,7 +7,7 @@ import { rfc3339 } from '../lib/time.ts'
 export type ValueError = string | readonly [error: string, at: string | number]
 
 interface Checked<T> {
-  /** The error of a value in a line that is right otherwise. */
+  /** The error of a value in a line. Its invalid items and members, which are reported already, are `undefined`. */
   check?(value: T): ValueError | undefined
 }
 

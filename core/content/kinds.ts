@@ -17,7 +17,7 @@ const { name, headline, country, logoUrl } = CARD_FIELDS
 
 function findRepeated(slugs: readonly string[]): string | undefined {
   const seen = new Set<string>()
-  const repeated = slugs.find((slug) => seen.size === seen.add(slug).size)
+  const repeated = slugs.find((slug) => slug !== undefined && seen.size === seen.add(slug).size)
   return repeated === undefined ? undefined : `must not name ${formatValue(repeated)} twice`
 }
 

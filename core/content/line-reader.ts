@@ -77,9 +77,7 @@ export function createObjectReader<R>(
       const { max = Infinity } = format.type === 'list' ? format : {}
       const count = Array.isArray(value) ? value.length : 0
       if (count > max) return addError(line, path, `must have at most ${max} items, not ${count}`)
-      // Invalid items are reported already.
-      if (!('check' in format) || count > 0 && (value as unknown[]).includes(undefined)) return
-      const found = format.check?.(value as never)
+      const found = 'check' in format ? format.check?.(value as never) : undefined
       const [error, at] = typeof found === 'string' ? [found] : found ?? []
       if (error !== undefined) addError(line, at === undefined ? path : pathOf(path, at), error)
     },

@@ -140,6 +140,9 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
   }
   t.notOk(JSON.stringify(error).includes(whole), 'what may be a key is not printed')
   t.equal(await count(), before)
+  const unknown = row({ limits: ['a', 'b'].map((policy) => ({ ...limit, policy })) })
+  const { lines: unknownLines } = (await importRows([unknown])).error
+  t.equal((unknownLines as unknown[]).length, 2, 'invalid items are no repetitions')
   const text = await runProgram(['keys', 'import', '-'], { env, input: jsonl([row()]) })
   t.match(text.stderr, /line 1: algorithm is missing, and --algorithm was not passed/)
 })

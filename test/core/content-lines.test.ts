@@ -332,14 +332,15 @@ test('an import stores all records or none, and importing an export changes noth
 
 test('missing references are reported with other errors', async (t) => {
   const { run } = await openStore()
-  const profile = { ...right.profiles, name: '', industry: 'silk', visible_to: ['acme', 'nobody'] }
+  const profile = { ...right.profiles, name: '', industry: 'silk', visible_to: ['acme', 'nobody', 'acme'] }
   t.match(await run('profiles', [profile]), {
     errors: [
       { line: 1, field: 'name' },
       { line: 1, field: 'industry', reason: 'must be an industry that exists, not "silk"' },
       { line: 1, field: 'visible_to[1]', reason: 'must be a partner that exists, not "nobody"' },
+      { line: 1, field: 'visible_to', reason: 'must not name "acme" twice' },
     ],
-    errorCount: 3,
+    errorCount: 4,
   })
   t.match(await run('banners', [right.banners]), {
     errors: [{ field: 'partner', reason: /exists, not "demo"/ }],
