@@ -1,33 +1,25 @@
 /**
- * Runs every `test/**` file ending in `.test.ts` as the plain Node program that a tap test is, and reads its TAP.
- * tap's own runner would wrap each child, and all that a test spawns, in its module hooks, NODE_OPTIONS and
- * FORCE_COLOR, and keep what a program wrote before it crashed to itself.
- *
- * `node test/run.ts [PART OF A PATH…]`. The closing line counts assertions.
+ * `node test/run.ts [PART OF A PATH…]` runs every `test/**` file ending in `.test.ts` as the plain Node program that a
+ * tap test is, and counts assertions. tap's own runner would wrap each child, and all that a test spawns, in its module
+ * hooks, NODE_OPTIONS and FORCE_COLOR, and keep what a program wrote before it crashed to itself.
  */
-import { spawn, spawnSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { spawn } from 'node:child_process'
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { readTap } from './read-tap.ts'
-
-type Ending = { output: string; errors: string; problem: string | undefined; seconds: number }
+import { inspect } from 'node:util'
+import { Parser, type Result } from 'tap-parser'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-// Files that wait leave a processor idle: for servers, for time to pass, for other processes.
+// Files that wait leave a processor idle.
 const jobs = 3 * Math.min(availableParallelism(), 4)
-// Bounds what hangs. On a busy machine, the slowest file takes several times what it takes on a quiet one.
+// Bounds what hangs. On a busy machine, files take several times what they take on a quiet one.
 const timeoutSeconds = 1200
-// tap reports a timeout itself, with the test's name; the kill is for a program that cannot even do that.
-const killSeconds = timeoutSeconds + 10
-
 // It lives and dies with the packages.
 const cache = join(root, 'test/node_modules/.cache')
 const secondsFile = join(cache, 'seconds.json')
-
 const { FORCE_COLOR: _color, NODE_OPTIONS: _options, ...inherited } = process.env
 const env = {
   ...inherited,
@@ -36,155 +28,132 @@ const env = {
   // Stripped types are kept too: a third of a small test's time.
   NODE_COMPILE_CACHE: join(cache, 'node'),
 }
-
 const running = new Set<() => void>()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.on(signal, () => {
-    for (const kill of running) kill()
-    process.exit(130)
-  })
-}
 
-buildTap()
-const files = choose(process.argv.slice(2))
-const totals = { passed: 0, failed: 0, skipped: 0 }
-const failedPaths: string[] = []
-const skips: string[] = []
-
-const seconds = readSeconds()
-// The longest first, so that no long file runs alone in the end. New ones may be long: those of servers and stores, which
-// come last in the alphabet, before the others.
-const waiting = files.toReversed().sort((a, b) =>
-  (seconds[b] ?? timeoutSeconds) - (seconds[a] ?? timeoutSeconds)
-)
-await Promise.all(Array.from({ length: jobs }, async () => {
-  for (let file = waiting.shift(); file; file = waiting.shift()) {
-    const ending = await run(file)
-    seconds[file] = ending.seconds
-    report(file, ending)
+/** What a test file's program printed. The closing point of a subtest is not counted again. */
+export function readTap(output: string) {
+  const failures: { name: string; detail: string }[] = []
+  const skips: { name: string; reason: string }[] = []
+  const noise: string[] = []
+  let passed = 0
+  const parser = new Parser()
+    .on('pass', () => passed++)
+    .on('fail', ({ fullname, diag }: Result) => failures.push({ name: fullname, detail: format(diag ?? {}) }))
+    .on('skip', ({ fullname, skip }: Result) => skips.push({ name: fullname, reason: String(skip) }))
+    .on('todo', ({ fullname, todo }: Result) => skips.push({ name: fullname, reason: `to do: ${todo}` }))
+    .on('bailout', (reason: string) => failures.push({ name: 'bail out', detail: reason }))
+  const collectNoise = (parser: Parser): unknown =>
+    parser.on('extra', (line: string) => noise.push(line.trimEnd())).on('child', collectNoise)
+  collectNoise(parser)
+  parser.end(output)
+  const { ok, count, plan, failures: [fault] } = parser.results!
+  if (plan.skipAll && plan.skipReason && plan.skipReason !== 'no tests found') {
+    skips.push({ name: 'the whole file', reason: plan.skipReason })
+  } else if (failures.length === 0 && (!ok || count === 0)) {
+    failures.push({ name: 'the program', detail: `It ended early: ${fault?.tapError ?? 'no test'}.` })
   }
-}))
-mkdirSync(cache, { recursive: true })
-writeFileSync(secondsFile, JSON.stringify(seconds))
-
-if (skips.length) console.log(`\nSkipped:\n${skips.map((line) => `  ${line}`).join('\n')}`)
-if (failedPaths.length) console.log(`\nFailed:\n${failedPaths.map((line) => `  ${line}`).join('\n')}`)
-console.log(`\n${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`)
-process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0
-
-/** How long each file took when it was run last. */
-function readSeconds(): Record<string, number> {
-  try {
-    return JSON.parse(readFileSync(secondsFile, 'utf8'))
-  } catch {
-    return {}
-  }
+  return { passed, failures, skips, noise }
 }
 
-/**
- * tap's Test class is generated. As npm delivers it, it has the TypeScript plugin, which needs an older compiler and
- * writes NODE_OPTIONS into every test's environment, and plugins that take a third of the start of each test file.
- * `test/.taprc` leaves them out.
- */
-function buildTap(): void {
-  const manifest = createRequire(import.meta.url).resolve('tap/package.json')
-  const generated = createRequire(manifest).resolve('@tapjs/test/built')
-  const text = readFileSync(generated, 'utf8')
-  const excluded = readFileSync(join(root, 'test/.taprc'), 'utf8').matchAll(/!(@tapjs\/[\w-]+)/g)
-  if (!excluded.some(([, plugin]) => text.includes(`require("${plugin}")`))) return
-  // Package managers may share files between checkouts, and tap writes into them.
-  const folder = join(dirname(generated), '../..')
-  cpSync(folder, `${folder}.own`, { recursive: true, verbatimSymlinks: true })
-  rmSync(folder, { recursive: true })
-  renameSync(`${folder}.own`, folder)
-  const bin: string = JSON.parse(readFileSync(manifest, 'utf8')).bin.tap
-  const built = spawnSync(process.execPath, [join(dirname(manifest), bin), 'build'], {
-    cwd: join(root, 'test'),
-    env: { ...inherited },
-    encoding: 'utf8',
-  })
-  if (built.status === 0) return
-  console.error(`tap could not be built:\n${built.stdout}${built.stderr}`)
-  process.exit(2)
-}
+const format = (diagnostics: object): string =>
+  Object.entries(diagnostics)
+    .map(([name, value]) => `${name}: ${typeof value === 'string' ? `\n${indent(value)}` : inspect(value)}`)
+    .join('\n')
+const indent = (text: string): string => text.trimEnd().replace(/^(?=.)/gm, '        ')
 
 function choose(parts: string[]): string[] {
   const all = globSync('test/**/*.test.ts', { cwd: root, exclude: (path) => path.includes('node_modules') })
     .map((path) => path.replaceAll('\\', '/')).sort()
-  for (const part of parts) {
-    if (all.some((path) => path.includes(part.replace(/^\.\//, '')))) continue
-    console.error(`No test file has ${JSON.stringify(part)} in its path.`)
+  const wanted = parts.map((part) => part.replace(/^\.\//, ''))
+  const missing = wanted.find((part) => !all.some((path) => path.includes(part)))
+  if (missing !== undefined) {
+    console.error(`No test file has ${JSON.stringify(missing)} in its path.`)
     process.exit(2)
   }
-  return parts.length
-    ? all.filter((path) => parts.some((part) => path.includes(part.replace(/^\.\//, ''))))
-    : all
+  return wanted.length ? all.filter((path) => wanted.some((part) => path.includes(part))) : all
 }
 
-function run(file: string): Promise<Ending> {
+async function run(file: string) {
   const start = performance.now()
-  return new Promise((resolve) => {
+  const child = spawn(process.execPath, [file], {
+    cwd: root,
+    env,
     // A group of its own, so that what a test leaves behind ends with it and cannot hold its output open.
-    const child = spawn(process.execPath, [file], {
-      cwd: root,
-      env,
-      detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const kill = () => {
-      try {
-        if (child.pid) process.kill(-child.pid, 'SIGKILL')
-      } catch {
-        child.kill('SIGKILL')
-      }
-    }
-    running.add(kill)
-    let output = ''
-    let errors = ''
-    let problem: string | undefined
-    child.stdout.setEncoding('utf8').on('data', (text: string) => output += text)
-    child.stderr.setEncoding('utf8').on('data', (text: string) => errors += text)
-    const timer = setTimeout(() => {
-      problem = `still running after ${killSeconds} seconds`
-      kill()
-    }, killSeconds * 1000)
-    child.on('error', (error) => problem = error.message)
-    child.on('exit', (code, signal) => {
-      if (code !== 0) problem ??= signal ? `killed by ${signal}` : `exit code ${code}`
-      kill()
-    })
-    child.on('close', () => {
-      clearTimeout(timer)
-      running.delete(kill)
-      resolve({ output, errors, problem, seconds: (performance.now() - start) / 1000 })
-    })
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe'],
   })
+  const kill = () => {
+    try {
+      if (child.pid) process.kill(-child.pid, 'SIGKILL')
+    } catch {
+      // The group has ended.
+    }
+  }
+  running.add(kill)
+  let [output, errors, problem] = ['', '', '']
+  child.stdout.setEncoding('utf8').on('data', (text: string) => output += text)
+  child.stderr.setEncoding('utf8').on('data', (text: string) => errors += text)
+  // tap reports a timeout itself, with the test's name; this is for a program that cannot even do that.
+  const timer = setTimeout(kill, (timeoutSeconds + 10) * 1000)
+  child.on('error', (error) => problem = error.message)
+  child.on('exit', (code, signal) => {
+    if (code !== 0) problem ||= signal ? `killed by ${signal}` : `exit code ${code}`
+    kill()
+  })
+  await new Promise((resolve) => child.on('close', resolve))
+  clearTimeout(timer)
+  running.delete(kill)
+  const found = readTap(output)
+  if (problem && found.failures.length === 0) {
+    found.failures.push({ name: 'the program', detail: `No test failed, but it ended with: ${problem}.` })
+  }
+  const printed = [...found.noise, ...errors.trimEnd().split('\n')].join('\n').trim()
+  return { ...found, printed, problem, seconds: (performance.now() - start) / 1000 }
 }
 
-function report(file: string, ending: Ending): void {
-  const tally = readTap(ending.output)
-  if (ending.problem && tally.failures.length === 0) {
-    tally.failures.push({
-      path: 'the program',
-      detail: `No test failed, but the program ended with: ${ending.problem}.`,
+async function main(): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      for (const kill of running) kill()
+      process.exit(130)
     })
   }
-  const failed = tally.failures.length
-  totals.passed += tally.passed
-  totals.failed += failed
-  totals.skipped += tally.skips.length
-  skips.push(...tally.skips.map(({ path, reason }) => `${file} › ${path}: ${reason}`))
-  failedPaths.push(...tally.failures.map(({ path }) => `${file} › ${path}`))
-
-  const counts = failed ? `${tally.passed} passed, ${failed} failed` : `${tally.passed} passed`
-  const end = ending.problem && ending.problem !== 'exit code 1' ? `  ${ending.problem}` : ''
-  console.log(`${failed ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${ending.seconds.toFixed(2)} s${end}`)
-  for (const { path, detail } of tally.failures) console.log(`\n      ${path}\n${indent(detail)}`)
-  const said = [...tally.noise, ...ending.errors.trimEnd().split('\n')].join('\n').trim()
-  if (said && (failed || files.length === 1)) console.log(`\n      what it printed:\n${indent(said)}`)
-  if (failed) console.log('')
+  const files = choose(process.argv.slice(2))
+  /** How long each file took when it was run last. */
+  const seconds: Record<string, number> = existsSync(secondsFile)
+    ? JSON.parse(readFileSync(secondsFile, 'utf8'))
+    : {}
+  let passed = 0
+  const [skips, failed]: string[][] = [[], []]
+  // The longest first, so that no long file runs alone in the end. New ones may be long.
+  const length = (file: string) => seconds[file] ?? timeoutSeconds
+  const waiting = files.toSorted((a, b) => length(b) - length(a))
+  await Promise.all(Array.from({ length: jobs }, async () => {
+    for (let file = waiting.shift(); file; file = waiting.shift()) {
+      const ended = await run(file)
+      const { failures, printed, problem } = ended
+      seconds[file] = ended.seconds
+      passed += ended.passed
+      skips!.push(...ended.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
+      failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
+      const counts = `${ended.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
+      const end = problem && problem !== 'exit code 1' ? `  ${problem}` : ''
+      console.log(
+        `${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${ended.seconds.toFixed(2)} s${end}`,
+      )
+      for (const { name, detail } of failures) console.log(`\n      ${name}\n${indent(detail)}`)
+      if (printed && (failures.length || files.length === 1)) {
+        console.log(`\n      what it printed:\n${indent(printed)}\n`)
+      }
+    }
+  }))
+  mkdirSync(cache, { recursive: true })
+  writeFileSync(secondsFile, JSON.stringify(seconds))
+  for (const [title, lines] of [['Skipped', skips!], ['Failed', failed!]] as const) {
+    if (lines.length) console.log(`\n${title}:\n${lines.map((line) => `  ${line}`).join('\n')}`)
+  }
+  console.log(`\n${passed} passed, ${failed!.length} failed, ${skips!.length} skipped`)
+  process.exitCode = failed!.length > 0 || passed === 0 ? 1 : 0
 }
 
-function indent(text: string): string {
-  return text.trimEnd().replace(/^(?=.)/gm, '        ')
-}
+if (import.meta.main) await main()

@@ -79,7 +79,7 @@ async function withInstalled(
   const directory = await mkdtemp(join(tmpdir(), 'partner-api-bench-'))
   try {
     const dist = join(directory, 'dist')
-    const compiler = join(root, 'test/node_modules/typescript/bin/tsc')
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
     await runFile(process.execPath, [compiler, '-p', join(root, 'cli'), '--outDir', dist], { cwd: root })
     for (const path of ['node_modules', 'package.json']) {
       await symlink(join(root, path), join(directory, path))

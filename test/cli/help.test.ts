@@ -7,7 +7,7 @@ import { test } from 'tap'
 import type { CliCommand } from '../../cli/command.ts'
 import { pathOf } from '../../cli/config.ts'
 import { loadProgram } from '../../cli/program.ts'
-import { formatManPage } from '../package/man.ts'
+import { formatManPage } from '../../cli/build/man.ts'
 import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const program = await loadProgram('0.1.0', process)

@@ -42,7 +42,7 @@ function typeErrors(manifests: readonly Manifest[]): string {
   })
   writeFileSync(join(folder, 'manifests.ts'), lines.join(''))
   const flags = '--ignoreConfig --noEmit --skipLibCheck --module nodenext --target esnext --types'.split(' ')
-  const tsc = join(ROOT, 'test/node_modules/typescript/bin/tsc')
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   return spawnSync(process.execPath, [tsc, ...flags, '', 'manifests.ts'], { cwd: folder, encoding: 'utf8' })
     .stdout
 }

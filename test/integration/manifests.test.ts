@@ -11,11 +11,17 @@ interface Manifest {
   readonly version: string
   readonly exports: Record<string, string>
   readonly dependencies: Record<string, string>
+  readonly devDependencies: Record<string, string>
   readonly optionalDependencies: Record<string, string>
 }
 
 interface Lock {
-  readonly packages: Record<string, { readonly hasInstallScript?: boolean; readonly deprecated?: string }>
+  readonly packages: Record<
+    string,
+    Partial<Record<'dev' | 'devOptional' | 'optional' | 'hasInstallScript', boolean>> & {
+      readonly deprecated?: string
+    }
+  >
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -56,20 +62,24 @@ test('npm and JSR publish the same entries, one emitted from the other', (t) => 
   t.end()
 })
 
-test('npm ci installs the dependencies, one Node, and the types of the dependencies', (t) => {
-  const installed = Object.keys(lock.packages).filter((path) => path.startsWith('node_modules/'))
-    .map((path) => path.slice('node_modules/'.length))
-  const nodes = Object.keys(read('test/node/package.json').optionalDependencies)
+test('npm ci installs the dependencies, one Node, and what builds the package', (t) => {
+  const installed = Object.entries(lock.packages)
+    .filter(([path, { dev, devOptional, optional }]) =>
+      path.startsWith('node_modules/') && !dev && !devOptional && !optional
+    )
+    .map(([path]) => path.slice('node_modules/'.length))
   t.strictSame(
     new Set(installed),
     new Set([
       ...Object.keys(npm.dependencies),
-      ...nodes,
-      ...['partner-api-node', '@types/node', 'undici-types'],
+      'partner-api-node',
       // Of @prometheus-io/client.
       ...['@opentelemetry/api', 'bintrees', 'tdigest'],
     ]),
   )
+  const nodes = Object.keys(read('test/node/package.json').optionalDependencies)
+  const builders = Object.keys(npm.devDependencies)
+  t.strictSame([...nodes, ...builders].filter((name) => !lock.packages[`node_modules/${name}`]), [])
   t.strictSame(
     Object.entries(lock.packages).filter(([, { hasInstallScript, deprecated }]) =>
       hasInstallScript || deprecated

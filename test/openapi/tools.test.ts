@@ -115,7 +115,7 @@ t.test('a client with generated types compiles, and reads every endpoint', async
       exclude: [],
     }),
   )
-  const compiled = await run(programOf('typescript', 'tsc', join(root, 'test/package.json')), ['-p', folder])
+  const compiled = await run(programOf('typescript', 'tsc', join(root, 'package.json')), ['-p', folder])
   t.equal(compiled.code, 0, compiled.output)
 
   const store = createMemoryStore()

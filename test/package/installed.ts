@@ -1,14 +1,6 @@
 /** Releases a copy of the project, and runs programs where nothing else of the checkout can be found. */
 import { spawn } from 'node:child_process'
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { cpSync, existsSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -53,11 +45,7 @@ const sources = [
   'fixtures/content',
   'examples',
   'docs',
-  'test/lab.ts',
-  'test/package/build-client.ts',
-  'test/package/build-man.ts',
-  'test/package/man.ts',
-  'test/package-lock.json',
+  'test/guard.cjs',
 ]
 
 /**
@@ -84,11 +72,7 @@ export async function createRepository(
 
 /** Gives a copy of a project its installed dependencies. */
 export function linkDependencies(project: string, copy: string): void {
-  for (const path of ['node_modules', 'test/node_modules', 'test/package/node_modules']) {
-    if (!existsSync(join(project, path))) continue
-    mkdirSync(dirname(join(copy, path)), { recursive: true })
-    symlinkSync(realpathSync(join(project, path)), join(copy, path))
-  }
+  symlinkSync(realpathSync(join(project, 'node_modules')), join(copy, 'node_modules'))
 }
 
 /** Commits everything. */

@@ -243,7 +243,7 @@ t.test('importing an entry has no side effects', async (t) => {
 })
 
 // By path: npm links the last of several packages that have a tsc.
-const typescript7 = join(ROOT, 'test/node_modules/typescript/bin/tsc')
+const typescript7 = join(ROOT, 'node_modules/typescript/bin/tsc')
 const typescript5 = createRequire(
   createRequire(join(ROOT, 'test/openapi/package.json')).resolve('openapi-typescript'),
 ).resolve('typescript/bin/tsc')

@@ -63,10 +63,12 @@ export async function packPackages(root: string, out: string, links: Links): Pro
 export async function installPackages(root: string, out: string, version: string): Promise<string> {
   const [service = '', client = ''] = NAMES.map((name) => join(out, `${name}-${version}.tgz`))
   // Those of dependencies too: npm's cache need not know their versions.
-  const locked: Record<string, { dev?: true; optional?: true; link?: true }> =
+  const locked: Record<string, { dev?: true; devOptional?: true; optional?: true; link?: true }> =
     readJson(join(root, 'package-lock.json')).packages
   const dependencies = Object.entries(locked)
-    .filter(([path, { dev, optional, link }]) => /^node_modules\//.test(path) && !dev && !optional && !link)
+    .filter(([path, { dev, devOptional, optional, link }]) =>
+      /^node_modules\//.test(path) && !dev && !devOptional && !optional && !link
+    )
     .map(([path]) => realpathSync(join(root, path)))
   const flags = ['--offline', '--install-links', '--ignore-scripts', '--no-audit', '--no-fund']
   const install = async (name: string, packages: readonly string[]) => {

@@ -1,8 +1,8 @@
 /** The man page of the command line, from the definitions that `--help` prints. */
 import process from 'node:process'
-import type { CliCommand } from '../../cli/command.ts'
-import { pathOf } from '../../cli/config.ts'
-import { loadProgram } from '../../cli/program.ts'
+import type { CliCommand } from '../command.ts'
+import { pathOf } from '../config.ts'
+import { loadProgram } from '../program.ts'
 
 /** Builds `partner-api.1`. @see https://man7.org/linux/man-pages/man7/groff_man.7.html */
 export async function formatManPage(version: string, date: string): Promise<string> {

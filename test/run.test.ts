@@ -1,0 +1,53 @@
+import { test } from 'tap'
+import { readTap } from './run.ts'
+
+const tap = (...lines: string[]) => readTap(['TAP version 14', ...lines, ''].join('\n'))
+
+test('points of subtests are counted once, and a subtest without points counts as one', (t) => {
+  const lines = ['# Subtest: one', '    ok 1 - a', '    ok 2 - b', '    1..2', 'ok 1 - one # time=1ms']
+  t.match(tap(...lines, 'ok 2 - c', '1..2'), { passed: 3, failures: [], noise: [] })
+  t.equal(tap('# Subtest: property', '    1..0', 'ok 1 - property', '1..1').passed, 1)
+  t.end()
+})
+
+test('a failure has its path and its details, and its subtest does not count again', (t) => {
+  const inner = [
+    '    # Subtest: b',
+    '        not ok 1 - bad',
+    '          ---',
+    '          diff: a',
+    '          ...',
+  ]
+  const lines = [
+    '# Subtest: a',
+    ...inner,
+    '        1..1',
+    '    not ok 1 - b',
+    '    1..1',
+    'not ok 1 - a',
+    '1..1',
+  ]
+  const { passed, failures } = tap(...lines)
+  t.equal(passed, 0)
+  t.match(failures, [{ name: 'a > b > bad', detail: /diff:\s+a/ }])
+  t.equal(failures.length, 1)
+  t.end()
+})
+
+test('skips have their reasons, and what the program itself printed is kept apart', (t) => {
+  const { skips, noise } = tap('hello', 'ok 1 - a # SKIP no server', 'not ok 2 - b # TODO later', '1..2')
+  t.same(skips, [{ name: 'a', reason: 'no server' }, { name: 'b', reason: 'to do: later' }])
+  t.same(noise, ['hello'])
+  t.same(tap('1..0 # no database here').skips, [{ name: 'the whole file', reason: 'no database here' }])
+  t.end()
+})
+
+test('a program that ends early fails', (t) => {
+  const outputs = [[], ['1..0 # no tests found'], ['1..0'], ['ok 1 - a'], ['ok 1 - a', '1..2'], [
+    'Bail out! why',
+  ]]
+  for (const output of [...outputs, ['# Subtest: killed', '    ok 1 - a']]) {
+    t.equal(tap(...output).failures.length, 1, output.join(' / '))
+  }
+  t.end()
+})
