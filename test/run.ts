@@ -17,7 +17,6 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const jobs = 3 * Math.min(availableParallelism(), 4)
 // Bounds what hangs. On a busy machine, files take several times what they take on a quiet one.
 const timeoutSeconds = 1200
-// It lives and dies with the packages.
 const cache = join(root, 'test/node_modules/.cache')
 const secondsFile = join(cache, 'seconds.json')
 const { FORCE_COLOR: _color, NODE_OPTIONS: _options, ...inherited } = process.env
@@ -119,7 +118,6 @@ async function main(): Promise<void> {
     })
   }
   const files = choose(process.argv.slice(2))
-  /** How long each file took when it was run last. */
   const seconds: Record<string, number> = existsSync(secondsFile)
     ? JSON.parse(readFileSync(secondsFile, 'utf8'))
     : {}
@@ -137,7 +135,7 @@ async function main(): Promise<void> {
       skips!.push(...ended.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
       failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
       const counts = `${ended.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
-      const end = problem && problem !== 'exit code 1' ? `  ${problem}` : ''
+      const end = problem === 'exit code 1' ? '' : `  ${problem}`
       console.log(
         `${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${ended.seconds.toFixed(2)} s${end}`,
       )
