@@ -135,7 +135,7 @@ async function main(): Promise<void> {
       skips!.push(...ended.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
       failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
       const counts = `${ended.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
-      const end = problem === 'exit code 1' ? '' : `  ${problem}`
+      const end = problem && problem !== 'exit code 1' ? `  ${problem}` : ''
       console.log(
         `${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${ended.seconds.toFixed(2)} s${end}`,
       )
