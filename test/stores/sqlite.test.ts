@@ -28,32 +28,6 @@ import { newFile } from '../support/cli-program.ts'
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
 await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
 
-await t.test('deliveries are due by the clock of the process, and wait for webhooks that older versions enable', async (t) => {
-  const file = newFile()
-  const [date, monotonic] = [Date.now, performance.now]
-  t.teardown(() => Object.assign(Date, { now: date }) && Object.assign(performance, { now: monotonic }))
-  const { webhooks, close } = await openSqliteStore(file)
-  const created = { id: 'whk_1', url: 'https://a.example', events: [], partner: undefined, secrets: [] }
-  await webhooks!.changeWebhook(
-    ...['whk_1', 'webhook.created', stamp] as const,
-    () => ({ ...created, state: 'disabled', createdAt: T0, failingSince: undefined }),
-  )
-  const event = { id: 'msg_1', type: 'webhook.test', partner: undefined, createdAt: T0, payload: '' } as const
-  await webhooks!.enqueue([event], 'whk_1')
-  const other = new DatabaseSync(file)
-  other.exec(`UPDATE webhook SET state = 'active', disabled_at = 0`)
-  other.close()
-  t.strictSame(await webhooks!.pruneDeliveries(), [])
-  const due = async (ms: number) => {
-    Date.now = () => date() + ms
-    performance.now = () => monotonic.call(performance) + ms
-    return await webhooks!.dueWebhooks()
-  }
-  await webhooks!.leaseDeliveries('whk_1', 1, 30_000)
-  t.strictSame([await due(0), await due(31_000)], [[], ['whk_1']])
-  await close()
-})
-
 await t.test('the contract of stores that processes share', (t) =>
   sharedStoreContract(t, () => {
     const file = newFile()
@@ -313,4 +287,31 @@ await t.test('deliveries are kept for 30 days after they were settled', async (t
   t.equal((await webhooks.pruneDeliveries()).length, 2)
   const left = await webhooks.listDeliveries(hook.id, undefined, undefined, 9)
   t.strictSame(left.map(({ state }) => state), ['pending'], 'what is pending stays')
+})
+
+// The last one: the clock of this process never goes back.
+await t.test('deliveries are due by the clock of the process, and wait for webhooks that older versions enable', async (t) => {
+  const file = newFile()
+  const [date, monotonic] = [Date.now, performance.now]
+  t.teardown(() => Object.assign(Date, { now: date }) && Object.assign(performance, { now: monotonic }))
+  const { webhooks, close } = await openSqliteStore(file)
+  const created = { id: 'whk_1', url: 'https://a.example', events: [], partner: undefined, secrets: [] }
+  await webhooks!.changeWebhook(
+    ...['whk_1', 'webhook.created', stamp] as const,
+    () => ({ ...created, state: 'disabled', createdAt: T0, failingSince: undefined }),
+  )
+  const event = { id: 'msg_1', type: 'webhook.test', partner: undefined, createdAt: T0, payload: '' } as const
+  await webhooks!.enqueue([event], 'whk_1')
+  const other = new DatabaseSync(file)
+  other.exec(`UPDATE webhook SET state = 'active', disabled_at = 0`)
+  other.close()
+  t.strictSame(await webhooks!.pruneDeliveries(), [])
+  const due = async (ms: number) => {
+    Date.now = () => date() + ms
+    performance.now = () => monotonic.call(performance) + ms
+    return await webhooks!.dueWebhooks()
+  }
+  await webhooks!.leaseDeliveries('whk_1', 1, 30_000)
+  t.strictSame([await due(0), await due(31_000)], [[], ['whk_1']])
+  await close()
 })
