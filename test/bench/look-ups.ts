@@ -270,7 +270,7 @@ async function addPostgresKeys(url: string, count: number): Promise<readonly str
 
 /** Statements that no request waits for: quota leases, heartbeats, polls, flushes, key usage, and transactions. */
 const background =
-  /quota_window|partner_api\.(?:replica|revision|usage|signup_tally)\b|last_used_at|^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i
+  /quota_window|partner_api\.(?:replica|revision|usage|usage_batch|signup_tally)\b|last_used_at|^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i
 
 /** Reads one page with one key again and again, from a replica in its own process. The server has pg_stat_statements. */
 async function warmRow(url: string, store: Store, admin: Sql): Promise<Row> {
