@@ -1,4 +1,4 @@
-import { type ClientAddress, clientAddressOf, parseClientAddress } from './http/headers.ts'
+import { type ClientAddress, clientAddressOf, parseClientAddress } from './http/client-address.ts'
 import type { HttpRequest } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { redactPath } from './http/redact.ts'

@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { parseClientAddress } from '../../core/http/headers.ts'
+import { parseClientAddress } from '../../core/http/client-address.ts'
 import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-address.ts'
 
 const includes = (range: string, address: string): boolean => {

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { createResponseConverter } from '../../core/http/fetch.ts'
-import { clientAddressOf } from '../../core/http/headers.ts'
+import { clientAddressOf } from '../../core/http/client-address.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
 
