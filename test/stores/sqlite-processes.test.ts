@@ -271,18 +271,19 @@ await t.test('batches of counts are remembered for a day, and each removes two o
   const counts = [usageCount({ day: '2026-01-01' })]
   const { now } = Date
   t.teardown(() => void (Date.now = now))
-  // A process does not believe a clock that jumps.
+  const startedAt = now()
+  // Its own clock from the start: a store does not believe one that jumps, or that stands still while it waits.
   const openAt = (time: number) => {
-    Date.now = () => time
+    Date.now = () => now() - startedAt + time
     return openSqliteStore(file)
   }
-  for (const time of [T0, T0 + DAY - 1]) {
+  for (const time of [T0, T0 + DAY / 2]) {
     const store = await openAt(time)
     for (let index = 0; index < 6; index++) await store.recordUsage(counts, `a${index}`)
     await store.close()
   }
   t.equal(batches(), 6)
-  const store = await openAt(T0 + DAY)
+  const store = await openAt(T0 + DAY + DAY / 4)
   const remaining: unknown[] = []
   for (let index = 0; index < 4; index++) {
     await store.recordUsage(counts, `b${index}`)
