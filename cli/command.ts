@@ -1,5 +1,5 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
+import { type Argument, Command, type HelpContext, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
@@ -9,6 +9,7 @@ import type { CommandResult, Io, Output } from './output/print.ts'
 import { printable } from './output/text.ts'
 import { applySettings, type Settings } from './config.ts'
 import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
+import { suggest } from './suggest.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
 export interface Run {
@@ -87,15 +88,20 @@ export class CliCommand extends Command {
 
   /** Parses arguments, and sets the options that are not among them from the environment and the configuration file. */
   override parseOptions(argv: string[]): ParseOptionsResult {
-    const { operands, unknown } = super.parseOptions(argv)
+    const parsed = super.parseOptions(argv)
     applySettings(this, this.run.settings, this.run.io.env)
-    const isUnknown = this.commands.length > 0 && operands[0] !== undefined &&
-      this.commands.every((command) => command.name() !== operands[0])
-    // Help about an unknown command is not help about its group.
-    return {
-      operands,
-      unknown: isUnknown ? unknown.filter((word) => !/^(?:-h|--help)$/.test(word)) : unknown,
+    return parsed
+  }
+
+  /** Help about an unknown command is not help about its group. */
+  override helpInformation(context?: HelpContext): string {
+    const name = this.args.find((word) => word !== 'help') ?? '-'
+    const names = this.commands.map((command) => command.name())
+    const takesCommand = names.length > 0 && this.registeredArguments.length === 0
+    if (takesCommand && !name.startsWith('-') && !names.includes(name)) {
+      this.error(`unknown command '${name}'${suggest(name, names)}`, { code: 'commander.unknownCommand' })
     }
+    return super.helpInformation(context)
   }
 
   /** Commander would read `process.env`, and prefer `PORT` to the file. `applySettings` has read the environment. */

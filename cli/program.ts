@@ -7,7 +7,7 @@ import { allVariables } from './config.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
 import { type Io, Output } from './output/print.ts'
-import { formatStack, joinList, redact } from './output/text.ts'
+import { formatStack, redact } from './output/text.ts'
 import { suggest } from './suggest.ts'
 
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -178,9 +178,8 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
     program.commandsGroup(heading)
     for (const [name, summary] of Object.entries(commands)) program.subcommand(name, summary)
   }
-  program.hook('preSubcommand', async (program, command) => {
+  program.hook('preSubcommand', async (_program, command) => {
     await (command as CliCommand).load()
-    rejectUnknownCommand(command, program.args.slice(1).find((word) => word !== 'help') ?? '')
   })
   program.hook('preAction', () => rejectUnknownVariables(program))
   return program
@@ -195,13 +194,6 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
 partner-api COMMAND --help prints the options and examples of a command.
 
 Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`)
-}
-
-/** Commander prints the help of a group when there is `--help` after an unknown command. */
-function rejectUnknownCommand(group: Command, name: string): void {
-  const names = group.commands.map((command) => command.name())
-  if (names.length === 0 || name === '' || name.startsWith('-') || names.includes(name)) return
-  throw new CommanderError(2, 'commander.unknownCommand', `unknown command '${name}'${suggest(name, names)}`)
 }
 
 /** Not those that are no options; the last two are of the client's examples. */
@@ -240,21 +232,6 @@ function rejectKeys(argv: readonly string[]): void {
   )
 }
 
-const addVerbs = ['create', 'issue', 'activate', 'grant', 'import']
-const removeVerbs = ['remove', 'revoke', 'deactivate']
-/** Commands of other programs, and the commands here that may be meant. */
-const synonyms: Readonly<Record<string, readonly string[]>> = {
-  add: addVerbs,
-  create: addVerbs,
-  new: addVerbs,
-  delete: removeVerbs,
-  rm: removeVerbs,
-  ls: ['list'],
-  get: ['show'],
-  edit: ['update'],
-  usage: ['show', '--help'],
-}
-
 /** All errors of Commander are usage errors. */
 function toUsageError(
   { code, message }: CommanderError,
@@ -268,9 +245,8 @@ function toUsageError(
   // Commander reports a missing option before an unknown one, which may be a misspelling of it.
   const unknownOption = code === 'commander.missingMandatoryOptionValue' && findUnknownOption(program, argv)
   if (unknownOption) return usageError(`${sentence}, and there is no option '${unknownOption}'`)
-  const suggestions = code === 'commander.unknownCommand' ? findSynonyms(program, argv) : []
-  if (suggestions.length === 0) return usageError(sentence)
-  return usageError(`${sentence.split('\n', 1)}\n(Did you mean ${joinList(suggestions, 'or')}?)`)
+  const isOther = code === 'commander.unknownCommand' && !sentence.includes('Did you mean')
+  return usageError(isOther ? `${sentence}: --help lists the commands` : sentence)
 }
 
 function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
@@ -279,13 +255,4 @@ function findUnknownOption(command: Command, argv: readonly string[]): string | 
   const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
   const next = command.commands.find((each) => each.name() === name)
   return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
-}
-
-function findSynonyms(program: Command, argv: readonly string[]): readonly string[] {
-  const [first = '', second = ''] = program.parseOptions([...argv]).operands
-  const group = program.commands.find((each) => each.name() === first)
-  const commands = (group ?? program).commands.map((each) => each.name())
-  const word = group === undefined ? first : second
-  return (Object.hasOwn(synonyms, word) ? synonyms[word]! : [])
-    .filter((name) => name === '--help' || commands.includes(name))
 }
