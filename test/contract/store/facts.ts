@@ -126,38 +126,13 @@ export async function factsContract(check: Check): Promise<void> {
     })
   })
 
-  await check('partners are listed by slug, and keys oldest first, then by id', async (t, store) => {
-    await createPartners(store, 'b', 'a', 'a-b')
-    const issued: [id: string, partner: string, createdAt: number][] = [
-      ['b', 'a', T0],
-      ['B', 'b', T0],
-      ['a', 'a', T0],
-      ['c', 'a', T0 - 1],
-    ]
-    await apply(
-      store,
-      ...issued.map(([id, partner, createdAt]): Change => ({
-        type: 'key.issued',
-        key: key({ id, partner, createdAt }),
-      })),
-    )
-    t.strictSame((await store.listPartners(undefined, 1000)).map(({ slug }) => slug), ['a', 'a-b', 'b'])
-    t.strictSame((await store.listKeys({}, undefined, 1000)).map(({ id }) => id), ['c', 'B', 'a', 'b'])
-    t.strictSame((await store.listKeys({ partner: 'a' }, undefined, 1000)).map(({ id }) => id), [
-      'c',
-      'a',
-      'b',
-    ])
-    t.strictSame(await store.listKeys({ partner: 'a-b' }, undefined, 1000), [])
-  })
-
   await check('lists of partners and keys have pages of any size', async (t, store) => {
-    const slugs = ['acme', 'acme-2', 'globex', 'idle']
+    const slugs = ['acme', 'acme-b', 'acmea', 'globex', 'idle']
     await createPartners(store, ...slugs.toReversed())
     // Many with equal instants, issued neither in the order of their ids nor of their instants.
     const issued = Array.from({ length: 24 }, (_, index) =>
       key({
-        id: `key-${(index * 7) % 24}`,
+        id: `${index % 2 ? 'key' : 'KEY'}-${(index * 7) % 24}`,
         partner: index % 3 === 0 ? 'globex' : 'acme',
         createdAt: T0 + [0, 2, 1, 2, -1][index % 5]!,
         state: index % 4 === 0 ? 'revoked' : 'active',
@@ -177,8 +152,8 @@ export async function factsContract(check: Check): Promise<void> {
       }
     }
     t.strictSame(await store.listPartners('acme-1', 2), [
-      partner({ slug: 'acme-2' }),
-      partner({ slug: 'globex' }),
+      partner({ slug: 'acme-b' }),
+      partner({ slug: 'acmea' }),
     ])
     t.strictSame(await store.listPartners('idle', 9), [], 'after the last one')
     t.strictSame(await store.listKeys({ partner: 'acme' }, { createdAt: T0, id: 'key-zz' }, 1), [

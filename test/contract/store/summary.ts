@@ -74,22 +74,8 @@ function sorted(counts: SummaryCounts): Record<string, string[]> {
   )
 }
 
-const nothing: SummaryCounts = {
-  signupsByPlan: [],
-  signupsByCountry: [],
-  signupsByDay: [],
-  requestsByEndpoint: [],
-  requestsByDay: [],
-}
-
 /** Counts of signups and requests by day. */
 export async function summaryContract(check: Check, open: () => Promise<Store>): Promise<void> {
-  await check('a summary of nothing counts nothing', async (t, store) => {
-    t.strictSame(sorted(await store.summarise('missing', '2025-01-01', '2026-01-01')), sorted(nothing))
-    await store.recordUsage([], 'none')
-    t.strictSame(sorted(await store.summarise('acme', '2025-01-01', '2026-01-01')), sorted(nothing))
-  })
-
   await check('counts before the first day to keep are removed, and nothing else is', async (t, store) => {
     await createKeys(store, 'acme')
     const [old, oldest] = [T0 - DAY, T0 - 400 * DAY]
@@ -114,27 +100,6 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     const left = [utcDay(T0), utcDay(T0), '1', utcDay(T0)]
     await until(async () => (await daysOf()).join(' ') === left.join(' '), 'the old counts to be removed')
     t.equal((await store.listSignups('acme', undefined, 10)).length, 3, 'signups are not removed')
-  })
-
-  await check('usage counts add up by day, and change no revision', async (t, store) => {
-    const count = usageCount({ requests: 2, errors: 1 })
-    const before = await store.revision()
-    await store.recordUsage(
-      [count, { ...count, requests: 3, errors: 0 }, { ...count, day: '2026-02-01' }],
-      'a',
-    )
-    await store.recordUsage([{ ...count, requests: 10 }, { ...count, partner: 'globex' }], 'b')
-    const found = await store.summarise('acme', '2026-01-31', '2026-01-31')
-    t.strictSame(found, {
-      ...nothing,
-      requestsByEndpoint: [{ endpoint: 'plans', requests: 15, errors: 2 }],
-      requestsByDay: [{ day: '2026-01-31', requests: 15, errors: 2 }],
-    })
-    t.strictSame((await store.summarise('acme', '2026-01-30', '2026-02-02')).requestsByEndpoint, [
-      { endpoint: 'plans', requests: 17, errors: 3 },
-    ])
-    t.strictSame(sorted(await store.summarise('acme', '2026-02-02', '2026-12-31')), sorted(nothing))
-    t.strictSame(await store.revision(), before)
   })
 
   await check(
@@ -202,7 +167,8 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     t.strictSame(await store.summarisePartners(first, last, 'initech', 10), [])
   })
 
-  await check('a batch of counts is added once, however often it is sent', async (t, store) => {
+  await check('a batch of counts is added once, and changes no revision', async (t, store) => {
+    const before = await store.revision()
     const count = usageCount({ requests: 2, errors: 1 })
     const send = (requests: number, batch: string) => store.recordUsage([{ ...count, requests }], batch)
     await send(1, 'a')
@@ -214,6 +180,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
     t.strictSame((await store.summarise('acme', '2026-01-31', '2026-01-31')).requestsByDay, [
       { day: '2026-01-31', requests: 2011, errors: 22 },
     ])
+    t.strictSame(await store.revision(), before)
   })
 
   await check('a summary equals that of a naive count', async (t) => {
