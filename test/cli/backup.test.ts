@@ -5,6 +5,8 @@ import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { DAY } from '../contract/store/samples.ts'
 import {
   documentOf,
   newFile,
@@ -14,6 +16,7 @@ import {
   startServing,
   temporaryFolder,
 } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
 
 const issue = ['keys', 'issue', 'acme', '--name', 'n']
 
@@ -112,25 +115,28 @@ test('a backup under load has every signup acknowledged before, and restores all
 })
 
 test('restored webhooks start disabled, and what was done to them since is listed', async (t) => {
-  const { backup, createWebhook: create, run, json } = await filled(1)
-  const [removed, disabled, updated, kept] = [await create(), await create(), await create(), await create()]
+  const { file, backup, createWebhook, run, json } = await filled(1)
+  const hooks: string[] = []
+  while (hooks.length < 5) hooks.push(await createWebhook())
+  const [removed, disabled, updated, rotated, kept] = hooks as [string, string, string, string, string]
   await run('store', 'backup', backup)
   await run('webhooks', 'remove', removed, '--yes')
   await run('webhooks', 'disable', disabled)
   await run('webhooks', 'update', updated, '--url', 'https://hooks.example/new')
+  await run('webhooks', 'rotate-secret', rotated, '--webhook-key-file', `${file}.webhook-key`)
   await run('partners', 'update', 'acme', '--name', "It's", '--limit', 'key=5/60')
-  const added = await create()
+  const added = await createWebhook()
 
   const { data, stderr } = await json('store', 'restore', backup, '--replace')
   t.match(stderr, `partner-api webhooks remove ${removed} --yes`)
-  t.same(data.disabled_webhooks.toSorted(), [removed, disabled, updated, kept].sort())
+  t.same(data.disabled_webhooks.toSorted(), hooks.toSorted())
   t.same(data.undone.lost, [added])
   t.same(
     data.undone.commands.toSorted(),
     [
       "partner-api partners update acme '--name=It'\\''s' --limit key=5/60",
-      `partner-api webhooks enable ${kept}`,
-      `partner-api webhooks enable ${updated}`,
+      ...[kept, updated, rotated].map((id) => `partner-api webhooks enable ${id}`),
+      `partner-api webhooks rotate-secret ${rotated} --overlap 0`,
       `partner-api webhooks remove ${removed} --yes`,
       `partner-api webhooks update ${updated} --url https://hooks.example/new --event signup.created --allow-private`,
     ].sort(),
@@ -147,6 +153,88 @@ test('restored webhooks start disabled, and what was done to them since is liste
   )
   t.same(again.data, { undone: { ...data.undone, commands }, disabled_webhooks: data.disabled_webhooks })
   t.match(await json(...other, '--replaced', `sqlite:${backup}`), { code: 2, error: { code: 'usage' } })
+})
+
+/**
+ * Commands on a new key X of a new partner P before the backup, those after it, and the list of a restore where it differs.
+ */
+const changes: readonly (readonly [before: string, since: string, listed?: string])[] = [
+  ['', 'keys revoke X'],
+  ['keys revoke X', ''],
+  ['', 'keys update X --name=-k --expires 2099-01-01T00:00:00.000Z --allow 192.0.2.0/24 2001:db8::/32'],
+  ['keys update X --expires 2099-01-01 --allow 192.0.2.0/24', 'keys update X --never --clear-allow'],
+  ['', 'keys limit X --limit key=5/60'],
+  [
+    'keys limit X --limit key=5/60 --limit signup=0',
+    'keys limit X --limit key=6/60 --limit verify=7/60 --clear-limit signup',
+  ],
+  ['', 'modules activate P banner'],
+  ['', 'modules activate P banner; scopes grant X read:banner; modules deactivate P banner'],
+  ['modules activate P banner; scopes grant X read:banner', 'scopes remove X read:banner'],
+  ['', 'modules deactivate P signup'],
+  ['', 'keys disable X'],
+  ['keys disable X', 'keys enable X'],
+  ['', 'keys rotate X --overlap 0'],
+  ['', 'keys rotate X --overlap 100d; keys disable X'],
+  ['keys disable X', 'keys enable X; keys rotate X --overlap 100d; keys disable X'],
+  ['keys disable X', 'keys enable X; keys rotate X --overlap 100d'],
+  ['keys rotate X --overlap 100d', 'keys rotation finish X --force'],
+  ['', 'partners update P --name=New --limit key=5/60'],
+  ['partners update P --limit key=5/60', 'partners update P --clear-limit key'],
+  ['', 'partners suspend P'],
+  ['partners suspend P', 'partners resume P'],
+  ['', 'partners remove P --yes'],
+  [
+    '',
+    'partners create P-new --name N --module banner; partners suspend P-new',
+    'partners create P-new --name=N; modules activate P-new banner; partners suspend P-new',
+  ],
+]
+
+test('every change since a backup is listed as the commands that repeat it', async (t) => {
+  const { store, file, partners, issue, run, json } = await createStore()
+  let now = Date.now() - 2 * DAY
+  const earlier = createKeyAdministration(store, { actor: 'test', clock: () => now })
+  const ended = { partner: 'acme', name: 'Ended', environment: 'live' as const }
+  const prolonged = (await earlier.issue({ ...ended, expiresAt: now + DAY / 2 })).key.id
+  const [expired, over] = [(await issue()).key.id, (await issue()).key.id]
+  const rows = []
+  for (const [index, [before, since, listed = since]] of changes.entries()) {
+    const P = `partner-${index}`
+    await partners.create({ slug: P, name: P, modules: ['signup'] })
+    const { key: { id: X } } = await issue({ partner: P })
+    const commandsOf = (text: string) =>
+      text.split('; ').filter(Boolean).map((command) =>
+        command.replace(/\bX\b/, X).replace(/\bP\b/, P).split(' ')
+      )
+    for (const command of commandsOf(before)) t.match(await run(...command), { code: 0 }, before)
+    rows.push({ P, X, since: commandsOf(since), listed: commandsOf(listed).map((words) => words.join(' ')) })
+  }
+  await run('store', 'backup', `${file}.backup`)
+  now += DAY / 4
+  await earlier.update(prolonged, { expiresAt: null })
+  await earlier.update(expired, { expiresAt: now + DAY })
+  await earlier.rotate(over, { overlapMs: DAY })
+  await earlier.disable(over)
+  for (const { since } of rows) {
+    for (const command of since) t.match(await run(...command), { code: 0 }, command.join(' '))
+  }
+  await store.close()
+
+  const { data: { replaced, undone } } = await json('store', 'restore', `${file}.backup`, '--replace')
+  const list: string[] = undone.commands.map((line: string) => line.replace('partner-api ', ''))
+  for (const { P, X, listed } of rows) {
+    const found = list.filter((line) => line.includes(X) || new RegExp(`\\b${P}\\b`).test(line))
+    // Of 100 days, some seconds have passed.
+    t.strictSame(found.map((line) => line.replace(/ 86\d{5}s$/, ' 100d')), listed)
+  }
+  t.ok(undone.lost.includes(prolonged))
+  const ends = `keys update ${expired} --expires 1s`
+  t.ok(list.includes(ends) && list.includes(`keys rotate ${over} --overlap 0`))
+  t.equal(list.length, 2 + rows.flatMap(({ listed }) => listed).length, 'nothing else is listed')
+  for (const line of list) t.match(await run(...line.split(' ')), { code: 0 }, line)
+  const again = (await json('store', 'reconcile', '--replaced', `sqlite:${replaced}`)).data.undone
+  t.same(again.commands.filter((line: string) => !line.endsWith(ends)), [], 'all of it is repeated')
 })
 
 test('a backup is a store, and replaces nothing by accident', async (t) => {
