@@ -7,7 +7,7 @@ import { verifyChain } from '../../core/audit/verify.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../../core/ports/audit.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { createTenant } from '../integration/trials/tenant.ts'
+import { createPartner } from '../support/partner.ts'
 
 type UnhashedEntry = Omit<AuditEntry, 'hash'>
 
@@ -157,7 +157,7 @@ t.test('a log that grows while it is read is intact', async (t) => {
 
 t.test('a concurrent change is not reported as a difference', async (t) => {
   const store = createMemoryStore()
-  const { keys, issue } = await createTenant(store)
+  const { keys, issue } = await createPartner(store)
   const { key: { id } } = await issue()
   let isDisabled = false
   const report = await verifyAuditLog({

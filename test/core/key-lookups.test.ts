@@ -17,12 +17,12 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
 import { key, partner } from '../contract/store/samples.ts'
-import { createTenant } from '../integration/trials/tenant.ts'
+import { createPartner } from '../support/partner.ts'
 
 /** A partner with `count` keys, in a store that responds asynchronously, as over a network. */
 async function createDeployment(count = 1) {
   const memory = createMemoryStore()
-  const { issue } = await createTenant(memory)
+  const { issue } = await createPartner(memory)
   const keys: string[] = []
   while (keys.length < count) keys.push((await issue()).text)
   const seen = { revisions: 0, lookUps: 0, underWay: 0, mostUnderWay: 0, isSilent: false }
@@ -189,7 +189,7 @@ await t.test('a wrong key causes the same lookups for an unknown, an unused and 
 await t.test('a look-up from before a change is not used after it', async (t) => {
   for (const method of ['findKey', 'findImportedKey'] as const) {
     const memory = createMemoryStore()
-    const { keys, issue } = await createTenant(memory)
+    const { keys, issue } = await createPartner(memory)
     const { key: { id }, text } = method === 'findKey' ? await issue() : await importKey(memory)
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
     const find = async (sent: string) => {
@@ -209,7 +209,7 @@ await t.test('a look-up from before a change is not used after it', async (t) =>
 
 await t.test('a key that ends while its request waits is refused', async (t) => {
   const memory = createMemoryStore()
-  const { keys } = await createTenant(memory)
+  const { keys } = await createPartner(memory)
   const clocks = [Date, performance].map((clock) => ({ clock, now: clock.now }))
   const now = Date.now
   const issue = (expiresAt?: number) =>

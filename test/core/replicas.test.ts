@@ -9,7 +9,7 @@ import type { LogEvent } from '../../core/log.ts'
 import type { ReplicaProgress } from '../../core/ports/replicas.ts'
 import { awaitReceipt } from '../../core/replicas.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
-import { createTenant, PARTNER, READ } from '../integration/trials/tenant.ts'
+import { createPartner, PARTNER } from '../support/partner.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startGate } from '../postgres/network.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
@@ -89,7 +89,7 @@ async function startReplica(
     )
   return {
     events,
-    statusFor: async (key) => (await send(key, READ)).status,
+    statusFor: async (key) => (await send(key, `/public/plans?partner=${PARTNER}`)).status,
     read: async (key, path, body) => (await send(key, path, body)).json(),
     close: () => api.close(),
   }
@@ -102,7 +102,7 @@ async function createDeployment(t: Test, server: PostgresServer) {
   t.teardown(() => store.close())
   const receipt = async () =>
     (await awaitReceipt(store))?.replicas.map(({ name, applied }) => [name, applied]).sort()
-  return { url, store, receipt, ...await createTenant(store) }
+  return { url, store, receipt, ...await createPartner(store) }
 }
 
 test('replicas on one Postgres', { skip: hasServer() ?? false }, async (t) => {

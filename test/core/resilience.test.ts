@@ -11,11 +11,11 @@ import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { until } from '../postgres/until.ts'
 import { serveStore } from '../support/partner-service.ts'
-import { createTenant } from '../integration/trials/tenant.ts'
+import { createPartner } from '../support/partner.ts'
 
 async function createAcme() {
   const store: Store = createMemoryStore()
-  const { keys, issue } = await createTenant(store)
+  const { keys, issue } = await createPartner(store)
   const { key: { id }, text } = await issue()
   return { store, key: text, id, keys }
 }
@@ -292,7 +292,7 @@ t.test('administrative changes are logged by the server that applies them', asyn
     await api.handle(get(page, key))
     await Promise.race([first, new Promise((resolve) => setTimeout(resolve, 20))])
   }
-  t.match(changes[0], { event: 'administration', actor: 'trial', partner: 'acme', key_id: id, level: 'info' })
+  t.match(changes[0], { event: 'administration', actor: 'test', partner: 'acme', key_id: id, level: 'info' })
   t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
   const at = Date.parse(changes[0]?.decided_at ?? '')
   t.ok(at <= Date.now() && at > Date.now() - 60_000, 'with its instant')

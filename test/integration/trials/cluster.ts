@@ -11,17 +11,16 @@
  * `asynchronous` runs without `synchronous_mode`, and is expected to lose signups.
  */
 import process from 'node:process'
-import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
-import type { Key } from '../../../core/model.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../../core/ports/store.ts'
-import { runProgram } from '../../support/cli-program.ts'
+import { programOn } from '../../support/cli-program.ts'
+import { createPartner } from '../../support/partner.ts'
 import { describeLanes, startClusterLoad } from './cluster/load.ts'
 import { createMachines, isInside, type Machines, runInNamespaces } from './cluster/machines.ts'
 import { type NodeName, NODES, type Nodes, password, startNodes } from './cluster/nodes.ts'
 import { type RouteName, ROUTES, startProxies, startServers, WEBS } from './cluster/servers.ts'
-import { checkSignups } from './signing.ts'
-import { createTenant, PARTNER } from './tenant.ts'
-import { check, checkFailures, endWithin, ms } from './verdict.ts'
+import { checkRevoked, checkSignups } from './load.ts'
+import { check, checkFailures, endWithin, ms, openStore } from './setup.ts'
 
 interface Scene {
   readonly nodes: Nodes
@@ -88,7 +87,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
     title: `etcd loses two of three members for ${ms(outageMs)}`,
     async strike({ nodes, standby, other }) {
       await Promise.all([nodes.killEtcd(standby), nodes.killEtcd(other)])
-      await pause(outageMs)
+      await sleep(outageMs)
       return () => [standby, other].forEach(nodes.startEtcd)
     },
   },
@@ -157,7 +156,7 @@ async function run(): Promise<void> {
   let key: string | undefined
   const acknowledged: string[] = []
   for (const route of routes as RouteName[]) {
-    const store = await openPostgresStore(ROUTES[route])
+    const store = await openStore(ROUTES[route])
     try {
       key ??= await fill(store, ROUTES[route])
       for (const name of names) {
@@ -175,14 +174,14 @@ async function run(): Promise<void> {
 
 /** Creates the partner with its key, and the content, some of which is for another partner. */
 async function fill(store: Store, url: string): Promise<string> {
-  const imports = ['industries', 'plans', 'profiles'].map((
-    kind,
-  ) => ['content', 'import', kind, `fixtures/content/${kind}.jsonl`])
+  const { run } = programOn(url)
+  const imports = ['industries', 'plans', 'profiles']
+    .map((kind) => ['content', 'import', kind, `fixtures/content/${kind}.jsonl`])
   for (const args of [['partners', 'create', 'demo', '--name', 'Demo'], ...imports]) {
-    const { code, stderr } = await runProgram(args, { env: { PARTNER_API_STORE: url } })
+    const { code, stderr } = await run(...args)
     if (code !== 0) throw new Error(stderr)
   }
-  return (await (await createTenant(store)).issue()).text
+  return (await (await createPartner(store)).issue()).text
 }
 
 async function strike(
@@ -200,20 +199,20 @@ async function strike(
   const roles = await nodes.healthy()
   const servers = await startServers(machines, route, fault.args ?? [])
   const load = await startClusterLoad(servers.clients, { store, url: ROUTES[route], key, number: loads++ })
-  await pause(loadMs)
+  await sleep(loadMs)
 
   const struckAt = performance.now()
   const repair = await fault.strike({ nodes, machines, ...roles })
   const struckMs = performance.now() - struckAt
   const isServing = fault.servesMeanwhile !== false && (fault.route ?? route) === route
   if (isServing) await load.served(performance.now())
-  await pause(isServing ? loadMs : outageMs)
+  await sleep(isServing ? loadMs : outageMs)
   const repairedAt = performance.now()
   repair()
   const { leader, standby } = await nodes.healthy()
   const rejoinedMs = performance.now() - repairedAt
   await load.served(performance.now())
-  await pause(loadMs)
+  await sleep(loadMs)
   await load.stop()
 
   console.log(
@@ -222,20 +221,20 @@ async function strike(
     }; all in order ${ms(rejoinedMs)} after the repair`,
   )
   describeLanes(load.lanes, struckAt)
-  const slowest = Math.max(...load.receipts.map(({ tookMs }) => tookMs))
+  const { revoked, accepted, lost } = load.revoking
+  const slowest = Math.max(...revoked.map(({ tookMs }) => tookMs))
+  const last = Math.max(-Infinity, ...accepted.map(({ afterMs }) => afterMs))
   console.log(
-    `  ${load.receipts.length} keys revoked, the slowest receipt took ${
+    `  ${revoked.length} keys revoked, the slowest receipt took ${
       ms(slowest)
-    }; the last request that a revoked key was accepted with came ${
-      ms(Math.max(-Infinity, ...load.accepted.map(({ afterMs }) => afterMs)))
-    } after its receipt`,
+    }; the last request that a revoked key was accepted with came ${ms(last)} after its receipt`,
   )
   const signups = load.acknowledged()
   acknowledged.push(...signups.map(({ id }) => id))
   await checkSignups(store, acknowledged, load.repeated())
-  check(`no key is accepted after its receipt (${load.accepted.length})`, load.accepted.length === 0)
-  check(`no key that was issued is lost (${load.lostKeys.length})`, load.lostKeys.length === 0)
-  await checkKeys(store, load.receipts.map(({ id }) => id))
+  check(`no key is accepted after its receipt (${accepted.length})`, accepted.length === 0)
+  check(`no key that was issued is lost (${lost.length})`, lost.length === 0)
+  await checkRevoked(store, load.revoking)
   if (isServing) checkFailures(servers.clients)
   else {
     // Requests on the way to a machine that is cut off get no answer.
@@ -245,20 +244,4 @@ async function strike(
     check(`no request gets 500 (${wrong})`, wrong === 0)
   }
   await servers.stop()
-}
-
-async function checkKeys(store: Store, ids: readonly string[]): Promise<void> {
-  const states = new Map<string, string>()
-  let after: Key | undefined
-  do {
-    const page = await store.listKeys({ partner: PARTNER }, after, 1000)
-    for (const { id, state } of page) states.set(id, state)
-    after = page.at(-1)
-  } while (after !== undefined)
-  const alive = ids.filter((id) => states.get(id) !== 'revoked').length
-  check(`revoked keys stay revoked (${alive} are not)`, alive === 0)
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }

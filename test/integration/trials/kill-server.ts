@@ -1,137 +1,45 @@
 /**
- * Kills a server with SIGKILL during signups, and counts the stored ones: `node test/integration/trials/kill-server.ts 50`.
- * Every acknowledged signup must be in the store once. Repeated with their keys, the others are doubled by none, and
- * those that were acknowledged last are answered as before, as replays.
+ * Kills a server on a SQLite file with SIGKILL during signups: `node test/integration/trials/kill-server.ts [KILLS, 50]`. Every
+ * acknowledged signup must be in the store once. Signups without a response are repeated with their keys, and the
+ * latest acknowledged ones, too: those get the same response again.
  */
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import process from 'node:process'
-import { fileURLToPath } from 'node:url'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { newFile } from '../../support/cli-program.ts'
+import { createPartner } from '../../support/partner.ts'
+import { checkSignups, signUp, startSigning } from './load.ts'
+import { check, countAt, endWithin, openStore, startReplica } from './setup.ts'
 
-const main = fileURLToPath(new URL('../../../cli/main.ts', import.meta.url))
-const kills = Number(process.argv[2] ?? 50)
-const folder = mkdtempSync(join(tmpdir(), 'partner-api-kills-'))
-const environment = { ...process.env, PARTNER_API_STORE: `sqlite:${join(folder, 'store.db')}` }
+const kills = countAt(0, 50)
+endWithin(120 + kills * 10)
+const url = `sqlite:${newFile()}`
+const store = await openStore(url)
+const { text: key } = await (await createPartner(store)).issue()
+let replica = await startReplica('only', url)
+const clients = [replica.client]
+const signing = startSigning(clients, key, 8)
+let [replayed, wrong] = [0, 0]
 
-function command(...args: string[]): string {
-  return execFileSync(process.execPath, [main, ...args], {
-    env: environment,
-    encoding: 'utf8',
-    maxBuffer: 2 ** 28,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  })
-}
-
-async function serve(): Promise<{ child: ChildProcess; base: string }> {
-  const limits = ['--limit', 'key=0', '--limit', 'signup=0']
-  const child = spawn(process.execPath, [main, 'serve', '--port', '0', ...limits], {
-    env: environment,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [line] = await once(child.stdout!, 'data')
-  return { child, base: String(line).trim().replace('listening on ', '') }
-}
-
-interface Receipt {
-  readonly id: string
-  readonly isReplay: boolean
-}
-
-/** @returns `undefined` if the server was killed before it answered. */
-async function sign(base: string, key: string, number: number): Promise<Receipt | undefined> {
-  try {
-    const answer = await fetch(`${base}/service/partner/signups`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-service-partner-key': key,
-        'idempotency-key': `trial-${number}`,
-      },
-      body: JSON.stringify({
-        partner: 'acme',
-        email: `someone${number}@mail.example`,
-        name: `Someone ${number}`,
-      }),
-    })
-    const { data } = await answer.json()
-    if (answer.status !== 201) throw new TypeError(`answered with ${answer.status}`)
-    return { id: data.id, isReplay: answer.headers.get('idempotent-replayed') === 'true' }
-  } catch (error) {
-    if (error instanceof TypeError && !error.message.startsWith('answered')) return undefined
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
-}
-
-command('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
-const key = command('keys', 'issue', 'acme', '--name', 'trial', '--quiet').trim()
-/** How many of the latest acknowledged signups are repeated after each kill. */
-const replays = 20
-const acknowledged = new Map<number, string>()
-const unanswered = new Set<number>()
-let next = 0
-let repeated = 0
-let replayed = 0
-let wrongReplays = 0
-
-/** Repeats the unanswered signups and the latest acknowledged ones. */
-async function repeat(base: string): Promise<void> {
-  for (const [number, id] of [...acknowledged].slice(-replays)) {
-    const receipt = await sign(base, key, number)
-    if (receipt?.id !== id || !receipt.isReplay) wrongReplays++
+/** Repeats the latest acknowledged signups. */
+async function replay(): Promise<void> {
+  for (const { number, id } of signing.acknowledged.slice(-20)) {
+    const { status, body } = await signUp(replica.client, key, number)
     replayed++
+    if (status !== 201 || JSON.parse(body).data.id !== id) wrong++
   }
-  for (const number of unanswered) {
-    const receipt = await sign(base, key, number)
-    if (receipt === undefined) throw new Error('The server ended before it was killed.')
-    acknowledged.set(number, receipt.id)
-    repeated++
-  }
-  unanswered.clear()
 }
 
 for (let kill = 0; kill < kills; kill++) {
-  const { child, base } = await serve()
-  await repeat(base)
-  const closed = once(child, 'close')
-  let running = true
-  const senders = Array.from({ length: 8 }, async () => {
-    while (running) {
-      const number = next++
-      const receipt = await sign(base, key, number)
-      if (receipt === undefined) unanswered.add(number)
-      else acknowledged.set(number, receipt.id)
-    }
-  })
-  setTimeout(() => child.kill('SIGKILL'), 30 + Math.random() * 250)
-  await closed
-  running = false
-  await Promise.all(senders)
+  await sleep(30 + Math.random() * 250)
+  await replica.kill()
+  replica = await startReplica('only', url)
+  clients[0] = replica.client
+  await replay()
 }
-
-const { child, base } = await serve()
-await repeat(base)
-child.kill('SIGTERM')
-await once(child, 'close')
-
-const kept = command('signups', 'export').trim().split('\n').map((line) =>
-  JSON.parse(line) as { id: string; email: string }
-)
-const ids = new Set(kept.map(({ id }) => id))
-const people = new Set(kept.map(({ email }) => email))
-const lost = [...acknowledged.values()].filter((id) => !ids.has(id)).length
-console.log(
-  `${kills} kills, ${acknowledged.size} acknowledged, ${repeated} repeated, ${replayed} replayed, ${kept.length} kept`,
-)
-console.log(
-  `${lost} lost, ${kept.length - people.size} doubled, ${
-    ids.size - new Set(acknowledged.values()).size
-  } not acknowledged, ${wrongReplays} not replayed as they were`,
-)
-rmSync(folder, { recursive: true })
-const isKept = lost === 0 && wrongReplays === 0 && replayed > 0 && people.size === kept.length &&
-  ids.size === acknowledged.size
-process.exitCode = isKept ? 0 : 1
+await signing.stop()
+await replay()
+await replica.stop()
+console.log(`${kills} kills:`)
+await checkSignups(store, signing.acknowledged.map(({ id }) => id), signing.retries())
+check(`${replayed} repeated signups get their first response (${wrong} do not)`, replayed > 0 && wrong === 0)
+process.exit()

@@ -1,13 +1,11 @@
 /** The load on a cluster, and what its clients saw. */
-import { createKeyAdministration } from '../../../../core/admin/keys.ts'
 import type { Store } from '../../../../core/ports/store.ts'
 import { median } from '../../../bench/report.ts'
 import { until } from '../../../postgres/until.ts'
 import { runProgram } from '../../../support/cli-program.ts'
-import { type Client, type Reply, startLoad } from '../client.ts'
-import { startSigning } from '../signing.ts'
-import { PARTNER, READ } from '../tenant.ts'
-import { ms } from '../verdict.ts'
+import { PARTNER } from '../../../support/partner.ts'
+import { startLoad, startRevoking, startSigning } from '../load.ts'
+import { type Client, ms, READ, type Reply } from '../setup.ts'
 import { PATIENCE_MS } from './nodes.ts'
 
 /** One client that sends one request after the other. */
@@ -16,20 +14,8 @@ interface Lane {
   readonly replies: readonly Reply[]
 }
 
-/** A key whose revocation was confirmed by `--wait`. */
-interface Receipt {
-  readonly id: string
-  readonly at: number
-  /** Milliseconds from the start of the command. */
-  readonly tookMs: number
-}
-
 const pauseMs = 25
-/** How long a key is used after its receipt: much longer than servers use what they know. */
-const afterwardsMs = 3_000
 const perKind = 2
-
-export type ClusterLoad = Awaited<ReturnType<typeof startClusterLoad>>
 
 /**
  * Starts the load: on each client reads, searches, checks of a key and signups with retries, and an operator who issues
@@ -83,93 +69,35 @@ export async function startClusterLoad(
     }))
     return startSigning(recorded, key, 1, number * 10_000_000 + index * 1_000_000)
   })
-  const revoking = startRevokingByCommand(clients, store, url)
+  const revoking = startRevoking(clients, store, {
+    async revoke(id) {
+      const env = { PARTNER_API_STORE: url }
+      const { code, stderr } = await runProgram(['keys', 'revoke', id, '--wait', '--json'], { env })
+      if (code === 3) throw new Error(stderr)
+      return code === 0
+    },
+    operators: 2,
+    pauseMs,
+    // Much longer than servers use what they know.
+    afterwardsMs: 3_000,
+  })
 
   const isServed = (since: number) => (lane: Lane) => lane.replies.some((reply) => isGood(reply, since))
   /** Resolves when every lane was served with something that it asked for after this instant. */
   const served = (since: number) =>
     until(() => lanes.every(isServed(since)), 'every client to be served', PATIENCE_MS)
   await served(performance.now())
-  await until(() => revoking.receipts.length > 0, 'a first receipt', PATIENCE_MS)
+  await until(() => revoking.revoked.length > 0, 'a first receipt', PATIENCE_MS)
 
   return {
     served,
-    receipts: revoking.receipts,
-    accepted: revoking.accepted,
-    /** Keys that were issued, and are unknown. */
-    lostKeys: revoking.lost,
+    revoking,
     acknowledged: () => signings.flatMap((signing) => signing.acknowledged),
     /** The number of signup attempts that were repeated. */
     repeated: () => signings.reduce((sum, signing) => sum + signing.retries(), 0),
     lanes,
     async stop() {
       await Promise.all([...loads, ...signings, revoking].map((one) => one.stop()))
-    },
-  }
-}
-
-/** Two operators, each with one key after the other. */
-function startRevokingByCommand(clients: readonly Client[], store: Store, url: string) {
-  const keys = createKeyAdministration(store, { actor: 'trial' })
-  const receipts: Receipt[] = []
-  const accepted: { readonly id: string; readonly afterMs: number }[] = []
-  const lost: string[] = []
-  const using: Promise<unknown>[] = []
-  let isOver = false
-
-  async function useKey(client: Client, id: string, key: string, receivedAt: () => number): Promise<void> {
-    while (performance.now() < receivedAt() + afterwardsMs && !lost.includes(id)) {
-      const { status, askedAt } = await client.send(READ, { key })
-      if (status === 200 && askedAt > receivedAt()) accepted.push({ id, afterMs: askedAt - receivedAt() })
-      await pause(pauseMs)
-    }
-  }
-
-  async function revokeOne(): Promise<void> {
-    const { key: { id }, text } = await retry(() =>
-      keys.issue({ partner: PARTNER, name: 'doomed', environment: 'live' })
-    )
-    let at = Infinity
-    using.push(...clients.map((client) => useKey(client, id, text, () => at)))
-    await pause(8 * pauseMs)
-    const startedAt = performance.now()
-    const isLost = await retry(async () => {
-      const { code, stderr } = await runProgram(['keys', 'revoke', id, '--wait', '--json'], {
-        env: { PARTNER_API_STORE: url },
-      })
-      if (code === 3) throw new Error(stderr)
-      return code !== 0
-    })
-    if (isLost) return void lost.push(id)
-    at = performance.now()
-    receipts.push({ id, at, tookMs: at - startedAt })
-  }
-
-  async function retry<T>(command: () => Promise<T>): Promise<T> {
-    for (;;) {
-      try {
-        return await command()
-      } catch {
-        await pause(8 * pauseMs)
-      }
-    }
-  }
-
-  const operators = [0, 1].map(async () => {
-    while (!isOver) {
-      await revokeOne()
-      await pause(8 * pauseMs)
-    }
-  })
-
-  return {
-    receipts,
-    accepted,
-    lost,
-    async stop() {
-      isOver = true
-      await Promise.all(operators)
-      await Promise.all(using)
     },
   }
 }
@@ -196,7 +124,7 @@ export function describeLanes(lanes: readonly Lane[], since: number): void {
 }
 
 /** Of the time from the fault on. */
-export function longestGap(replies: readonly Reply[], since: number): number {
+function longestGap(replies: readonly Reply[], since: number): number {
   let longest = 0
   let last = since
   for (const reply of replies) {
@@ -218,10 +146,6 @@ function codeOf({ status, body }: Reply): string {
   } catch {
     return `${status} of HAProxy`
   }
-}
-
-function pause(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }
 
 /** Beginnings of words in the profiles. */
