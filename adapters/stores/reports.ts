@@ -5,12 +5,6 @@ import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { Activity, PartnerDay, SummaryCounts } from '../../core/ports/reports.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 
-/** A position in a list that is sorted newest first, then by id: minus the instant, and the id. Later rows are greater. */
-type KeysetPosition = readonly [recency: number, id: string]
-
-/** Greater than every id. */
-const maxId = '\u{10ffff}'
-
 /** Something that lists show newest first. */
 interface Dated {
   readonly at: number
@@ -19,28 +13,6 @@ interface Dated {
 
 export function newestFirst(a: Dated, b: Dated): number {
   return b.at - a.at || compareCodePoints(a.id, b.id)
-}
-
-/**
- * The positions that a page starts after, among audit entries, signups and keys by their end.
- *
- * @param after The last row of the previous page.
- * @param now Later rows are not shown.
- */
-export function activityPositionsAfter(after: Dated | undefined, now: number) {
-  // No id is empty: rows at `now` come after this position.
-  const start = after === undefined || after.at > now ? { at: now, id: '' } : after
-  return {
-    entries: [-start.at, start.id],
-    signups: positionAmong(SIGNUP_PREFIX, start, 'sgn_'),
-    expiries: positionAmong(EXPIRY_PREFIX, start, ''),
-  }
-}
-
-/** The position of a row among rows whose ids begin with `prefix`, and with `stored` in the source they come from. */
-function positionAmong(prefix: string, { at, id }: Dated, stored: string): KeysetPosition {
-  if (id.startsWith(prefix)) return [-at, stored + id.slice(prefix.length)]
-  return [-at, id < prefix ? '' : maxId]
 }
 
 /** Replaces `sgn_` in the id of a signup. */

@@ -12,7 +12,6 @@ import {
   activityFromEntry,
   activityFromExpiry,
   activityFromSignup,
-  activityPositionsAfter,
   EXPIRY_PREFIX,
   mergePartnerDays,
   type PartnerDayRow,
@@ -89,11 +88,11 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
     },
 
     listActivity(partner, { types, after, limit }, now) {
-      const { entries, signups, expiries } = activityPositionsAfter(after, now)
       const requested = JSON.stringify(types.length === 0 ? ACTIVITY_TYPES : types)
-      const parameters = [partner, limit, requested, ...entries, ...signups, ...expiries]
+      // No id is empty: rows at `now` come after this position.
+      const { at, id } = after === undefined || after.at > now ? { at: now, id: '' } : after
       return andThen(
-        read<ActivityRow>(selectActivity, parameters),
+        read<ActivityRow>(selectActivity, [partner, limit, requested, -at, id]),
         (rows) => rows.map((row) => readActivity(row, partner)),
       )
     },
@@ -177,17 +176,18 @@ interface Segment {
   readonly recency: string
   /** The id that clients see. */
   readonly shown: string
-  /** The parameters of the position to start after. */
-  readonly position: string
   /** The last columns of `ActivityRow`. */
   readonly details: string
 }
 
-/** The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. */
-const segmentSql = ({ type, source, recency, shown, position, details }: Segment) => `
+/**
+ * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one: it is read from the
+ * first row of an instant on, and its rows are in the order of the shown ids.
+ */
+const segmentSql = ({ type, source, recency, shown, details }: Segment) => `
   SELECT * FROM (
     SELECT ${type} AS type, ${recency} AS recency, ${shown} AS shown, ${details} FROM partner_api.${source}
-      AND partner = $1 AND (${recency}, id) > (${position})
+      AND partner = $1 AND ${recency} >= $4 AND (${recency} > $4 OR ${shown} > $5)
     ORDER BY ${recency}, id
     LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"' || ${type} || '"%' THEN CAST($2 AS BIGINT) ELSE 0 END
   ) AS segment`
@@ -201,7 +201,6 @@ const entriesSql = (type: string) =>
       `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
     recency: 'recency',
     shown: 'id',
-    position: '$4, $5',
     details: 'id, key_id, subject, after',
   })
 
@@ -210,7 +209,6 @@ const signupsSql = segmentSql({
   source: `signup WHERE environment = 'live'`,
   recency: 'recency',
   shown: `'${SIGNUP_PREFIX}' || substr(id, 5)`,
-  position: '$6, $7',
   details: 'id, key_id, environment, record',
 })
 
@@ -219,15 +217,14 @@ const expiriesSql = segmentSql({
   source: 'partner_key WHERE end_recency IS NOT NULL',
   recency: 'end_recency',
   shown: `'${EXPIRY_PREFIX}' || id`,
-  position: '$8, $9',
   details: 'id, id, environment, hint',
 })
 
 const auditedTypes = ACTIVITY_TYPES.filter((type) => type !== 'signup.created' && type !== 'key.expired')
 
 /**
- * Parameters: the partner, the limit, JSON of types, and the positions in the log, among signups and among keys. Reading
- * details for the rows of the page only would make it so costly to PostgreSQL's planner that each call is planned anew.
+ * Parameters: the partner, the limit, JSON of types, and the position before the page. Reading details for the rows of the
+ * page only would make it so costly to PostgreSQL's planner that each call is planned anew.
  */
 const activitySql = ({ forEach }: Dialect) => `
   SELECT type, -recency, id, key_id, subject, after FROM (
@@ -242,13 +239,6 @@ function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partn
   if (type === 'key.expired') {
     return activityFromExpiry({ id, environment: subject as Environment, hint: record! }, at)
   }
-  const [key, after] = [keyId ?? undefined, record ?? undefined]
-  return activityFromEntry({
-    id,
-    at,
-    type: type satisfies AuditEventType,
-    keyId: key,
-    subject: subject ?? undefined,
-    after,
-  })
+  const details = { keyId: keyId ?? undefined, subject: subject ?? undefined, after: record ?? undefined }
+  return activityFromEntry({ id, at, type: type satisfies AuditEventType, ...details })
 }
