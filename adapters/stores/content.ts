@@ -7,9 +7,9 @@ import type {
   ContentKind,
   ContentRecords,
   ImportReport,
-  ProfileRecord,
 } from '../../core/ports/content.ts'
 import type { StoredRow } from './row-format.ts'
+import type { AuditedChange, Work } from './sql/database.ts'
 import { CONTENT_TABLES } from './tables.ts'
 
 /** A record to write, with its row. */
@@ -23,26 +23,22 @@ export interface Draft<R> {
 /** Rows by slug. */
 export type StoredRows = ReadonlyMap<string, StoredRow>
 
-/** The table of one kind of content, in a transaction. */
+/** The table of one kind of content: steps of a transaction. */
 export interface ContentTable<R> {
   /** Records per call, at most. */
   readonly batchSize: number
   /** The rows of the records with these slugs. They may have further columns. */
-  find(slugs: readonly string[]): MaybePromise<StoredRows>
+  find(slugs: readonly string[]): Work<StoredRows>
   /** Creates or replaces records, each slug once. @param stored What `find` returned for their slugs. */
-  write(drafts: readonly Draft<R>[], stored: StoredRows): MaybePromise<void>
-  remove(slugs: readonly string[]): MaybePromise<void>
+  write(drafts: readonly Draft<R>[], stored: StoredRows): Work<void>
+  remove(slugs: readonly string[]): Work<void>
   /** Those among `slugs` that profiles, or records not among `slugs`, refer to. Default: none. */
-  findReferenced?(slugs: readonly string[]): MaybePromise<readonly string[]>
+  findReferenced?(slugs: readonly string[]): Work<readonly string[]>
+  /** Called after the last change of a transaction. */
+  flush?(): Work<void>
 }
 
 export type ContentTables = { readonly [K in ContentKind]: ContentTable<ContentRecords[K]> }
-
-/** A change of content; none without audit records. */
-export interface ContentChange<T> {
-  readonly result: T
-  readonly auditRecords: readonly AuditRecord[]
-}
 
 /**
  * Runs `work` in a transaction that also writes its audit records and moves the revision; a dry run keeps nothing.
@@ -52,7 +48,7 @@ export interface ContentChange<T> {
 export type RunContentChange = <T>(
   context: AuditContext,
   dryRun: boolean,
-  work: (tables: ContentTables, writes: boolean) => MaybePromise<ContentChange<T>>,
+  work: (tables: ContentTables, writes: boolean) => Work<AuditedChange<T>>,
 ) => MaybePromise<T>
 
 export function createContentAdministration(
@@ -61,59 +57,37 @@ export function createContentAdministration(
   return {
     importContent: (kind, source, { now, actor, dryRun = false, progress }) =>
       andThen(collect(source), (records) =>
-        change({ actor, at: now }, dryRun, (tables, writes) => {
+        change({ actor, at: now }, dryRun, function* (tables, writes) {
+          const table: ContentTable<ContentRecords[typeof kind]> = tables[kind]
           const importLog = createImportLog(kind, progress)
-          const { batchSize, find, write }: ContentTable<ContentRecords[typeof kind]> = tables[kind]
-          // A loop: each call within the last one would overflow the stack of a synchronous store.
-          const importFrom = (start: number): MaybePromise<void> => {
-            for (let next = start; next < records.length; next += batchSize) {
-              const drafts = toDrafts(kind, records.slice(next, next + batchSize), now)
-              const written = andThen(find(drafts.map(({ slug }) => slug)), (stored) => {
-                const changed = importLog.addAll(drafts, stored)
-                return writes ? write(changed, stored) : undefined
-              })
-              if (written instanceof Promise) return written.then(() => importFrom(next + batchSize))
-            }
+          for (let start = 0; start < records.length; start += table.batchSize) {
+            const drafts = toDrafts(kind, records.slice(start, start + table.batchSize), now)
+            const stored = yield* table.find(drafts.map(({ slug }) => slug))
+            const changed = importLog.addAll(drafts, stored)
+            if (writes) yield* table.write(changed, stored)
           }
-          return andThen(
-            importFrom(0),
-            () => ({ result: importLog.report, auditRecords: importLog.auditRecords() }),
-          )
+          if (table.flush) yield* table.flush()
+          return { result: importLog.report, auditRecords: importLog.auditRecords() }
         })),
 
     removeContent: (kind, slugs, context, dryRun = false) =>
-      change(context, dryRun, (tables) => {
+      change(context, dryRun, function* (tables) {
         const removed = [...new Set(slugs)]
-        const { find, findReferenced = () => [], remove } = tables[kind]
-        return andThen<readonly string[], Removal>(findReferenced(removed), (referenced) =>
-          andThen(find(removed), (stored) => {
-            const missing = removed.filter((slug) =>
-              !stored.has(slug)
-            )
-            const used = removed.filter((slug) => referenced.includes(slug))
-            const isRefused = removed.length === 0 || missing.length > 0 || used.length > 0
-            return andThen(dryRun || isRefused ? undefined : remove(removed), () => ({
-              result: { missing, used },
-              auditRecords: isRefused ? [] : [removalAuditRecord(kind, removed)],
-            }))
-          }))
+        const table = tables[kind]
+        const referenced = table.findReferenced ? yield* table.findReferenced(removed) : []
+        const stored = yield* table.find(removed)
+        const missing = removed.filter((slug) => !stored.has(slug))
+        const used = removed.filter((slug) => referenced.includes(slug))
+        const isRefused = removed.length === 0 || missing.length > 0 || used.length > 0
+        if (!dryRun && !isRefused) yield* table.remove(removed)
+        if (table.flush) yield* table.flush()
+        return {
+          result: { missing, used },
+          auditRecords: isRefused ? [] : [removalAuditRecord(kind, removed)],
+        }
       }),
   }
 }
-
-/** Writes and removes profiles in a copy. */
-export function replaceProfiles(
-  table: ContentTable<ProfileRecord>,
-  drafts: readonly Draft<ProfileRecord>[],
-  removed: readonly string[],
-): MaybePromise<void> {
-  return andThen(
-    table.find(drafts.map(({ slug }) => slug)),
-    (stored) => andThen(table.write(drafts, stored), () => table.remove(removed)),
-  )
-}
-
-type Removal = ContentChange<{ readonly missing: readonly string[]; readonly used: readonly string[] }>
 
 /** The records of an import as a list: synchronous unless they arrive one by one. */
 export function collect<R>(records: Iterable<R> | AsyncIterable<R>): MaybePromise<readonly R[]> {

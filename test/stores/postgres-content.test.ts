@@ -91,7 +91,7 @@ await t.test('a retried import keeps nothing of its first attempt', async (t) =>
       return await database.transaction(work, options)
     },
   }
-  const content = createContent(twice, createRevisions(twice))
+  const content = createContent(twice, createSqlDatabase(twice, createRevisions(twice)))
   const before = await store.auditHead()
   t.strictSame(
     await content.importContent(

@@ -2,7 +2,9 @@ import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { createContentAdministration } from '../../adapters/stores/content.ts'
+import { done, query as statement, runWork } from '../../adapters/stores/sql/database.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { andThen } from '../../core/lib/promise.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { expectedSlugs, readAll } from '../contract/store/oracle.ts'
@@ -245,12 +247,14 @@ await t.test('profiles that are not due are counted in slices', async (t) => {
 })
 
 await t.test('a synchronous import has any number of batches', (t) => {
-  const rows = new Map()
-  const table = { batchSize: 1, find: () => rows, write: () => undefined, remove: () => undefined }
+  function* find() {
+    yield* statement('')
+    return new Map()
+  }
+  const table = { batchSize: 1, find, write: () => done(undefined), remove: () => done(undefined) }
   const tables = { profiles: table, industries: table, plans: table, banners: table }
   const { importContent } = createContentAdministration((_context, _dryRun, work) => {
-    const { result } = work(tables, true) as Awaited<ReturnType<typeof work>>
-    return result
+    return andThen(runWork(work(tables, true), () => []), ({ result }) => result)
   })
   const records = Array.from({ length: 20_000 }, (_, index) => industry(`i${index}`))
   t.same(importContent('industries', records, options), { created: 20_000, replaced: 0, unchanged: 0 })

@@ -1,7 +1,7 @@
 /** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
-import type { Draft } from '../content.ts'
+import type { ContentTable, Draft } from '../content.ts'
 import { safeColumns, type Value } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
 import {
@@ -83,8 +83,8 @@ export interface CopyDatabase {
   readonly changeToken?: string
   readonly read: Query
   transaction(work: () => Work<unknown>): MaybePromise<unknown>
-  /** Writes profiles, and their listings and words with them, and removes others. */
-  changeProfiles(drafts: readonly Draft<ProfileRecord>[], removed: readonly string[]): MaybePromise<unknown>
+  /** The table in one transaction, which writes and removes listings and words with their profiles. */
+  openProfileTable(): ContentTable<ProfileRecord>
   /** Whether there is a store. @throws {StoreError} `refused` when it has to be migrated first. */
   hasStore(): MaybePromise<boolean>
   /** Creates or migrates the store. */
@@ -126,12 +126,18 @@ export function createCopyEnd(database: CopyDatabase): CopyTarget {
     },
 
     async write(table, rows, removedKeys) {
-      if (table === 'profiles') {
-        await database.changeProfiles(rows.map(toProfileDraft), removedKeys.map(([slug]) => String(slug)))
-        return
-      }
       const { put, erase } = statements[table]!
       await transaction(function* () {
+        if (table === 'profiles') {
+          const profiles = database.openProfileTable()
+          yield* profiles.write(
+            rows.map(toProfileDraft),
+            yield* profiles.find(rows.map(([slug]) => String(slug))),
+          )
+          yield* profiles.remove(removedKeys.map(([slug]) => String(slug)))
+          if (profiles.flush) yield* profiles.flush()
+          return
+        }
         if (rows.length > 0) yield* query(put, [JSON.stringify(rows)])
         if (removedKeys.length === 0) return
         const removed = [JSON.stringify(removedKeys)]

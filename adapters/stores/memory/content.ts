@@ -1,4 +1,6 @@
+import type { AuditRecord } from '../../../core/audit/records.ts'
 import { createProfileIndex } from '../../../core/content/profile-index.ts'
+import { andThen } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { ProfileCard } from '../../../core/model.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
@@ -11,13 +13,13 @@ import {
 } from '../../../core/ports/content.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
 import {
-  type ContentChange,
   type ContentTable,
   type ContentTables,
   createContentAdministration,
   type Draft,
   type RunContentChange,
 } from '../content.ts'
+import { done, runWork } from '../sql/database.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 
 type Stored<K extends ContentKind> = Map<string, Draft<ContentRecords[K]>>
@@ -28,7 +30,7 @@ type Stored<K extends ContentKind> = Map<string, Draft<ContentRecords[K]>>
  * @param onChange Called once after each change, with its audit records.
  */
 export function createContent(
-  onChange: (auditRecords: ContentChange<unknown>['auditRecords'], context: AuditContext) => void,
+  onChange: (auditRecords: readonly AuditRecord[], context: AuditContext) => void,
 ): ContentAdministration & Omit<Directory, 'directoryRevision'> & Catalog {
   const content: { readonly [K in ContentKind]: Stored<K> } = {
     profiles: new Map(),
@@ -45,25 +47,25 @@ export function createContent(
       ...tableOf('industries', industries),
       findReferenced(slugs) {
         const remaining = [...industries.values()].filter(({ slug }) => !slugs.includes(slug))
-        return [
+        return done([
           ...Array.from(profiles.values(), ({ record }) => record.industry),
           ...remaining.flatMap(({ record }) => record.parentSlug ?? []),
-        ]
+        ])
       },
     },
     plans: tableOf('plans', plans),
     banners: tableOf('banners', banners),
   }
 
-  // All work is synchronous.
-  const change: RunContentChange = (context, dryRun, work) => {
-    const { result, auditRecords } = work(tables, !dryRun) as Awaited<ReturnType<typeof work>>
-    if (!dryRun && auditRecords.length > 0) {
-      onChange(auditRecords, context)
-      index = undefined
-    }
-    return result
-  }
+  // The tables have no statements to wait for.
+  const change: RunContentChange = (context, dryRun, work) =>
+    andThen(runWork(work(tables, !dryRun), () => []), ({ result, auditRecords }) => {
+      if (!dryRun && auditRecords.length > 0) {
+        onChange(auditRecords, context)
+        index = undefined
+      }
+      return result
+    })
 
   function toCard({ record, updatedAt }: Draft<ProfileRecord>, publishedAt: number): ProfileCard {
     const { slug, name, headline, country, logoUrl } = record
@@ -115,16 +117,19 @@ function tableOf<K extends ContentKind>(kind: K, stored: Stored<K>): ContentTabl
   return {
     batchSize: Infinity,
     find: (slugs) =>
-      new Map(slugs.flatMap((slug) => {
-        const draft = stored.get(slug)
-        return draft === undefined ? [] : [[slug, draft.row]]
-      })),
+      done(
+        new Map(slugs.flatMap((slug) => {
+          const draft = stored.get(slug)
+          return draft === undefined ? [] : [[slug, draft.row]]
+        })),
+      ),
     write(drafts) {
       // A copy of the record: the caller may change its own later.
       for (const draft of drafts) {
         stored.set(draft.slug, { ...draft, record: CONTENT_TABLES[kind].read(draft.row) })
       }
+      return done(undefined)
     },
-    remove: (slugs) => slugs.forEach((slug) => stored.delete(slug)),
+    remove: (slugs) => done(slugs.forEach((slug) => stored.delete(slug))),
   }
 }

@@ -7,24 +7,26 @@ import type {
   ContentRecords,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { type ContentTable, type ContentTables, createContentAdministration } from '../content.ts'
+import { type ContentTable, createContentAdministration } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
-import { openPlainTables, openTable } from '../sql/content.ts'
+import { createPlainTables, createTable } from '../sql/content.ts'
+import { query, type SqlDatabase, type Work } from '../sql/database.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
-import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
-import type { Revisions } from './revisions.ts'
-import { runAudited } from './sql-database.ts'
 import { columnParameters, DIALECT, listText } from './sql.ts'
 
-export function createContent(database: Database, revisions: Revisions): ContentAdministration {
+const PLAIN_TABLES = createPlainTables(DIALECT)
+const PROFILE_TABLE = createTable(DIALECT, 'profiles')
+
+export function createContent(
+  database: Database,
+  { change }: Pick<SqlDatabase, 'change'>,
+): ContentAdministration {
   const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
-    runAudited(database, revisions, 'content', context, async (query) => {
-      const tables = openContentTables(query)
-      const { result, auditRecords } = await work(tables, true)
-      await tables.flush()
+    change('content', context, function* () {
+      const { result, auditRecords } = yield* work({ profiles: openProfileTable(), ...PLAIN_TABLES }, true)
       return { result, auditRecords: dryRun ? [] : auditRecords }
     })
   )
@@ -43,37 +45,27 @@ export function createContent(database: Database, revisions: Revisions): Content
   }
 }
 
-/** The tables in a transaction. `flush` has to be called at its end. */
-export function openContentTables(query: Query): ContentTables & { readonly flush: () => Promise<void> } {
-  const counter = createListingCounter()
-  return {
-    profiles: openProfileTable(query, counter),
-    ...openPlainTables(DIALECT, query),
-    flush: () => counter.flush(query),
-  }
-}
-
 type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]
 
-/** A profile is stored once, as its record; its listings follow from that and are written with it. */
-function openProfileTable(
-  query: Query,
-  counter: ReturnType<typeof createListingCounter>,
-): ContentTable<ProfileRecord> {
-  const base = openTable(DIALECT, query, 'profiles')
+/**
+ * The table in one transaction. A profile is stored once, as its record; its listings follow from that and are written with
+ * it.
+ */
+export function openProfileTable(): ContentTable<ProfileRecord> {
+  const counter = createListingCounter()
 
-  async function deleteListings(slugs: readonly string[]): Promise<void> {
-    const deleted = await query<[...CounterKey]>(
+  function* deleteListings(slugs: readonly string[]): Work<void> {
+    const deleted = yield* query<[audience: string, country: string, industry: string]>(
       'DELETE FROM partner_api.listing WHERE slug = ANY ($1::text[]) RETURNING audience, country, industry',
       [listText(slugs)],
     )
     for (const key of deleted) counter.add(key, -1)
   }
 
-  async function insertListings(rows: readonly ListingRow[]): Promise<void> {
+  function* insertListings(rows: readonly ListingRow[]): Work<void> {
     for (const [audience, country, industry] of rows) counter.add([audience, country, industry], 1)
     if (rows.length === 0) return
-    await query(
+    yield* query(
       `INSERT INTO partner_api.listing (audience, country, industry, slug, name_key, recency, words)
       SELECT audience, country, industry, slug, name_key, recency, words::tsvector
       FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
@@ -83,10 +75,11 @@ function openProfileTable(
   }
 
   return {
-    ...base,
+    ...PROFILE_TABLE,
+    flush: counter.flush,
 
-    async write(drafts, before) {
-      await base.write(drafts, before)
+    *write(drafts, before) {
+      yield* PROFILE_TABLE.write(drafts, before)
       // A change of members that no list shows leaves the listings alone.
       const changed = drafts.map(({ slug, record }) => {
         const row = before.get(slug)
@@ -94,13 +87,13 @@ function openProfileTable(
         return { slug, old, listings }
       }).filter(({ old, listings }) => JSON.stringify(old) !== JSON.stringify(listings))
       const listed = changed.filter(({ old }) => old.length > 0).map(({ slug }) => slug)
-      if (listed.length > 0) await deleteListings(listed)
-      await insertListings(changed.flatMap(({ listings }) => listings))
+      if (listed.length > 0) yield* deleteListings(listed)
+      yield* insertListings(changed.flatMap(({ listings }) => listings))
     },
 
-    async remove(slugs) {
-      await deleteListings(slugs)
-      await base.remove(slugs)
+    *remove(slugs) {
+      yield* deleteListings(slugs)
+      yield* PROFILE_TABLE.remove(slugs)
     },
   }
 }

@@ -2,8 +2,7 @@ import { type CopyTarget, createCopyEnd } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
-import { replaceProfiles } from '../content.ts'
-import { openContentTables } from './content.ts'
+import { openProfileTable } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
@@ -27,14 +26,7 @@ export function openPostgresCopy(url: string): CopyTarget {
 
     transaction: (work) =>
       withStoreErrors(place, () => database.transaction(async (query) => void await runWork(work(), query))),
-
-    changeProfiles: (drafts, removed) =>
-      withStoreErrors(place, () =>
-        database.transaction(async (query) => {
-          const { profiles, flush } = openContentTables(query)
-          await replaceProfiles(profiles, drafts, removed)
-          await flush()
-        })),
+    openProfileTable,
 
     hasStore: () => withStoreErrors(place, () => hasStore(database)),
     prepare: () => withStoreErrors(place, () => migrate(database, undefined)),

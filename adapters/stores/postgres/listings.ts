@@ -1,4 +1,4 @@
-import type { Query } from './connection.ts'
+import { query, type Work } from '../sql/database.ts'
 import { listText } from './sql.ts'
 
 /**
@@ -39,11 +39,11 @@ export function createListingCounter() {
       else change.listings += listings
     },
 
-    async flush(query: Query): Promise<void> {
+    *flush(): Work<void> {
       const changed = [...changes.values()].filter(({ listings }) => listings !== 0)
       changes.clear()
       if (changed.length === 0) return
-      await query(
+      yield* query(
         `INSERT INTO partner_api.tally (audience, country, industry, listings)
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
           AS change (audience, country, industry, listings)

@@ -1,10 +1,9 @@
-import { delay, type MaybePromise, timeout } from '../../../core/lib/promise.ts'
+import { delay, timeout } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
-import { type AuditedChange, type ChangeKind, runWork, type SqlDatabase } from '../sql/database.ts'
+import { type AuditedChange, type ChangeKind, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
 import { StoreError } from '../store-error.ts'
-import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
@@ -34,8 +33,7 @@ export function createSqlDatabase(database: Database, revisions: Revisions): Sql
     prune: (statements, parameters) => {
       for (const sql of statements) void database.asyncCommit(sql, parameters).catch(() => undefined)
     },
-    change: (kind, context, work) =>
-      runAudited(database, revisions, kind, context, (query, revision) => runWork(work(revision), query)),
+    change: (kind, context, work) => runAudited(database, revisions, kind, context, work),
   }
 }
 
@@ -58,12 +56,12 @@ const retryPauseMs = 200
  * @throws {StoreError} `unreachable` when the lock is not free in time, and when the change may have been made, which the
  * message says.
  */
-export async function runAudited<T>(
+async function runAudited<T>(
   database: Database,
   revisions: Revisions,
   kind: ChangeKind,
   context: AuditContext,
-  work: (query: Query, revision: string) => MaybePromise<AuditedChange<T>>,
+  work: (revision: string) => Work<AuditedChange<T>>,
 ): Promise<T> {
   const locked = kind === 'webhooks' ? 'facts' : kind
   let attempted: { readonly id: string; readonly result: T } | undefined
@@ -72,7 +70,7 @@ export async function runAudited<T>(
       attempted = undefined
       if (locked === 'facts') await query(setLockTimeout)
       const revision = await revisions.lock(query, locked)
-      const { result, auditRecords, events } = await work(query, revision)
+      const { result, auditRecords, events } = await runWork(work(revision), query)
       const id = await runWork(appendAuditRecords(DIALECT, auditRecords, context, events), query)
       if (id === undefined) {
         rollback()

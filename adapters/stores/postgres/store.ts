@@ -83,7 +83,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     findKey: batchKeyLookups(database, lookups.findKey),
     ...createDirectory(database),
     ...createAdministration(sql),
-    ...createContent(database, revisions),
+    ...createContent(database, sql),
     ...createSignups(database),
     ...createReports(sql),
     ...createAuditLog(sql),

@@ -1,38 +1,35 @@
-/** Tables of content, in a transaction of either database. */
-import { andThen } from '../../../core/lib/promise.ts'
+/** Tables of content of either database. */
 import type { ContentKind, ContentRecords } from '../../../core/ports/content.ts'
 import type { ContentTable, ContentTables } from '../content.ts'
 import { CONTENT_TABLES } from '../tables.ts'
-import { type Dialect, idsSql, idsText, type Query, upsertRowsSql } from './database.ts'
+import { type Dialect, idsSql, idsText, query, upsertRowsSql } from './database.ts'
 
 /** The kinds that nothing else follows from. */
-export function openPlainTables(dialect: Dialect, query: Query): Omit<ContentTables, 'profiles'> {
+export function createPlainTables(dialect: Dialect): Omit<ContentTables, 'profiles'> {
   return {
     industries: {
-      ...openTable(dialect, query, 'industries'),
+      ...createTable(dialect, 'industries'),
       // In one statement: foreign keys are checked at its end, and parents may come after children.
       batchSize: Infinity,
-      findReferenced: (slugs) =>
-        andThen(
-          query<[slug: string]>(
-            `SELECT needed.id FROM ${idsSql(dialect, '$1')} AS needed
-            WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.id) OR EXISTS (
-              SELECT 1 FROM partner_api.industry i
-              WHERE i.parent_slug = needed.id AND i.slug NOT IN ${idsSql(dialect, '$1')}
-            )`,
-            [idsText(slugs)],
-          ),
-          (rows) => rows.map(([slug]) => slug),
-        ),
+      *findReferenced(slugs) {
+        const rows = yield* query<[slug: string]>(
+          `SELECT needed.id FROM ${idsSql(dialect, '$1')} AS needed
+          WHERE EXISTS (SELECT 1 FROM partner_api.profile p WHERE p.industry = needed.id) OR EXISTS (
+            SELECT 1 FROM partner_api.industry i
+            WHERE i.parent_slug = needed.id AND i.slug NOT IN ${idsSql(dialect, '$1')}
+          )`,
+          [idsText(slugs)],
+        )
+        return rows.map(([slug]) => slug)
+      },
     },
-    plans: openTable(dialect, query, 'plans'),
-    banners: openTable(dialect, query, 'banners'),
+    plans: createTable(dialect, 'plans'),
+    banners: createTable(dialect, 'banners'),
   }
 }
 
-export function openTable<K extends ContentKind>(
+export function createTable<K extends ContentKind>(
   dialect: Dialect,
-  query: Query,
   kind: K,
 ): ContentTable<ContentRecords[K]> {
   const { name, columns, isDated } = CONTENT_TABLES[kind]
@@ -41,16 +38,16 @@ export function openTable<K extends ContentKind>(
 
   return {
     batchSize: 500,
-    find: (slugs) =>
-      andThen(
-        query(`SELECT ${columns} ${selected}`, [idsText(slugs)]),
-        (rows) => new Map(rows.map((row) => [String(row[0]), row])),
-      ),
-    write(drafts) {
-      if (drafts.length === 0) return
-      const rows = drafts.map(({ row, updatedAt }) => isDated ? [...row, updatedAt] : row)
-      return andThen(query(upsert, [JSON.stringify(rows)]), () => undefined)
+    *find(slugs) {
+      const rows = yield* query(`SELECT ${columns} ${selected}`, [idsText(slugs)])
+      return new Map(rows.map((row) => [String(row[0]), row]))
     },
-    remove: (slugs) => andThen(query(`DELETE ${selected}`, [idsText(slugs)]), () => undefined),
+    *write(drafts) {
+      const rows = drafts.map(({ row, updatedAt }) => isDated ? [...row, updatedAt] : row)
+      if (rows.length > 0) yield* query(upsert, [JSON.stringify(rows)])
+    },
+    *remove(slugs) {
+      yield* query(`DELETE ${selected}`, [idsText(slugs)])
+    },
   }
 }

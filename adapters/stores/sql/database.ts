@@ -1,6 +1,6 @@
 /** What the SQL stores are made of: each statement is one text, which both databases run. */
 import type { AuditRecord } from '../../../core/audit/records.ts'
-import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
@@ -111,10 +111,21 @@ export function* writeRows<R>(
   }
 }
 
+/** `Work` without a statement. */
+// deno-lint-ignore require-yield -- that is its purpose
+export function* done<T>(result: T): Work<T> {
+  return result
+}
+
 /** Runs all steps, synchronously unless `query` returns promises. */
 export function runWork<T>(work: Work<T>, query: Query, rows: StoredRow[] = []): MaybePromise<T> {
-  const step = work.next(rows)
-  return step.done ? step.value : andThen(query(...step.value), (found) => runWork(work, query, found))
+  let step = work.next(rows)
+  while (!step.done) {
+    const found = query(...step.value)
+    if (found instanceof Promise) return found.then((later) => runWork(work, query, later))
+    step = work.next(found)
+  }
+  return step.value
 }
 
 /** A parameter for `rowsSql` of the format's columns. */

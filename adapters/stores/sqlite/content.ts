@@ -7,7 +7,7 @@ import type {
 } from '../../../core/ports/content.ts'
 import { createContentAdministration, type RunContentChange } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
-import { openPlainTables } from '../sql/content.ts'
+import { createPlainTables } from '../sql/content.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES } from '../tables.ts'
 import { createBulkImport } from './bulk-import.ts'
@@ -23,16 +23,15 @@ const maxPerTransaction = 5000
 export function createContent(
   database: Database,
   revisions: Revisions,
-  sql: Pick<SqliteDatabase, 'appendAudit' | 'dialect' | 'read'>,
+  sql: Pick<SqliteDatabase, 'appendAudit' | 'dialect' | 'runNow'>,
 ): ContentAdministration {
-  const tables = { profiles: createProfileTable(database), ...openPlainTables(sql.dialect, sql.read) }
+  const tables = { profiles: createProfileTable(database), ...createPlainTables(sql.dialect) }
   let isBulkImporting = false
 
-  // All work is synchronous.
   const change: RunContentChange = (context, dryRun, work) => {
     const write = () => {
       if (!dryRun) assertNoImport(database)
-      const { result, auditRecords } = work(tables, !dryRun) as Awaited<ReturnType<typeof work>>
+      const { result, auditRecords } = sql.runNow(work(tables, !dryRun))
       if (!dryRun && auditRecords.length > 0) {
         sql.appendAudit(auditRecords, context)
         revisions.bump('content')

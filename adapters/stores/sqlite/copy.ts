@@ -1,7 +1,6 @@
 import { type CopySource, type CopyTarget, createCopyEnd } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
-import { replaceProfiles } from '../content.ts'
 import { createProfileTable } from './profile-table.ts'
 import { errorMessage, openDatabase } from './database.ts'
 import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
@@ -30,14 +29,6 @@ function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolea
   const profiles = createProfileTable(database)
   const read = createQuery(database)
 
-  function transaction(work: () => unknown): void {
-    try {
-      database.transaction(work)
-    } catch (error) {
-      throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error
-    }
-  }
-
   return createCopyEnd({
     location: file,
     dialect: DIALECT,
@@ -45,8 +36,14 @@ function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolea
     // Moves when another connection commits; this one writes nothing to a source.
     changeToken: 'PRAGMA data_version',
     read,
-    transaction: (work) => transaction(() => runWork(work(), read)),
-    changeProfiles: (drafts, removed) => transaction(() => replaceProfiles(profiles, drafts, removed)),
+    transaction(work) {
+      try {
+        database.transaction(() => runWork(work(), read))
+      } catch (error) {
+        throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error
+      }
+    },
+    openProfileTable: () => profiles,
 
     hasStore() {
       if (readSchema(database, file).version === 0) return false

@@ -2,6 +2,7 @@ import { searchText } from '../../../core/content/profile-index.ts'
 import { fold } from '../../../core/lib/text.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { ContentTable } from '../content.ts'
+import { done } from '../sql/database.ts'
 import { type ProfileRow, PROFILES } from '../tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
@@ -40,7 +41,8 @@ export function createProfileTable(database: Database): ContentTable<ProfileReco
 
   return {
     batchSize: Infinity,
-    find: (slugs) => new Map(slugs.flatMap((slug) => selectProfile.all(slug)).map((row) => [row[0], row])),
+    find: (slugs) =>
+      done(new Map(slugs.flatMap((slug) => selectProfile.all(slug)).map((row) => [row[0], row]))),
 
     write(drafts, stored) {
       const changes = drafts.map(({ slug, record, row, updatedAt }) => ({
@@ -57,11 +59,13 @@ export function createProfileTable(database: Database): ContentTable<ProfileReco
       for (const { row, search, updatedAt } of changes) upsertProfile.run(...row, search, updatedAt)
       for (const word of new Set(moved.flatMap(({ search }) => longWords(search)))) addWord.run(word)
       updateListings(moved.map(({ row: [slug] }) => selectProfile.get(slug)!), 'add')
+      return done(undefined)
     },
 
     remove(slugs) {
       updateListings(slugs.flatMap((slug) => selectProfile.all(slug)), 'remove')
       for (const slug of slugs) deleteProfile.run(slug)
+      return done(undefined)
     },
   }
 }

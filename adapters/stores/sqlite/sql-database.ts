@@ -7,7 +7,7 @@ import type { StoredRow, Value } from '../row-format.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
 import { type Dialect, rowsText, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
 import { enqueueSql, EVENTS } from '../sql/webhooks.ts'
-import { type Database, runWithRetry, transactionWithRetry } from './database.ts'
+import { type Database, runWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export const DIALECT: Dialect = {
@@ -63,6 +63,9 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
   const query = createQuery(database)
   const hasWebhooks = database.statement('SELECT 1 FROM webhook LIMIT 1')
   const enqueue = enqueueSql(DIALECT)
+  const transactionWithRetry = <T>(work: () => T) =>
+    runWithRetry(() => database.transaction(work, { wait: false }))
+  /** All work is synchronous. */
   const runNow = <T>(work: Work<T>) => runWork(work, query) as T
 
   const writeUnsynced: SqlDatabase['write'] = (statements, parameters) =>
@@ -95,7 +98,7 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
     read: query,
     readCatalog: query,
     write: (statements, parameters, guard) =>
-      transactionWithRetry(database, () => {
+      transactionWithRetry(() => {
         const isGuarded = guard === undefined || query(`${guard} RETURNING 1`, parameters).length > 0
         return isGuarded ? runAll(statements, parameters) : []
       }),
@@ -110,10 +113,11 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
         if (kind !== 'webhooks' && auditRecords.length > 0) revisions.bump(kind)
         return result
       }
-      return kind === 'webhooks' ? transactionWithRetry(database, change) : database.transaction(change)
+      return kind === 'webhooks' ? transactionWithRetry(change) : database.transaction(change)
     },
 
     appendAudit,
+    runNow,
 
     /** Without webhooks, the events are not made. */
     addEvents(events: () => readonly WebhookEvent[]): void {
