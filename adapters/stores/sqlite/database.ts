@@ -8,49 +8,6 @@ import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import { trackFileIdentity } from './file-identity.ts'
 
-/** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
-export interface Statement<Row extends readonly Value[]> {
-  all(...parameters: Value[]): Row[]
-  get(...parameters: Value[]): Row | undefined
-  /** @returns How many rows were changed. */
-  run(...parameters: Value[]): number
-}
-
-/**
- * One connection to one file. Troubles with the file, such as a full disk or damage, are a `StoreError` `unreachable`
- * everywhere. Integers are read as numbers; one beyond ±2^53 throws.
- */
-export interface Database {
-  /** Runs statements without parameters, separated by semicolons. */
-  exec(sql: string): void
-  statement<Row extends readonly Value[]>(sql: string): Statement<Row>
-  /** Reads rows one by one, all from the state of the file at the first of them. */
-  iterate<Row extends readonly Value[]>(sql: string): Iterable<Row>
-  /**
-   * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs
-   * more than a short statement.
-   */
-  snapshot<T>(work: () => T): T
-  /**
-   * Runs `work` under the write lock: what it reads is what it changes. Commits when it returns, rolls back when it
-   * throws.
-   *
-   * @param options `wait`: for another process's lock, up to the busy timeout; default true.
-   * @throws {StoreError} `unreachable` when another process still holds the lock then, or when the path now leads to
-   * another file.
-   */
-  transaction<T>(work: () => T, options?: { readonly wait: boolean }): T
-  /**
-   * Checks every few milliseconds that the path still leads to the open file.
-   *
-   * @throws {StoreError} `unreachable` when it does not.
-   */
-  checkFileIdentity(): void
-  /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
-  copyTo(copy: string, progress: (part: number) => void): Promise<void>
-  close(): void
-}
-
 /** Of this process. Not the date, which may jump and come back. */
 export const clock = createClock()
 
@@ -61,12 +18,15 @@ const busyTimeoutMs = 5000
 const busyRetryMs = 4
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
+export type Database = ReturnType<typeof openDatabase>
+
 /**
- * Opens a file, or `:memory:`, and changes nothing in it.
+ * Opens one connection to a file, or `:memory:`, and changes nothing in it. Troubles with the file, such as a full disk or
+ * damage, are a `StoreError` `unreachable` everywhere. Integers are read as numbers; one beyond ±2^53 throws.
  *
  * @throws {StoreError} `unreachable` when it cannot be opened, or when it is missing and `create` is false.
  */
-export function openDatabase(file: string, options: { create: boolean; readOnly?: boolean }): Database {
+export function openDatabase(file: string, options: { create: boolean; readOnly?: boolean }) {
   const isThere = existsSync(file)
   // Opening a pipe may never end.
   if (!options.create && file !== ':memory:' && !(isThere && statSync(file).isFile())) {
@@ -75,15 +35,33 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   }
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
+  return {
+    ...createStatements(driver, file),
+    ...createTransactions(driver, file, identity.check),
 
-  function withStoreErrors<T>(what: 'read' | 'changed', work: () => T): T {
-    try {
-      return work()
-    } catch (error) {
-      throw toStoreError(error, file, what)
-    }
+    /**
+     * Checks every few milliseconds that the path still leads to the open file.
+     *
+     * @throws {StoreError} `unreachable` when it does not.
+     */
+    checkFileIdentity: identity.checkThrottled,
+
+    /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
+    async copyTo(copy: string, progress: (part: number) => void): Promise<void> {
+      const { backup } = await import('node:sqlite')
+      // Without a transaction, the copy starts again whenever another process writes.
+      driver.exec('BEGIN; SELECT 1 FROM sqlite_schema')
+      await backup(driver, copy, {
+        rate: 2048,
+        progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / totalPages),
+      }).finally(() => driver.exec('COMMIT'))
+    },
+
+    close: () => driver.close(),
   }
+}
 
+function createStatements(driver: DatabaseSync, file: string) {
   function prepare(sql: string): StatementSync {
     const statement = driver.prepare(sql)
     // Arrays cost half of what objects cost for the columns of a key.
@@ -98,27 +76,28 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     return statement
   }
 
-  const beginRead = driver.prepare('BEGIN')
-  const endRead = driver.prepare('COMMIT')
-
   return {
-    exec: (sql) => withStoreErrors('changed', () => driver.exec(sql)),
+    /** Runs statements without parameters, separated by semicolons. */
+    exec: (sql: string): void => withStoreErrors(file, 'changed', () => driver.exec(sql)),
 
-    statement<Row extends readonly Value[]>(sql: string): Statement<Row> {
+    /** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
+    statement<Row extends readonly Value[]>(sql: string) {
       let statement: StatementSync | undefined
       let change: StatementSync | undefined
       const prepared = () => statement ??= prepare(sql)
       const preparedChange = () => change ??= prepareChange(sql)
       return {
-        all: (...parameters) =>
-          withStoreErrors('read', () => prepared().all(...parameters) as unknown as Row[]),
-        get: (...parameters) =>
-          withStoreErrors('read', () => prepared().get(...parameters) as unknown as Row | undefined),
-        run: (...parameters) =>
-          withStoreErrors('changed', () => Number(preparedChange().run(...parameters).changes)),
+        all: (...parameters: Value[]) =>
+          withStoreErrors(file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
+        get: (...parameters: Value[]) =>
+          withStoreErrors(file, 'read', () => prepared().get(...parameters) as unknown as Row | undefined),
+        /** @returns How many rows were changed. */
+        run: (...parameters: Value[]) =>
+          withStoreErrors(file, 'changed', () => Number(preparedChange().run(...parameters).changes)),
       }
     },
 
+    /** Reads rows one by one, all from the state of the file at the first of them. */
     *iterate<Row extends readonly Value[]>(sql: string): Iterable<Row> {
       // A statement of its own: a second reader of the same statement would restart the first one.
       try {
@@ -127,11 +106,22 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
         throw toStoreError(error, file, 'read')
       }
     },
+  }
+}
 
-    snapshot(work) {
+function createTransactions(driver: DatabaseSync, file: string, checkFileIdentity: () => void) {
+  const beginRead = driver.prepare('BEGIN')
+  const endRead = driver.prepare('COMMIT')
+
+  return {
+    /**
+     * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs
+     * more than a short statement.
+     */
+    snapshot<T>(work: () => T): T {
       // A transaction is a snapshot already: the callback of an import may list profiles.
       if (driver.isTransaction) return work()
-      withStoreErrors('read', () => beginRead.run())
+      withStoreErrors(file, 'read', () => beginRead.run())
       try {
         return work()
       } finally {
@@ -140,14 +130,22 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }
     },
 
-    transaction(work, { wait } = { wait: true }) {
-      identity.check()
+    /**
+     * Runs `work` under the write lock: what it reads is what it changes. Commits when it returns, rolls back when it
+     * throws.
+     *
+     * @param options `wait`: for another process's lock, up to the busy timeout; default true.
+     * @throws {StoreError} `unreachable` when another process still holds the lock then, or when the path now leads to
+     * another file.
+     */
+    transaction<T>(work: () => T, { wait } = { wait: true }): T {
+      checkFileIdentity()
       beginImmediate(driver, file, wait)
       try {
         const result = work()
-        withStoreErrors('changed', () => driver.exec('COMMIT'))
+        withStoreErrors(file, 'changed', () => driver.exec('COMMIT'))
         // A commit to a deleted or replaced file is not acknowledged.
-        identity.check()
+        checkFileIdentity()
         return result
       } catch (error) {
         // Some errors, such as a full disk, have rolled back already.
@@ -155,20 +153,6 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
         throw error
       }
     },
-
-    checkFileIdentity: identity.checkThrottled,
-
-    async copyTo(copy, progress) {
-      const { backup } = await import('node:sqlite')
-      // Without a transaction, the copy starts again whenever another process writes.
-      driver.exec('BEGIN; SELECT 1 FROM sqlite_schema')
-      await backup(driver, copy, {
-        rate: 2048,
-        progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / totalPages),
-      }).finally(() => driver.exec('COMMIT'))
-    },
-
-    close: () => driver.close(),
   }
 }
 
@@ -188,6 +172,14 @@ const fileTroubles = [
   // CORRUPT in a full-text index.
   'fts5: corrupt',
 ]
+
+function withStoreErrors<T>(file: string, what: 'read' | 'changed', work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw toStoreError(error, file, what)
+  }
+}
 
 /** Turns an error about the file into a `StoreError`, and returns any other as it is. */
 function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): unknown {
@@ -256,16 +248,11 @@ function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreErr
 }
 
 /**
- * Runs a transaction at once unless another process holds the write lock. In that case, retries for as long as
- * `Database.transaction` would wait, while the process answers other requests.
+ * Runs `work` at once, and again while another process holds the lock: for as long as a statement would wait, and while
+ * this process answers other requests. A transaction must not wait itself.
  *
  * @throws {StoreError} `unreachable` when the other process keeps the lock.
  */
-export function transactionWithRetry<T>(database: Database, work: () => T): MaybePromise<T> {
-  return runWithRetry(() => database.transaction(work, { wait: false }))
-}
-
-/** Runs `work` at once, and again while another process holds the lock. */
 export function runWithRetry<T>(work: () => T): MaybePromise<T> {
   try {
     return work()

@@ -16,7 +16,7 @@ import {
 } from '../signups.ts'
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
-import { type Database, placeholders, transactionWithRetry, upsertSql } from './database.ts'
+import { type Database, placeholders, runWithRetry, upsertSql } from './database.ts'
 import type { SqliteDatabase } from './sql-database.ts'
 
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
@@ -90,7 +90,8 @@ export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'rea
     // Others may come while another process holds the lock.
     const attempts = [...waiting]
     try {
-      const settled = await transactionWithRetry(database, () => insertGroup(attempts))
+      const insert = () => database.transaction(() => insertGroup(attempts), { wait: false })
+      const settled = await runWithRetry(insert)
       waiting.splice(0, settled.length)
       for (const settle of settled) settle()
     } catch (error) {
