@@ -1,7 +1,7 @@
 /** Both ends of `store copy`: everything that a store keeps, table by table, as the rows of its SQL tables. */
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
-import type { ContentTable, Draft } from '../content.ts'
+import type { ContentTable } from '../content.ts'
 import { safeColumns, type Value } from '../row-format.ts'
 import { randomHex } from '../schema.ts'
 import {
@@ -32,42 +32,6 @@ export interface StoreState {
   readonly finishedCopyOf: string | undefined
 }
 
-/** A store to copy from. It is only read. */
-export interface CopySource {
-  /** The place of the store for messages, without user and password. */
-  readonly location: string
-  /** `undefined` when there is no store yet. @throws {StoreError} `refused` when it has to be migrated first. */
-  state(): Promise<StoreState | undefined>
-  /** Equal tokens mean that nothing was changed in between, not even a counter or the last use of a key. */
-  changeToken(): Promise<string>
-  /** At most `PAGE_ROWS` rows in the order of their keys, starting after the key `after`. */
-  read(table: TableName, after: Row | undefined): Promise<readonly Row[]>
-  close(): MaybePromise<void>
-}
-
-export interface CopyTarget extends CopySource {
-  /**
-   * Creates the store if necessary, and marks it as unfinished: from now on it refuses to be used. It gets a new id, so
-   * that a program that has it open does not go on with it after the copy either.
-   *
-   * @param from The id of the source.
-   * @throws {StoreError} `refused` when the store is neither empty nor a copy of `from`, unfinished or unchanged since:
-   * another program may have written to it meanwhile.
-   */
-  begin(from: string): Promise<void>
-  /**
-   * Creates or replaces rows by key and removes others, in one durable transaction. Data that follows from a row, such
-   * as the listings of a profile, is written and removed with it.
-   *
-   * @throws {StoreError} `refused` when a row refers to one that does not exist.
-   */
-  write(table: TableName, rows: readonly Row[], removedKeys: readonly Row[]): Promise<void>
-  /** Called after the last write, before the comparison. */
-  refreshStatistics(): Promise<void>
-  /** Removes the mark, and records the source and the state of this store. */
-  finish(from: string): Promise<void>
-}
-
 /** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
 export const PAGE_ROWS = 500
 
@@ -95,22 +59,44 @@ export interface CopyDatabase {
   close(): MaybePromise<void>
 }
 
-export function createCopyEnd(database: CopyDatabase): CopyTarget {
-  const { location, dialect, read, notify, transaction } = database
-  const statements = Object.fromEntries(TABLE_NAMES.map((name) => [name, tableStatements(name, dialect)]))
-  const contents = contentsSql(database.revisions)
+/** A store to copy from. It is only read. */
+export type CopySource = ReturnType<typeof createCopySource>
+export type CopyTarget = ReturnType<typeof createCopyTarget>
 
+function createCopySource({ location, revisions, read, hasStore, changeToken, close }: CopyDatabase) {
+  const contents = contentsSql(revisions)
+  const pages = Object.fromEntries(TABLE_NAMES.map((name) => [name, pageStatements(name)]))
   return {
+    /** The place of the store for messages, without user and password. */
     location,
-    state: async () => await database.hasStore() ? await runWork(readState(contents), read) : undefined,
-    changeToken: async () => JSON.stringify(await read(database.changeToken ?? contents)),
-
-    async read(table, after) {
-      const { firstPage, nextPage } = statements[table]!
+    /** `undefined` when there is no store yet. @throws {StoreError} `refused` when it has to be migrated first. */
+    state: async () => await hasStore() ? await runWork(readState(contents), read) : undefined,
+    /** Equal tokens mean that nothing was changed in between, not even a counter or the last use of a key. */
+    changeToken: async () => JSON.stringify(await read(changeToken ?? contents)),
+    /** At most `PAGE_ROWS` rows in the order of their keys, starting after the key `after`. */
+    async read(table: TableName, after: Row | undefined): Promise<readonly Row[]> {
+      const { firstPage, nextPage } = pages[table]!
       return await (after === undefined ? read(firstPage) : read(nextPage, after))
     },
+    close,
+  }
+}
 
-    async begin(from) {
+export function createCopyTarget(database: CopyDatabase) {
+  const { location, dialect, notify, transaction } = database
+  const contents = contentsSql(database.revisions)
+  return {
+    ...createCopySource(database),
+
+    /**
+     * Creates the store if necessary, and marks it as unfinished: from now on it refuses to be used. It gets a new id, so
+     * that a program that has it open does not go on with it after the copy either.
+     *
+     * @param from The id of the source.
+     * @throws {StoreError} `refused` when the store is neither empty nor a copy of `from`, unfinished or unchanged since:
+     * another program may have written to it meanwhile.
+     */
+    async begin(from: string): Promise<void> {
       await database.prepare()
       await transaction(function* () {
         if (database.lockRevisions !== undefined) yield* query(database.lockRevisions)
@@ -125,30 +111,25 @@ export function createCopyEnd(database: CopyDatabase): CopyTarget {
       await notify()
     },
 
-    async write(table, rows, removedKeys) {
-      const { put, erase } = statements[table]!
-      await transaction(function* () {
-        if (table === 'profiles') {
-          const profiles = database.openProfileTable()
-          yield* profiles.write(
-            rows.map(toProfileDraft),
-            yield* profiles.find(rows.map(([slug]) => String(slug))),
-          )
-          yield* profiles.remove(removedKeys.map(([slug]) => String(slug)))
-          if (profiles.flush) yield* profiles.flush()
-          return
-        }
-        if (rows.length > 0) yield* query(put, [JSON.stringify(rows)])
-        if (removedKeys.length === 0) return
-        const removed = [JSON.stringify(removedKeys)]
-        if (table === 'industries') yield* query(clearParentsSql(dialect), removed)
-        yield* query(erase, removed)
-      })
+    /**
+     * Creates or replaces rows by key and removes others, in one durable transaction. Data that follows from a row, such
+     * as the listings of a profile, is written and removed with it.
+     *
+     * @throws {StoreError} `refused` when a row refers to one that does not exist.
+     */
+    async write(table: TableName, rows: readonly Row[], removedKeys: readonly Row[]): Promise<void> {
+      await transaction(() =>
+        table === 'profiles'
+          ? writeProfiles(database.openProfileTable(), rows, removedKeys)
+          : writeTable(table, dialect, rows, removedKeys)
+      )
     },
 
-    refreshStatistics: async () => await database.refreshStatistics(),
+    /** Called after the last write, before the comparison. */
+    refreshStatistics: database.refreshStatistics,
 
-    async finish(from) {
+    /** Removes the mark, and records the source and the state of this store. */
+    async finish(from: string): Promise<void> {
       await transaction(function* () {
         const mark = yield* readMark(from, contents)
         const sql = 'UPDATE partner_api.store SET copied_from = NULL, copied_as = $2 WHERE copied_from = $1'
@@ -156,8 +137,6 @@ export function createCopyEnd(database: CopyDatabase): CopyTarget {
       })
       await notify()
     },
-
-    close: database.close,
   }
 }
 
@@ -206,40 +185,61 @@ const derivedColumns: { readonly [Name in TableName]?: Readonly<Record<string, s
   audit: { recency: '-at' },
 }
 
-function tableStatements(tableName: TableName, dialect: Dialect) {
+function pageStatements(tableName: TableName) {
   const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
-  const table = `partner_api.${name}`
   const keys = columns.slice(0, keyLength)
   const isSummed = tableName === 'signup_counts'
   const selected = isSummed ? [...keys, 'CAST(sum(signups) AS DOUBLE PRECISION)'] : safeColumns(columns)
   // Qualified: else the order is that of the selected values, which no index has.
   const order = keys.map((key) => `t.${key}`)
   const page = (where: string) => `
-    SELECT ${selected} FROM ${table} AS t ${where} ${isSummed ? `GROUP BY ${keys}` : ''}
+    SELECT ${selected} FROM partner_api.${name} AS t ${where} ${isSummed ? `GROUP BY ${keys}` : ''}
     ${keyLength === 0 ? '' : `ORDER BY ${order}`} LIMIT ${PAGE_ROWS}`
   return {
     firstPage: page(''),
     nextPage: page(`WHERE (${keys}) > (${keys.map((_, index) => `$${index + 1}`)})`),
-    put: keyLength === 0
-      ? `UPDATE ${table} SET (${columns}) = (SELECT ${columns} FROM ${rowsSql(dialect, columns)} AS given)`
-      : upsertRowsSql(dialect, name, columns, {
-        keys: [...keys, 'slot'],
-        derived: derivedColumns[tableName] ?? {},
-      }),
-    erase: `DELETE FROM ${table} WHERE (${keys}) IN ${rowsSql(dialect, keys)}`,
   }
 }
 
-function clearParentsSql(dialect: Dialect): string {
-  return `UPDATE partner_api.industry SET parent_slug = NULL WHERE parent_slug IN ${idsSql(dialect, '$1')}`
+function* writeTable(
+  tableName: TableName,
+  dialect: Dialect,
+  rows: readonly Row[],
+  removedKeys: readonly Row[],
+): Work<void> {
+  const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
+  const table = `partner_api.${name}`
+  const keys = columns.slice(0, keyLength)
+  const put = keyLength === 0
+    ? `UPDATE ${table} SET (${columns}) = (SELECT ${columns} FROM ${rowsSql(dialect, columns)} AS given)`
+    : upsertRowsSql(dialect, name, columns, {
+      keys: [...keys, 'slot'],
+      derived: derivedColumns[tableName] ?? {},
+    })
+  if (rows.length > 0) yield* query(put, [JSON.stringify(rows)])
+  if (removedKeys.length === 0) return
+  const removed = [JSON.stringify(removedKeys)]
+  if (tableName === 'industries') {
+    yield* query(
+      `UPDATE ${table} SET parent_slug = NULL WHERE parent_slug IN ${idsSql(dialect, '$1')}`,
+      removed,
+    )
+  }
+  yield* query(`DELETE FROM ${table} WHERE (${keys}) IN ${rowsSql(dialect, keys)}`, removed)
 }
 
-/** Parses a row of the table of profiles. */
-function toProfileDraft(row: Row): Draft<ProfileRecord> {
-  return {
+function* writeProfiles(
+  table: ContentTable<ProfileRecord>,
+  rows: readonly Row[],
+  removedKeys: readonly Row[],
+): Work<void> {
+  const drafts = rows.map((row) => ({
     slug: String(row[0]),
     record: PROFILES.read(row),
     row: row.slice(0, -1),
     updatedAt: Number(row.at(-1)),
-  }
+  }))
+  yield* table.write(drafts, yield* table.find(drafts.map(({ slug }) => slug)))
+  yield* table.remove(removedKeys.map(([slug]) => String(slug)))
+  if (table.flush) yield* table.flush()
 }

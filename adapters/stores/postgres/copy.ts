@@ -1,4 +1,4 @@
-import { type CopyTarget, createCopyEnd } from '../copy/ends.ts'
+import { type CopyTarget, createCopyTarget } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
@@ -16,7 +16,7 @@ export function openPostgresCopy(url: string): CopyTarget {
   const database = connect(url, { timeoutMs })
   const { place, read, notify, close } = database
 
-  return createCopyEnd({
+  return createCopyTarget({
     location: place,
     dialect: DIALECT,
     revisions:

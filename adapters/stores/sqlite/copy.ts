@@ -1,4 +1,4 @@
-import { type CopySource, type CopyTarget, createCopyEnd } from '../copy/ends.ts'
+import { type CopySource, type CopyTarget, createCopyTarget } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { createProfileTable } from './profile-table.ts'
@@ -29,7 +29,7 @@ function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolea
   const profiles = createProfileTable(database)
   const read = createQuery(database)
 
-  return createCopyEnd({
+  return createCopyTarget({
     location: file,
     dialect: DIALECT,
     revisions: 'facts_changes, content_changes',
