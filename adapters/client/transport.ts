@@ -120,11 +120,11 @@ async function sendOnce(
   })
   const read = async () => {
     const response = await fetch(webRequest)
-    return { response, text: await readText(response, ending) }
+    return { response, text: await readText(response.body ?? [], 16_777_216, ending) }
   }
   const { response, text } = await untilAborted(read(), ending).catch((cause) => {
-    const meaning = describeNetworkError(cause)
-    const reason = timeout.aborted ? ` within ${timeoutMs} ms` : meaning ? `: ${meaning}` : ''
+    const failure = explainNetworkError(cause)
+    const reason = timeout.aborted ? ` within ${timeoutMs} ms` : failure ? `: ${failure.text}` : ''
     throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
   })
   const { status, ok, headers } = response
@@ -151,41 +151,48 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   })
 }
 
-/** @returns `undefined` for more than 16 MiB. */
-async function readText({ body }: Response, signal: AbortSignal): Promise<string | undefined> {
+/** @returns `undefined` for more than `maxBytes`. */
+export async function readText(
+  body: AsyncIterable<Uint8Array> | Iterable<never>,
+  maxBytes: number,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
   const decoder = new TextDecoder()
   let text = ''
   let size = 0
-  for await (const chunk of body ?? []) {
-    signal.throwIfAborted()
+  for await (const chunk of body) {
+    signal?.throwIfAborted()
     size += chunk.length
-    if (size > 16_777_216) return undefined
+    if (size > maxBytes) return undefined
     text += decoder.decode(chunk, { stream: true })
   }
   return text + decoder.decode()
 }
 
-/** Patterns of error codes (Node, Bun) and messages (Deno), and what they mean. The first match decides. */
-const networkErrors: readonly (readonly [pattern: RegExp, meaning: string])[] = [
-  [/ENOTFOUND|EAI_AGAIN|dns error/i, 'its host name could not be resolved (DNS)'],
-  [/ECONNREFUSED|connection refused/i, 'the connection was refused'],
-  [/ETIMEDOUT|CONNECT_TIMEOUT|timed out/i, 'the connection timed out'],
-  [/ECONNRESET|EPIPE|ERR_SOCKET|terminated|reset by peer/i, 'the connection was closed'],
-  [/CERT|SSL|TLS|EPROTO|UNABLE_TO|received corrupt message/i, 'the TLS handshake failed'],
-]
+/** Kinds of network errors, by their codes (Node, Bun) and messages (Deno). The first match decides. */
+const networkErrors = [
+  ['dns', /ENOTFOUND|EAI_AGAIN|dns error/i, 'its host name could not be resolved (DNS)'],
+  ['refused', /ECONNREFUSED|connection refused/i, 'the connection was refused'],
+  ['timeout', /ETIMEDOUT|CONNECT_TIMEOUT|timed out/i, 'the connection timed out'],
+  ['closed', /ECONNRESET|EPIPE|ERR_SOCKET|terminated|reset by peer/i, 'the connection was closed'],
+  ['tls', /CERT|SSL|TLS|EPROTO|UNABLE_TO|received corrupt message/i, 'the TLS handshake failed'],
+] as const
 
-/** @returns What a network error means; `undefined` when neither the error nor its causes tell. */
-export function describeNetworkError(error: unknown): string | undefined {
+export type NetworkErrorKind = typeof networkErrors[number][0]
+
+/** @returns What a network error means, and its code; `undefined` when neither the error nor its causes tell. */
+export function explainNetworkError(error: unknown) {
   let text = ''
   for (let link = error, depth = 0; isObject(link) && depth < 5; link = link['cause'], depth++) {
     text += ` ${link['code']} ${link['message']}`
   }
   // Deno quotes the URL, which may contain any of the patterns.
   text = text.replace(/https?:\S+/g, '')
-  const [pattern, meaning] = networkErrors.find(([pattern]) => pattern.test(text)) ?? []
-  if (pattern === undefined) return undefined
+  const found = networkErrors.find(([, pattern]) => pattern.test(text))
+  if (found === undefined) return undefined
+  const [kind, , meaning] = found
   const [code] = /\b[A-Z]+_[A-Z_]+\b/.exec(text) ?? []
-  return code === undefined ? meaning : `${meaning} (${code})`
+  return { kind, code, text: code === undefined ? meaning : `${meaning} (${code})` }
 }
 
 /** Other servers send problems, too; the service's repeats the status and has a request id. */

@@ -1,7 +1,7 @@
 /** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
-import { describeNetworkError, parseRetryAfter } from '../client/transport.ts'
+import { explainNetworkError, parseRetryAfter } from '../client/transport.ts'
 import { AttemptError, createLookup, isPublicAddress, isPublicUrl } from './addresses.ts'
 import { signWebhook } from './secrets.ts'
 
@@ -110,7 +110,7 @@ function toAttempt(status: number, retryAfter: string | string[] | undefined): A
 
 function describe(error: unknown): string {
   if (error instanceof AttemptError) return error.message
-  return describeNetworkError(error) ?? (error as { code?: string }).code ?? 'the request failed'
+  return explainNetworkError(error)?.text ?? (error as { code?: string }).code ?? 'the request failed'
 }
 
 /** A connector of undici. Unless `allowPrivate`, it connects to public addresses only, by TLS. */

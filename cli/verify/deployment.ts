@@ -3,7 +3,12 @@ import { readFile } from 'node:fs/promises'
 import process from 'node:process'
 import * as tls from 'node:tls'
 import { Agent, EnvHttpProxyAgent, request } from 'undici'
-import { type AuthenticatedRequest, describeNetworkError } from '../../adapters/client/transport.ts'
+import {
+  type AuthenticatedRequest,
+  explainNetworkError,
+  type NetworkErrorKind,
+  readText,
+} from '../../adapters/client/transport.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
@@ -46,7 +51,10 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
         const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ending ? [ending] : []])
         const headers = { ...init.headers, 'user-agent': 'partner-api-cli' }
         const response = await request(url, { ...init, headers, dispatcher, signal })
-        const text = await readText(response.body, url)
+        const text = await readText(response.body, maxBodyMebibytes * 1_048_576)
+        if (text === undefined) {
+          throw new NotThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
+        }
         return {
           url,
           status: response.statusCode,
@@ -75,19 +83,6 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
   }
 }
 
-async function readText(body: AsyncIterable<Uint8Array>, url: string): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body) {
-    chunks.push(chunk)
-    size += chunk.length
-    if (size > maxBodyMebibytes * 1_048_576) {
-      throw new NotThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
-    }
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
 export class NotThisServiceError extends CliError {
   readonly url: string
   readonly reason: string
@@ -101,53 +96,49 @@ export class NotThisServiceError extends CliError {
 
 type NetworkError = NodeJS.ErrnoException & { readonly cert?: { readonly subjectaltname?: string } }
 
-/** Patterns of error codes, or of what the client's table says about others; what to do; and what that table lacks. */
-const diagnoses: readonly (readonly [
-  pattern: RegExp,
-  step: (base: URL, error: NetworkError) => string,
-  meaning?: string,
-])[] = [
-  [/\(DNS\)/, ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`],
-  [/was refused/, () => 'Check the port in --url, and ask the operator whether the service runs.'],
+type Step = (base: URL, error: NetworkError) => string
+
+/** What to do about the kinds of errors that the client knows. */
+const steps: Readonly<Record<NetworkErrorKind, Step | undefined>> = {
+  dns: ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`,
+  refused: () => 'Check the port in --url, and ask the operator whether the service runs.',
+  timeout: () => 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',
+  closed: perhapsTls,
+  tls: undefined,
+}
+
+/** Codes about which more is known, what they mean, and what to do. */
+const diagnoses: readonly (readonly [code: RegExp, meaning: string, step: Step])[] = [
+  [/^E(?:HOST|NET)UNREACH$/, 'its network is unreachable', () => 'Check the network or VPN of this machine.'],
   [
-    /\bE(?:HOST|NET)UNREACH\b/,
-    () => 'Check the network or VPN of this machine.',
-    'its network is unreachable',
-  ],
-  [
-    /timed out/,
-    () => 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',
-  ],
-  [
-    /ALTNAME_INVALID\b/,
+    /ALTNAME_INVALID$/,
+    'its TLS certificate is for another host',
     ({ hostname }, { cert }) => {
       const names = displayName(cert?.subjectaltname ?? 'unknown')
       return `Its names are ${names}: use one of them in --url, or ask the operator for a certificate for ${hostname}.`
     },
-    'its TLS certificate is for another host',
   ],
   [
-    /\bCERT_HAS_EXPIRED\b/,
-    () => `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
+    /^CERT_HAS_EXPIRED$/,
     'its TLS certificate has expired',
+    () => `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
   ],
   [
-    /\bCERT_NOT_YET_VALID\b/,
-    () => `Check the clock of this machine: it says ${clock()}.`,
+    /^CERT_NOT_YET_VALID$/,
     'its TLS certificate is not valid yet',
+    () => `Check the clock of this machine: it says ${clock()}.`,
   ],
   [
-    /SELF_SIGNED|\bUNABLE_TO_/,
-    () => "If you trust that authority, pass the authority's certificate with --ca-file FILE.",
+    /SELF_SIGNED|^UNABLE_TO_/,
     'its TLS certificate is not signed by a trusted authority',
+    () => "If you trust that authority, pass the authority's certificate with --ca-file FILE.",
   ],
   [
-    /\bERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/,
-    ({ host }) => `Check the port, or pass --url http://${host}, which sends the key unencrypted.`,
+    /^ERR_SSL_(?:WRONG_VERSION|PACKET_LENGTH)/,
     'it does not speak TLS, so its address may be http://',
+    ({ host }) => `Check the port, or pass --url http://${host}, which sends the key unencrypted.`,
   ],
-  [/\bHPE_/, perhapsTls, 'the response is not valid HTTP'],
-  [/was closed/, perhapsTls],
+  [/^HPE_/, 'the response is not valid HTTP', perhapsTls],
 ]
 
 function perhapsTls({ protocol, host }: URL): string {
@@ -169,12 +160,14 @@ function describeFailure(error: unknown, base: URL): string {
       : `Ask its operator to allow ${base.host}, or add ${base.hostname} to NO_PROXY.`
     return `the proxy answered with ${proxyStatus}. ${step}`
   }
-  const known = describeNetworkError(error)
-  const text = `${code} ${(cause as NetworkError | undefined)?.code} ${known}`
-  const [, step, meaning] = diagnoses.find(([pattern]) => pattern.test(text)) ?? []
-  const what = meaning ?? known ??
+  const known = explainNetworkError(error)
+  const codes = [code, (cause as NetworkError | undefined)?.code, known?.code]
+  const [, meaning, step] = diagnoses.find(([pattern]) => codes.some((each) => pattern.test(each ?? ''))) ??
+    []
+  const what = meaning ?? known?.text ??
     `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
-  return `${what}. ${step?.(base, error as NetworkError) ?? 'Check --url.'}`
+  const next = step ?? (known && steps[known.kind])
+  return `${what}. ${next?.(base, error as NetworkError) ?? 'Check --url.'}`
 }
 
 /** Bun replaces undici by an implementation that ignores dispatchers. */
