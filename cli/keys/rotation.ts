@@ -9,7 +9,6 @@ import { daysIn } from '../../core/reports/period.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { durationDefault } from '../options.ts'
-import { bars } from '../reports/text.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import type { Output } from '../output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize } from '../output/text.ts'
@@ -96,7 +95,9 @@ const show: StoreAction<[string]> = async (store, { output }, id) => {
     ...[formatTime(key.lastUsedAt), formatCount(requestsOf(key))],
   ])
   const dayRows = days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => {
-    const share = moved === null ? '–' : `${Math.floor(moved * 100)}% ${bars([moved, 1], barWidth)[0]}`
+    const share = moved === null
+      ? '–'
+      : `${Math.floor(moved * 100)}% ${'█'.repeat(Math.round(moved * barWidth))}`
     return [day, formatCount(old_key), formatCount(successors), share]
   })
   const tables = [
