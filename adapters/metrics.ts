@@ -9,9 +9,8 @@ import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
-import type { Partner } from '../core/model.ts'
 import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
-import { readPages, type Store } from '../core/ports/store.ts'
+import { readPartners, type Store } from '../core/ports/store.ts'
 import type { WebhookStore } from '../core/ports/webhooks.ts'
 import type { RunningWebhooks } from './webhooks/deliverer.ts'
 
@@ -215,9 +214,7 @@ function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () =
   let dueAt = 0
   async function count(now: number): Promise<void> {
     const found = { 3: 0, 14: 0 }
-    for await (
-      const { slug } of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
-    ) {
+    for await (const { slug } of readPartners(store)) {
       const filter = { partner: slug, endsBefore: now + 14 * MS_PER_DAY, now }
       for (const key of await store.listKeys(filter, undefined, 1_000)) {
         found[14]++

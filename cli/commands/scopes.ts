@@ -1,9 +1,17 @@
 import { findKey, findPartner } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { requireModules, requireNotRemoved } from '../../core/admin/validate.ts'
-import { type Key, moduleForScope, MODULES, type Partner, type Scope, SCOPES } from '../../core/model.ts'
+import { requireNames, requireNotRemoved } from '../../core/admin/validate.ts'
+import {
+  type Key,
+  MODULE_NAMES,
+  moduleForScope,
+  MODULES,
+  type Partner,
+  type Scope,
+  SCOPES,
+} from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
 import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
@@ -49,7 +57,7 @@ export function define(scopes: CliCommand): void {
 /** Prints what `--partner` lacks; everything without it. */
 const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, serviceName }) => {
   const { output } = invocation
-  const modules = requireModules(module)
+  const modules = requireNames('module', module, MODULE_NAMES)
   const scopes = modules.map((module) => MODULES[module].scope)
   const found = slug === undefined
     ? undefined
@@ -94,9 +102,7 @@ async function findSufficientKey(store: Store, slug: string, scopes: readonly Sc
   const filter: KeyFilter = { partner: slug, environment: 'live', scope: scopes[0], states: ['active'] }
   const now = timeOf(store)
   let key: Key | undefined
-  for await (
-    const each of readPages<Key>((after, limit) => store.listKeys({ ...filter, now }, after, limit))
-  ) {
+  for await (const each of readKeys(store, { ...filter, now })) {
     const holdsAll = scopes.every((scope) => each.scopes.includes(scope))
     if (holdsAll && each.scopes.length < (key?.scopes.length ?? Infinity)) key = each
   }

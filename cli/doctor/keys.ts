@@ -1,8 +1,8 @@
 /** Checks of keys and partners, in one pass over each. */
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import { type Key, MODULES, type Partner, type Scope, SCOPES } from '../../core/model.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { type Key, MODULES, type Scope, SCOPES } from '../../core/model.ts'
+import { readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { type Check, findMany } from './check.ts'
 
@@ -78,7 +78,7 @@ async function checkPartners(
   owners: ReadonlyMap<string, { readonly id: string; readonly scopes: number }>,
   found: (kind: Kind, slug: string, command: string) => void,
 ): Promise<void> {
-  for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+  for await (const partner of readPartners(store)) {
     const { slug, state, modules } = partner
     const owner = owners.get(slug)
     if (owner === undefined) {

@@ -4,7 +4,7 @@ import { requireRotated } from '../../core/admin/validate.ts'
 import { endOf, hasEnded, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, optionalRfc3339, utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readKeys, type Store } from '../../core/ports/store.ts'
 import { daysIn } from '../../core/reports/period.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
@@ -55,8 +55,7 @@ async function findRotation(store: Store, id: string): Promise<readonly [old: Ke
   let { key: old } = await findKey(store, id)
   if (old.successorId === undefined) {
     const filter = { partner: old.partner }
-    const keys = readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
-    for await (const key of keys) if (key.successorId === id) old = key
+    for await (const key of readKeys(store, filter)) if (key.successorId === id) old = key
   }
   requireRotated(old)
   const keys: [Key, ...Key[]] = [old]

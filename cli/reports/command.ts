@@ -3,9 +3,8 @@ import process from 'node:process'
 import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
-import type { Partner } from '../../core/model.ts'
 import type { PartnerDay } from '../../core/ports/reports.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readPartners, type Store } from '../../core/ports/store.ts'
 import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../../core/reports/period.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -113,8 +112,7 @@ async function* readReports(store: Store, period: Period): AsyncGenerator<Partne
   const days = daysIn(period)
   const counted = readCounts(store, period)
   let next = await counted.next()
-  const partners = readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
-  for await (const { slug, name, state } of partners) {
+  for await (const { slug, name, state } of readPartners(store)) {
     // A partner in between was created after the page of partners was read.
     while (!next.done && next.value[0] < slug) next = await counted.next()
     const rows = !next.done && next.value[0] === slug ? next.value[1] : []

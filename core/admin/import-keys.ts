@@ -18,7 +18,7 @@ import {
   SCOPES,
 } from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator } from './apply.ts'
 import { newKey } from './keys.ts'
 import { equalLimits, validateName, validateRange } from './validate.ts'
@@ -152,26 +152,20 @@ function schemeOf(
   return { id: sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
 }
 
-interface ImportTarget {
-  readonly partners: ReadonlyMap<string, Partner>
-  /** The keys with digests of the import. */
-  readonly keys: ReadonlyMap<string, Key>
-  readonly schemes: Set<string>
-  /** Of each digest so far. */
-  readonly firstLines: Map<string, number>
-}
+type ImportTarget = Awaited<ReturnType<typeof readTarget>>
 
-async function readTarget(
-  store: Pick<Store, 'findDigests' | 'listPartners'>,
-  rows: readonly Row[],
-): Promise<ImportTarget> {
+async function readTarget(store: Pick<Store, 'findDigests' | 'listPartners'>, rows: readonly Row[]) {
   const partners = new Map<string, Partner>()
-  for await (const each of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
-    if (each.state !== 'removed') partners.set(each.slug, each)
-  }
+  for await (const each of readPartners(store)) if (each.state !== 'removed') partners.set(each.slug, each)
   const found = await store.findDigests(rows.map(({ digest }) => digest))
-  const keys = new Map(found.keys.map((key) => [key.digest.slice(-64), key]))
-  return { partners, keys, schemes: new Set(found.schemes), firstLines: new Map() }
+  return {
+    partners,
+    /** The keys with digests of the import. */
+    keys: new Map(found.keys.map((key) => [key.digest.slice(-64), key])),
+    schemes: new Set(found.schemes),
+    /** Of each digest so far. */
+    firstLines: new Map<string, number>(),
+  }
 }
 
 /** The conflicts of a row with those before it. */

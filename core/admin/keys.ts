@@ -2,9 +2,9 @@ import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
-import { type Environment, type Key, type KeyFacts, type LimitOverrides, MODULES } from '../model.ts'
+import { type Environment, type Key, type KeyFacts, type LimitOverrides, MODULES, SCOPES } from '../model.ts'
 import type { Change, KeyFilter } from '../ports/changes.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
@@ -15,10 +15,10 @@ import {
   requireExpiry,
   requireLimits,
   requireName,
+  requireNames,
   requireNotEnded,
   requireNotRemoved,
   requireRotated,
-  requireScopes,
   validateRange,
 } from './validate.ts'
 
@@ -164,11 +164,12 @@ export function createKeyAdministration(
       requireLimits(limits)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
-      const requested = names && requireScopes(names)
+      const requested = names && requireNames('scope', names, SCOPES)
       return await issue(environment, async (minted) => {
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
-        const scopes = requested ?? requireScopes(partner.modules.map((module) => MODULES[module].scope))
+        const scopes = requested ??
+          requireNames('scope', partner.modules.map((module) => MODULES[module].scope), SCOPES)
         requireActiveModules(partner, scopes)
         const key = { ...minted, partner: slug, name, environment, scopes, allow, limits, expiresAt }
         return [{ type: 'key.issued', key: newKey({ ...key, createdAt: now() }) }]
@@ -177,7 +178,7 @@ export function createKeyAdministration(
 
     async *list(filter = {}) {
       if (filter.partner !== undefined) await findPartner(store, filter.partner)
-      yield* readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
+      yield* readKeys(store, filter)
     },
 
     show,
@@ -224,7 +225,7 @@ export function createKeyAdministration(
     },
 
     async grant(id, names) {
-      const scopes = requireScopes(names)
+      const scopes = requireNames('scope', names, SCOPES)
       return await change(id, ({ key, partner }) => {
         requireActiveModules(partner, scopes)
         return scopes.filter((scope) => !key.scopes.includes(scope))
@@ -233,7 +234,7 @@ export function createKeyAdministration(
     },
 
     async remove(id, names) {
-      const scopes = requireScopes(names)
+      const scopes = requireNames('scope', names, SCOPES)
       return await change(id, ({ key }) =>
         scopes.filter((scope) => key.scopes.includes(scope))
           .map((scope) => ({ type: 'scope.removed', id, scope })))

@@ -1,6 +1,6 @@
-import type { LimitOverrides, Partner } from '../model.ts'
+import { type LimitOverrides, MODULE_NAMES, type Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
@@ -8,8 +8,8 @@ import {
   equalLimits,
   type LimitChange,
   requireLimits,
-  requireModules,
   requireName,
+  requireNames,
   requireNotRemoved,
   requireSlug,
 } from './validate.ts'
@@ -86,7 +86,7 @@ export function createPartnerAdministration(
   }
 
   async function setModules(slug: string, names: readonly string[], isActive: boolean): Promise<Partner> {
-    const modules = requireModules(names)
+    const modules = requireNames('module', names, MODULE_NAMES)
     const type = isActive ? 'module.activated' : 'module.deactivated'
     return await change(
       slug,
@@ -107,7 +107,7 @@ export function createPartnerAdministration(
       return partner
     },
 
-    list: () => readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit)),
+    list: () => readPartners(store),
 
     show,
 
@@ -147,5 +147,12 @@ function newPartner({ slug, name, modules, limits = {} }: NewPartner, createdAt:
   requireSlug(slug)
   requireName(name)
   requireLimits(limits)
-  return { slug, name, state: 'active', modules: requireModules(modules), limits, createdAt }
+  return {
+    slug,
+    name,
+    state: 'active',
+    modules: requireNames('module', modules, MODULE_NAMES),
+    limits,
+    createdAt,
+  }
 }

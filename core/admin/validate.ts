@@ -3,16 +3,7 @@ import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import {
-  type Key,
-  type LimitOverrides,
-  type Module,
-  MODULE_NAMES,
-  moduleForScope,
-  type Partner,
-  type Scope,
-  SCOPES,
-} from '../model.ts'
+import { type Key, type LimitOverrides, moduleForScope, type Partner, type Scope } from '../model.ts'
 
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
@@ -86,20 +77,11 @@ export function requireName(name: string): void {
   throw new AdminError('invalid_name', `The name ${formatValue(name)} ${problem}.`)
 }
 
-/** The modules of these names in the contract's order, each once. */
-export function requireModules(names: readonly string[]): readonly Module[] {
-  return requireNames(names, MODULE_NAMES, 'module')
-}
-
-/** The scopes of these names in the contract's order, each once. */
-export function requireScopes(names: readonly string[]): readonly Scope[] {
-  return requireNames(names, SCOPES, 'scope')
-}
-
-function requireNames<N extends string>(
+/** The modules or scopes of these names in the contract's order, each once. */
+export function requireNames<N extends string>(
+  noun: 'module' | 'scope',
   names: readonly string[],
   known: readonly N[],
-  noun: 'module' | 'scope',
 ): readonly N[] {
   for (const name of names) {
     if ((known as readonly string[]).includes(name)) continue
@@ -130,12 +112,9 @@ export function requireNotRemoved(partner: Partner): void {
 
 export function requireNotEnded(key: Key, now: number): void {
   const state = keyState(key, now)
-  if (state === 'revoked') {
-    throw new AdminError('key_revoked', `Key ${key.id} is revoked. Issue a new one.`)
-  }
-  if (state === 'expired') {
-    throw new AdminError('key_expired', `Key ${key.id} has expired. Issue a new one.`)
-  }
+  if (state !== 'revoked' && state !== 'expired') return
+  const reason = state === 'revoked' ? 'is revoked' : 'has expired'
+  throw new AdminError(`key_${state}`, `Key ${key.id} ${reason}. Issue a new one.`)
 }
 
 export function requireRotated({ id, successorId }: Key): void {

@@ -1,7 +1,6 @@
 import type { Sha256 } from '../lib/digest.ts'
-import type { Key, Partner } from '../model.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readKeys, readPages, readPartners, type Store } from '../ports/store.ts'
 import { hashEntry, keySnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 
 /** A partner, key or webhook whose row, or whose entries, were changed outside of the service. */
@@ -111,22 +110,24 @@ async function replay(store: AuditedStore, seal: AuditHead) {
 
 /** The subjects whose row differs from the replayed state, then those without a row. Empties `states`. */
 async function* mismatches(store: AuditedStore, states: Map<string, string>): AsyncGenerator<string> {
-  const { sha256 } = store
-  const matches = (subject: string, stored: string): boolean =>
-    states.get(subject) === sha256(stored) && states.delete(subject)
-  for await (const partner of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
-    const subject = formatSubject('partner', partner.slug)
-    if (!matches(subject, partnerSnapshot(partner))) yield subject
-  }
-  for await (const key of readPages<Key>((after, limit) => store.listKeys({}, after, limit))) {
-    const subject = formatSubject('key', key.id)
-    if (!matches(subject, keySnapshot(key, sha256))) yield subject
-  }
-  for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
-    const subject = formatSubject('webhook', webhook.id)
-    if (!matches(subject, webhookSnapshot(webhook))) yield subject
+  for await (const [subject, stored] of readSnapshots(store)) {
+    if (states.get(subject) !== store.sha256(stored) || !states.delete(subject)) yield subject
   }
   yield* states.keys()
+}
+
+async function* readSnapshots(
+  store: AuditedStore,
+): AsyncGenerator<readonly [subject: string, stored: string]> {
+  for await (const partner of readPartners(store)) {
+    yield [formatSubject('partner', partner.slug), partnerSnapshot(partner)]
+  }
+  for await (const key of readKeys(store)) {
+    yield [formatSubject('key', key.id), keySnapshot(key, store.sha256)]
+  }
+  for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
+    yield [formatSubject('webhook', webhook.id), webhookSnapshot(webhook)]
+  }
 }
 
 /** Reads the suspects again: they may have changed legitimately while the rows were read. */

@@ -1,7 +1,6 @@
 import { formatValue } from '../http/redact.ts'
-import type { Partner } from '../model.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readPartners, type Store } from '../ports/store.ts'
 import { type References, toLine } from './fields.ts'
 import { CONTENT_FORMATS } from './kinds.ts'
 import { createObjectReader, type LineErrors } from './line-reader.ts'
@@ -55,8 +54,7 @@ async function loadReferences(
 
 async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<ReadonlySet<string>> {
   const slugs = new Set<string>()
-  const partners = readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
-  for await (const { slug } of partners) slugs.add(slug)
+  for await (const { slug } of readPartners(store)) slugs.add(slug)
   return slugs
 }
 
@@ -67,7 +65,7 @@ async function partnerSlugs(store: Pick<Store, 'listPartners'>): Promise<Readonl
 export function createLineReader<K extends ContentKind>(kind: K, references: References = {}) {
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
-  const parents: ParentReference[] = []
+  const parents = new Map<string, string | undefined>()
   const reader = createObjectReader<ContentRecords[K]>(CONTENT_FORMATS[kind], references, (value, line) => {
     const { [idField]: id, parent_slug: parent } = value
     if (typeof id !== 'string') return
@@ -76,9 +74,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       reader.addError(line, idField, `repeats ${formatValue(id)} of line ${first}`)
     } else {
       firstLines.set(id, line)
-      if (kind === 'industries') {
-        parents.push({ line, slug: id, parent: typeof parent === 'string' ? parent : undefined })
-      }
+      if (kind === 'industries') parents.set(id, typeof parent === 'string' ? parent : undefined)
     }
   })
 
@@ -94,8 +90,8 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
 
     /** To be called after the last line. @returns All errors, if there are any. */
     finish(): LineErrors | undefined {
-      for (const { line, reason } of findTreeErrors(parents, references.industries)) {
-        reader.addError(line, 'parent_slug', reason)
+      for (const [slug, reason] of findTreeErrors(parents, references.industries)) {
+        reader.addError(firstLines.get(slug)!, 'parent_slug', reason)
       }
       return reader.errors()
     },
@@ -107,45 +103,37 @@ export function formatContentLine<K extends ContentKind>(kind: K, record: Conten
   return JSON.stringify(toLine<ContentRecords[K]>(CONTENT_FORMATS[kind], record))
 }
 
-interface ParentReference {
-  readonly line: number
-  readonly slug: string
-  readonly parent: string | undefined
-}
-
 /**
  * Finds parents that do not exist, and cycles, in the tree of industries after an import.
  *
- * @param stored The industries that exist, each with its parent; when `undefined`, any parent counts as existing.
+ * @param added The industries of the import, each with its parent.
+ * @param stored The industries that exist; when `undefined`, any parent counts as existing.
  */
-function findTreeErrors(
-  references: readonly ParentReference[],
-  stored: ReadonlyMap<string, string | undefined> | undefined,
-): { readonly line: number; readonly reason: string }[] {
-  const parents = new Map(stored)
-  for (const { slug, parent } of references) parents.set(slug, parent)
-  const cycles = findCycles(references, parents)
-  return references.flatMap(({ line, slug, parent }) => {
+function* findTreeErrors(
+  added: ReadonlyMap<string, string | undefined>,
+  stored: References['industries'],
+): Generator<readonly [slug: string, reason: string]> {
+  const parents = new Map([...stored ?? [], ...added])
+  const cycles = findCycles(added.keys(), parents)
+  for (const [slug, parent] of added) {
     const cycle = cycles.get(slug)
-    if (cycle !== undefined) return [{ line, reason: `must not make a circle: ${cycle}` }]
-    if (stored === undefined || parent === undefined || parents.has(parent)) return []
-    return [{
-      line,
-      reason: `must be an industry that exists or is in this file, not ${formatValue(parent)}`,
-    }]
-  })
+    if (cycle !== undefined) yield [slug, `must not make a circle: ${cycle}`]
+    else if (stored !== undefined && parent !== undefined && !parents.has(parent)) {
+      yield [slug, `must be an industry that exists or is in this file, not ${formatValue(parent)}`]
+    }
+  }
 }
 
 /** The cycle that each industry is part of, formatted. Visits every industry once. */
 function findCycles(
-  references: readonly ParentReference[],
+  slugs: Iterable<string>,
   parents: ReadonlyMap<string, string | undefined>,
 ): ReadonlyMap<string, string> {
   const cycles = new Map<string, string>()
   const seen = new Set<string>()
-  for (const reference of references) {
+  for (const start of slugs) {
     const path: string[] = []
-    let slug: string | undefined = reference.slug
+    let slug: string | undefined = start
     while (slug !== undefined && !seen.has(slug)) {
       seen.add(slug)
       path.push(slug)

@@ -1,6 +1,7 @@
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { type EndpointName, moduleForScope, type Scope } from '../model.ts'
+import { problemForDenial } from '../policy/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
@@ -250,11 +251,10 @@ export function exampleProblem(
   scope: Scope,
   { problemBase }: DocumentSettings,
 ): ExampleObject {
-  const module = moduleForScope(scope)
   const members = code === 'scope_missing'
-    ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
+    ? problemForDenial({ reason: code, requiredScope: scope }).members
     : code === 'module_inactive'
-    ? { detail: `The module ${module} is not active for this partner.`, required_module: module }
+    ? problemForDenial({ reason: code, requiredModule: moduleForScope(scope) }).members
     : code === 'invalid_parameter'
     ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
     : code === 'invalid_body'

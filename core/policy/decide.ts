@@ -2,7 +2,7 @@
  * The policy: who may do what, as a list of pure rules over facts. The first rule that refuses decides. Nothing else
  * decides on access: the pipeline makes a `Grant` only of a request that no rule refuses.
  */
-import { Problem } from '../http/problem.ts'
+import { Problem, type ProblemCode } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
@@ -24,17 +24,21 @@ export interface AccessFacts {
 /** The facts about the key itself: the request has named no partner yet. */
 type AdmissionFacts = Pick<AccessFacts, 'principal' | 'address' | 'now'>
 
-/** Why access is refused. Each reason is a problem code. */
-type DenialReason =
-  | 'key_revoked'
-  | 'key_expired'
-  | 'key_disabled'
-  | 'address_not_allowed'
-  | 'partner_missing'
-  | 'partner_mismatch'
-  | 'partner_suspended'
-  | 'scope_missing'
-  | 'module_inactive'
+/** What each rule requires, for people, by the problem code of its refusal. Apart from the rules: only `explain` needs them. */
+const REQUIREMENTS = {
+  key_revoked: 'the key is not revoked',
+  key_expired: 'the key has not expired',
+  key_disabled: 'the key is not disabled',
+  address_not_allowed: 'the address is allowed',
+  partner_missing: 'the request names a partner',
+  partner_mismatch: 'the partner is the one of the key',
+  partner_suspended: 'the partner is not suspended',
+  scope_missing: 'the key holds the scope',
+  module_inactive: 'an active module of the partner needs the scope',
+} as const satisfies Readonly<Partial<Record<ProblemCode, string>>>
+
+/** Why access is refused. */
+type DenialReason = keyof typeof REQUIREMENTS
 
 /** Permission to answer one request: for one partner, at one instant. Handlers see this and not the facts. */
 export interface Grant {
@@ -72,19 +76,6 @@ const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
   ['scope_missing', ({ principal, scope }) => scope !== undefined && !principal.heldScopes.has(scope)],
   ['module_inactive', ({ principal, scope }) => scope !== undefined && !principal.activeScopes.has(scope)],
 ]
-
-/** What each rule requires, for people. Apart from the rules: only `explain` needs it. */
-const REQUIREMENTS: Readonly<Record<DenialReason, string>> = {
-  key_revoked: 'the key is not revoked',
-  key_expired: 'the key has not expired',
-  key_disabled: 'the key is not disabled',
-  address_not_allowed: 'the address is allowed',
-  partner_missing: 'the request names a partner',
-  partner_mismatch: 'the partner is the one of the key',
-  partner_suspended: 'the partner is not suspended',
-  scope_missing: 'the key holds the scope',
-  module_inactive: 'an active module of the partner needs the scope',
-}
 
 /** Whether the key itself may be used here and now. */
 export function admit(facts: AdmissionFacts): Denial | undefined {

@@ -1,8 +1,9 @@
 /** The port of the service to its data. */
 import type { ClockReading } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
+import type { Key, Partner } from '../model.ts'
 import type { AuditLog } from './audit.ts'
-import type { Administration } from './changes.ts'
+import type { Administration, KeyFilter } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
 import type { Catalog, Directory } from './directory.ts'
 import type { FactSource } from './facts.ts'
@@ -60,6 +61,19 @@ export async function* readPages<T>(
   wanted: number = maxPageRows,
 ): AsyncGenerator<T, void, undefined> {
   for await (const page of pagesOf(readPage, Math.min(wanted, maxPageRows))) yield* page
+}
+
+/** All partners, removed ones included, by slug. */
+export function readPartners(store: Pick<Store, 'listPartners'>): AsyncGenerator<Partner, void, undefined> {
+  return readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+}
+
+/** The keys that a filter selects, by default all, oldest first. */
+export function readKeys(
+  store: Pick<Store, 'listKeys'>,
+  filter: KeyFilter = {},
+): AsyncGenerator<Key, void, undefined> {
+  return readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
 }
 
 /** The pages of a list, none of them empty. */

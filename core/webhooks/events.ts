@@ -9,7 +9,7 @@ import type { WebAbortSignal } from '../lib/options.ts'
 import type { Key, Partner } from '../model.ts'
 import type { AuditContext } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
-import { pagesOf, readPages, type Store } from '../ports/store.ts'
+import { pagesOf, readPartners, type Store } from '../ports/store.ts'
 import {
   type Webhook,
   WEBHOOK_EVENT_TYPES,
@@ -100,7 +100,7 @@ export async function enqueueExpiring(
   if (webhooks.length === 0) return
   const endsBefore = now + Math.max(...noticeDays) * MS_PER_DAY + 1
   const inForceAt = now - maxExpiredDays * MS_PER_DAY
-  for await (const { slug } of readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))) {
+  for await (const { slug } of readPartners(store)) {
     if (!webhooks.some(({ partner = slug }) => partner === slug)) continue
     const filter = { partner: slug, endsBefore, now: inForceAt }
     for await (const page of pagesOf<Key>((after, limit) => store.listKeys(filter, after, limit), 200)) {
