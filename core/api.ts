@@ -1,5 +1,5 @@
 import { createResponseCache } from './cache/response-cache.ts'
-import { createRevisionCache, type RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
+import { RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
 import { checkedDirectory, combineRevisions, type DirectoryChecks } from './content/custom-directory.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
@@ -194,7 +194,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
         keyCache: principals.counts,
         revisionAgeMs: revisionCache.ageMs(elapsed()),
         maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
-        isStoreAvailable: revisionCache.isAvailable(),
+        isStoreAvailable: revisionCache.isAvailable,
         limits: limiter.decisions,
         invalidRows,
         replicas: replica.replicaCount(),
@@ -305,7 +305,7 @@ function followStore(
     () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
     reportSkew,
   )
-  const revisionCache: RevisionCache = createRevisionCache(readRevision, bounds, {
+  const revisionCache = new RevisionCache(readRevision, bounds, {
     onChange,
     onUnavailable: logger.storeUnavailable,
     onRecovered: logger.storeRecovered,

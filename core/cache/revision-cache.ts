@@ -19,6 +19,14 @@ export interface StaleWindow {
 /** While the source is down and the revision is used, it is read again after this time. */
 const outageRetryMs = 1_000
 
+/** Notified of the outcome of reads. */
+export interface RevisionListener {
+  onChange?(): void
+  /** The first failed read since a successful one. */
+  onUnavailable?(error: unknown): void
+  onRecovered?(): void
+}
+
 /** An instant on the clock of `now` and on the calendar: only the latter advances while a machine sleeps. */
 interface Timestamp {
   readonly at: number
@@ -27,8 +35,6 @@ interface Timestamp {
 
 const never: Timestamp = { at: -Infinity, date: -Infinity }
 
-export type RevisionCache = ReturnType<typeof createRevisionCache>
-
 /**
  * Caches the revision, which counts as confirmed from the moment at which its read started. It is
  * - missing until the first read and after `invalidate`: requests wait for a read.
@@ -36,118 +42,129 @@ export type RevisionCache = ReturnType<typeof createRevisionCache>
  * - aging up to `maxStalenessMs`: requests use it, and one of them reads it again in the background.
  * - expired then: requests wait for a read. While reads fail, they use it for up to `staleIfErrorMs`, and one of them reads
  *   it again every second.
- *
- * @param calendarNow Milliseconds on the calendar. When it is set forward, the source is read once too often.
  */
-export function createRevisionCache(
-  readRevision: () => MaybePromise<Revision>,
-  { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
-  { onChange, onUnavailable, onRecovered }: {
-    onChange?(): void
-    /** The first failed read since a successful one. */
-    onUnavailable?(error: unknown): void
-    onRecovered?(): void
-  } = {},
-  calendarNow: () => number = Date.now,
-) {
-  let current: Revision | undefined
-  let confirmedAt = never
-  let pending: Promise<Revision> | undefined
-  let lastReadAt = never
-  let isDown = false
+export class RevisionCache {
+  readonly #readRevision: () => MaybePromise<Revision>
+  readonly #maxStalenessMs: number
+  readonly #staleIfErrorMs: number
+  readonly #listener: RevisionListener
+  readonly #calendarNow: () => number
+  #current: Revision | undefined
+  #confirmedAt = never
+  #pending: Promise<Revision> | undefined
+  #lastReadAt = never
+  #isDown = false
 
-  function age(timestamp: Timestamp, now: number, date: number = calendarNow()): number {
-    return Math.max(now - timestamp.at, date - timestamp.date)
+  /** @param calendarNow Milliseconds on the calendar. When it is set forward, the source is read once too often. */
+  constructor(
+    readRevision: () => MaybePromise<Revision>,
+    { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
+    listener: RevisionListener = {},
+    calendarNow: () => number = Date.now,
+  ) {
+    this.#readRevision = readRevision
+    this.#maxStalenessMs = maxStalenessMs
+    this.#staleIfErrorMs = staleIfErrorMs
+    this.#listener = listener
+    this.#calendarNow = calendarNow
   }
 
-  function recordRevision(revision: Revision, startedAt: Timestamp): Revision {
-    if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
-      if (startedAt.at >= confirmedAt.at) {
-        current = revision
-        onChange?.()
-      }
-    }
-    if (startedAt.at > confirmedAt.at) {
-      confirmedAt = startedAt
-      if (isDown) onRecovered?.()
-      isDown = false
-    }
-    return current ?? revision
+  get isAvailable(): boolean {
+    return !this.#isDown
   }
 
-  function recordFailure(error: unknown, startedAt: Timestamp): never {
-    if (startedAt.at >= confirmedAt.at) {
-      if (!isDown) onUnavailable?.(error)
-      isDown = true
-    }
-    throw error
-  }
-
-  /** @returns The revision that is used from then on; rejects with what the source threw. */
-  function revalidate(now: number): MaybePromise<Revision> {
-    const startedAt = lastReadAt = { at: now, date: calendarNow() }
-    let read: MaybePromise<Revision>
-    try {
-      read = readRevision()
-    } catch (error) {
-      read = Promise.reject(error)
-    }
-    if (!(read instanceof Promise)) return recordRevision(read, startedAt)
-    const recorded: Promise<Revision> = read
-      .then(
-        (revision) => recordRevision(revision, startedAt),
-        (error: unknown) => recordFailure(error, startedAt),
-      )
-      .finally(() => {
-        if (pending === recorded) pending = undefined
-      })
-    return pending = recorded
-  }
-
-  function revalidateInBackground(now: number): void {
-    const read = revalidate(now)
-    if (read instanceof Promise) read.catch(() => undefined)
-  }
-
-  /** The time in which the revision is used while the source is down; `undefined` when that does not apply. */
-  function staleWindow(now: number): StaleWindow | undefined {
-    if (staleIfErrorMs === 0 || !isDown) return undefined
-    const usableMs = maxStalenessMs + staleIfErrorMs
-    return age(confirmedAt, now) < usableMs
-      ? { since: confirmedAt.at, until: confirmedAt.at + usableMs }
-      : undefined
+  /** Milliseconds since the source confirmed the revision; `undefined` before. */
+  ageMs(now: number): number | undefined {
+    return this.#current && this.#age(this.#confirmedAt, now)
   }
 
   /** The revision, confirmed within the bound. `now` is on a monotonic clock, and `date` on the calendar. */
-  function get(now: number, date?: number): MaybePromise<Revision> {
-    const ageMs = age(confirmedAt, now, date)
-    if (current !== undefined && ageMs < maxStalenessMs) {
-      if (ageMs >= maxStalenessMs / 2 && pending === undefined) revalidateInBackground(now)
+  get(now: number, date?: number): MaybePromise<Revision> {
+    const current = this.#current
+    const ageMs = this.#age(this.#confirmedAt, now, date)
+    if (current !== undefined && ageMs < this.#maxStalenessMs) {
+      if (ageMs >= this.#maxStalenessMs / 2) this.#revalidateInBackground(now)
       return current
     }
-    if (current !== undefined && staleWindow(now) !== undefined) {
-      if (pending === undefined && age(lastReadAt, now) >= outageRetryMs) revalidateInBackground(now)
+    if (current !== undefined && this.staleWindow(now) !== undefined) {
+      if (this.#age(this.#lastReadAt, now) >= outageRetryMs) this.#revalidateInBackground(now)
       return current
     }
-    const read = pending !== undefined && age(lastReadAt, now) < maxStalenessMs ? pending : revalidate(now)
-    if (staleIfErrorMs === 0 || !(read instanceof Promise)) return read
+    const isReading = this.#pending !== undefined && this.#age(this.#lastReadAt, now) < this.#maxStalenessMs
+    const read = isReading ? this.#pending! : this.revalidate(now)
+    if (this.#staleIfErrorMs === 0 || !(read instanceof Promise)) return read
     return read.catch((error: unknown) => {
-      if (current !== undefined && staleWindow(now) !== undefined) return current
+      if (this.#current !== undefined && this.staleWindow(now) !== undefined) return this.#current
       throw error
     })
   }
 
-  return {
-    get,
-    revalidate,
-    staleWindow,
-    isAvailable: (): boolean => !isDown,
-    /** Milliseconds since the source confirmed the revision; `undefined` before. */
-    ageMs: (now: number): number | undefined => current && age(confirmedAt, now),
-    /** Uses nothing any more that was read before `now`. */
-    invalidate(now: number): void {
-      current = pending = undefined
-      confirmedAt = { at: now, date: calendarNow() }
-    },
+  /** @returns The revision that is used from then on; rejects with what the source threw. */
+  revalidate(now: number): MaybePromise<Revision> {
+    const startedAt = this.#lastReadAt = { at: now, date: this.#calendarNow() }
+    let read: MaybePromise<Revision>
+    try {
+      read = this.#readRevision()
+    } catch (error) {
+      read = Promise.reject(error)
+    }
+    if (!(read instanceof Promise)) return this.#recordRevision(read, startedAt)
+    const recorded: Promise<Revision> = read
+      .then(
+        (revision) => this.#recordRevision(revision, startedAt),
+        (error: unknown) => this.#recordFailure(error, startedAt),
+      )
+      .finally(() => {
+        if (this.#pending === recorded) this.#pending = undefined
+      })
+    return this.#pending = recorded
+  }
+
+  /** The time in which the revision is used while the source is down; `undefined` when that does not apply. */
+  staleWindow(now: number): StaleWindow | undefined {
+    if (this.#staleIfErrorMs === 0 || !this.#isDown) return undefined
+    const usableMs = this.#maxStalenessMs + this.#staleIfErrorMs
+    const since = this.#confirmedAt.at
+    return this.#age(this.#confirmedAt, now) < usableMs ? { since, until: since + usableMs } : undefined
+  }
+
+  /** Uses nothing any more that was read before `now`. */
+  invalidate(now: number): void {
+    this.#current = this.#pending = undefined
+    this.#confirmedAt = { at: now, date: this.#calendarNow() }
+  }
+
+  #age(timestamp: Timestamp, now: number, date: number = this.#calendarNow()): number {
+    return Math.max(now - timestamp.at, date - timestamp.date)
+  }
+
+  #revalidateInBackground(now: number): void {
+    if (this.#pending !== undefined) return
+    const read = this.revalidate(now)
+    if (read instanceof Promise) read.catch(() => undefined)
+  }
+
+  #recordRevision(revision: Revision, startedAt: Timestamp): Revision {
+    const current = this.#current
+    if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
+      if (startedAt.at >= this.#confirmedAt.at) {
+        this.#current = revision
+        this.#listener.onChange?.()
+      }
+    }
+    if (startedAt.at > this.#confirmedAt.at) {
+      this.#confirmedAt = startedAt
+      if (this.#isDown) this.#listener.onRecovered?.()
+      this.#isDown = false
+    }
+    return this.#current ?? revision
+  }
+
+  #recordFailure(error: unknown, startedAt: Timestamp): never {
+    if (startedAt.at >= this.#confirmedAt.at) {
+      if (!this.#isDown) this.#listener.onUnavailable?.(error)
+      this.#isDown = true
+    }
+    throw error
   }
 }

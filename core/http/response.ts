@@ -36,25 +36,6 @@ export function createResponseWriter(
   const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, version]
   const varyByKey = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
 
-  function uncached(
-    status: number,
-    content: { readonly type: string; readonly text: string; readonly utf8?: string },
-    { request, requestId, rateLimit }: RequestMeta,
-    headers: readonly string[],
-  ): HttpResponse {
-    const { type, text, utf8 } = content
-    return {
-      status,
-      headers: [
-        ...contentHeaders(type, utf8?.length ?? byteLength(text)),
-        ...['Cache-Control', 'no-store', ...common, 'X-Request-Id', requestId, ...headers],
-        ...(rateLimit ? ['RateLimit-Policy', rateLimit.policy, 'RateLimit', rateLimit.limit] : []),
-      ],
-      body: request?.method === 'HEAD' ? undefined : text,
-      utf8,
-    }
-  }
-
   return {
     nextRequestId: createRequestIds(),
 
@@ -74,20 +55,12 @@ export function createResponseWriter(
     },
 
     /** The same document with the content coding gzip. */
-    async compress({ body, headers }: CachedBody): Promise<CachedBody> {
-      const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
-      const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
-      const gzip = new Uint8Array(await zipped.arrayBuffer())
-      // Runtimes compress differently, and a strong tag identifies bytes. Latin-1 maps bytes to characters one to one.
-      const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
-      const content = [...contentHeaders(headers[1]!, gzip.length), 'Content-Encoding', 'gzip']
-      return cachedBody(gzip, etag, content, headers.slice(headers.indexOf('ETag') + 2, -changing.length))
-    },
+    compress: (document: CachedBody): Promise<CachedBody> => compress(document, sha256),
 
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
       const content = result.json ?? { text: serialize(result) }
-      return uncached(status, { type: json, ...content }, meta, result.headers ?? [])
+      return uncached(status, { type: json, ...content }, meta, common, result.headers)
     },
 
     /** @param path The path of the request, without anything that looks like a key. */
@@ -96,7 +69,7 @@ export function createResponseWriter(
       const { retryAfterSeconds, allow } = members
       const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
       const content = { type: 'application/problem+json', text: JSON.stringify(document) }
-      return uncached(PROBLEMS[code].status, content, meta, [
+      return uncached(PROBLEMS[code].status, content, meta, common, [
         ...challenge(problem, names.name),
         ...(allow === undefined ? [] : ['Allow', allow]),
         ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
@@ -107,6 +80,35 @@ export function createResponseWriter(
       const headers = ['Allow', allow, ...common, 'X-Request-Id', requestId]
       return { status: 204, headers, body: undefined }
     },
+  }
+}
+
+async function compress({ body, headers }: CachedBody, sha256: Sha256): Promise<CachedBody> {
+  const stream = new Response(body as string | Uint8Array<ArrayBuffer>).body!
+  const zipped = new Response(stream.pipeThrough(new CompressionStream('gzip')))
+  const gzip = new Uint8Array(await zipped.arrayBuffer())
+  // Runtimes compress differently, and a strong tag identifies bytes. Latin-1 maps bytes to characters one to one.
+  const etag = entityTag(new TextDecoder('latin1').decode(gzip), sha256)
+  const content = [...contentHeaders(headers[1]!, gzip.length), 'Content-Encoding', 'gzip']
+  return cachedBody(gzip, etag, content, headers.slice(headers.indexOf('ETag') + 2, -changing.length))
+}
+
+function uncached(
+  status: number,
+  { type, text, utf8 }: { readonly type: string; readonly text: string; readonly utf8?: string },
+  { request, requestId, rateLimit }: RequestMeta,
+  common: readonly string[],
+  headers: readonly string[] = [],
+): HttpResponse {
+  return {
+    status,
+    headers: [
+      ...contentHeaders(type, utf8?.length ?? byteLength(text)),
+      ...['Cache-Control', 'no-store', ...common, 'X-Request-Id', requestId, ...headers],
+      ...(rateLimit ? ['RateLimit-Policy', rateLimit.policy, 'RateLimit', rateLimit.limit] : []),
+    ],
+    body: request?.method === 'HEAD' ? undefined : text,
+    utf8,
   }
 }
 

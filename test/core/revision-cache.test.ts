@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createRevisionCache, type RevisionCache } from '../../core/cache/revision-cache.ts'
+import { RevisionCache } from '../../core/cache/revision-cache.ts'
 import type { Revision } from '../../core/ports/facts.ts'
 
 /** A store whose reads the test resolves. */
@@ -22,7 +22,7 @@ const facts = async (cache: RevisionCache, now: number): Promise<string> => (awa
 
 t.test('a revision is not used beyond the bound without revalidation', async (t) => {
   const { reads, source } = createSource()
-  const cache = createRevisionCache(source, bound)
+  const cache = new RevisionCache(source, bound)
   const first = cache.get(0)
   reads[0]!.answer('1')
   t.equal((await first).facts, '1')
@@ -43,7 +43,7 @@ t.test('a revision is not used beyond the bound without revalidation', async (t)
 t.test('a revalidation applies to later requests, and an older response does not undo it', async (t) => {
   const { reads, source } = createSource()
   const changes: number[] = []
-  const cache = createRevisionCache(source, bound, { onChange: () => void changes.push(1) })
+  const cache = new RevisionCache(source, bound, { onChange: () => void changes.push(1) })
   const slow = cache.get(0)
   const renewed = cache.revalidate(10)
   reads[1]!.answer('2')
@@ -57,7 +57,7 @@ t.test('a revalidation applies to later requests, and an older response does not
 t.test('while the store is down, the revision is used only within stale-if-error', async (t) => {
   const { reads, source } = createSource()
   const events: string[] = []
-  const cache = createRevisionCache(source, { ...bound, staleIfErrorMs: 5_000 }, {
+  const cache = new RevisionCache(source, { ...bound, staleIfErrorMs: 5_000 }, {
     onUnavailable: () => void events.push('silent'),
     onRecovered: () => void events.push('answering'),
   })
@@ -99,7 +99,7 @@ t.test('a revision from before the machine slept is not used afterwards', async 
   const { reads, source } = createSource()
   let asleepMs = 0
   const today = () => 1_800_000_000_000 + asleepMs
-  const cache = createRevisionCache(source, { ...bound, staleIfErrorMs: 5_000 }, {}, today)
+  const cache = new RevisionCache(source, { ...bound, staleIfErrorMs: 5_000 }, {}, today)
   const first = cache.get(0)
   reads[0]!.answer('1')
   await first
@@ -127,7 +127,7 @@ t.test('a revision from before the machine slept is not used afterwards', async 
 
 t.test('a read that started before an invalidation is not used after it', async (t) => {
   const { reads, source } = createSource()
-  const cache = createRevisionCache(source, bound)
+  const cache = new RevisionCache(source, bound)
   const before = cache.get(0)
   cache.invalidate(1)
   const after = cache.get(2)
