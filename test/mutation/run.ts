@@ -8,15 +8,29 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
+import type { SuiteName } from '../contract/http/suites.ts'
 
 interface Room {
   readonly mutate: string
   /** Fastest first: the first failing test ends a mutant. */
   readonly tests: readonly string[]
+  /** The suites of the contract that concern it, default all. Some wait for seconds. */
+  readonly suites?: readonly SuiteName[]
 }
 
-const contract = 'test/runtimes/node-memory.test.ts'
+const contract = 'test/mutation/contract.ts'
 const core = (...names: string[]) => names.map((name) => `test/core/${name}.test.ts`)
+
+const messages = [
+  'conventions',
+  'paths',
+  'negotiation',
+  'credentials',
+  'bodies',
+  'caching',
+  'failures',
+  'reference',
+] as const satisfies readonly SuiteName[]
 
 const ROOMS: Readonly<Record<string, Room>> = {
   policy: { mutate: 'core/policy/*.ts', tests: ['test/mutation/policy.ts'] },
@@ -30,12 +44,17 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   cache: {
     mutate: 'core/cache/*.ts',
-    tests: [...core('revision-cache', 'responses', 'resilience'), contract],
+    tests: core('revision-cache', 'response-cache', 'resilience'),
   },
-  http: { mutate: 'core/http/*.ts', tests: [...core('redaction', 'properties', 'fetch'), contract] },
+  http: {
+    mutate: 'core/http/*.ts',
+    tests: [...core('redaction', 'properties'), contract, ...core('responses', 'fetch')],
+    suites: [...messages, 'order', 'secrets', 'verify-key', 'signups'],
+  },
   pipeline: {
     mutate: 'core/{pipeline,authenticate-request,public-endpoints}.ts',
-    tests: [...core('responses', 'resilience'), contract],
+    tests: [contract, ...core('resilience')],
+    suites: [...messages, 'order', 'secrets', 'verify-key', 'signups', 'limits', 'administration'],
   },
   admin: { mutate: 'core/admin/*.ts', tests: core('admin') },
 }
@@ -52,10 +71,11 @@ if (unknown !== undefined) {
 }
 
 if (!existsSync(stryker)) run('npm', ['ci', '--no-audit', '--no-fund'], home)
-for (const { mutate, tests } of names.map((name) => ROOMS[name]!)) {
+for (const { mutate, tests, suites } of names.map((name) => ROOMS[name]!)) {
   run(process.execPath, [stryker, 'run', join(home, 'stryker.config.mjs')], join(home, '../..'), {
     MUTATE: mutate,
     TEST_FILES: tests.join(','),
+    ...suites && { SUITES: suites.join(',') },
     TAP: '1',
     // Seconds. tap's default of 30 is too short on a busy machine.
     TAP_TIMEOUT: '300',

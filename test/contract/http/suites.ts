@@ -22,7 +22,7 @@ import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { visibility } from './visibility.ts'
 
-const SUITES = {
+export const SUITES = {
   conventions,
   paths,
   negotiation,

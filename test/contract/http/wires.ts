@@ -76,7 +76,12 @@ export function fetchTransport(handler: (request: Request) => Promise<Response>)
   }
 }
 
-function toTestResponse(status: number, pairs: readonly [string, string][], body: Uint8Array): TestResponse {
+/** @param pairs Names in lower case, and values. */
+export function toTestResponse(
+  status: number,
+  pairs: readonly [string, string][],
+  body: Uint8Array,
+): TestResponse {
   const isGzip = body.length > 0 &&
     pairs.some(([name, value]) => name === 'content-encoding' && value === 'gzip')
   const text = Buffer.from(isGzip ? gunzipSync(body) : body).toString('utf8')
