@@ -1,32 +1,20 @@
-/** Attempts to deliver to active webhooks, and what follows from their outcomes. */
+/** Attempts to deliver, and what follows from their outcomes. */
 import { createClock } from '../../core/lib/clock.ts'
 import { ignoreFailure } from '../../core/lib/promise.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Delivery, DeliveryResult, Webhook } from '../../core/ports/webhooks.ts'
+import { createActiveWebhooks, failuresInARow, type Target } from './active-webhooks.ts'
 import type { Attempt, WebhookSender } from './sender.ts'
 
 /** Milliseconds from each failed attempt to the next, as in Standard Webhooks: ten attempts in three days. */
 const retryDelaysMs = [5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400].map((s) => s * 1_000)
 const disableAfterMs = 5 * MS_PER_DAY
 const slowMs = 1_000
-/** A webhook is failing after so many failures in a row. */
-export const failuresInARow = 3
 /** Connections that became ready after the webhook had to be looked up again. */
 const maxLateConnections = 3
 const slowStore = 'Reading the webhooks takes longer than --max-staleness, so they may be disabled'
-
-/** An active webhook, and how it responds. */
-export interface Target {
-  webhook: Webhook
-  failures: number
-  /** Leased deliveries, or those that are being leased. */
-  attempts: number
-  isFast: boolean
-  /** When `Retry-After` ends, on `performance.now()`. */
-  pausedUntil: number
-}
 
 export type DeliveryContext = ReturnType<typeof createDeliveryContext>
 
@@ -37,40 +25,21 @@ export function createDeliveryContext(
   write?: (event: LogEvent) => void,
 ) {
   const port = store.webhooks!
-  const targets = new Map<string, Target>()
   const logged = new Set<string>()
-  let refreshing: Promise<void> | undefined
-  let [isStoreFailing, refreshedAt] = [false, -Infinity]
+  let isStoreFailing = false
 
   function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
     ignoreFailure(() => write?.({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
-  async function readActive(startedAt: number): Promise<void> {
-    const active = (await port.listWebhooks()).filter(({ state }) => state === 'active')
-    for (const id of targets.keys()) if (!active.some((webhook) => webhook.id === id)) targets.delete(id)
-    refreshedAt = startedAt
-    for (const webhook of active) {
-      const failures = webhook.failingSince === undefined ? 0 : failuresInARow
-      const target = targets.get(webhook.id) ?? { failures, attempts: 0, isFast: false, pausedUntil: 0 }
-      targets.set(webhook.id, Object.assign(target, { webhook }))
-    }
-  }
-
   return {
     port,
-    targets,
+    ...createActiveWebhooks(port, maxStalenessMs),
     outcomes: { delivered: 0, retried: 0, failed: 0 },
     log,
     now: createClock(() => store.clock?.()).now,
     /** Whether nothing more is written to the store. */
     isClosed: false,
-    refresh: () => refreshing ??= readActive(performance.now()).finally(() => refreshing = undefined),
-    /** Whether a webhook was active so recently that it may be called. */
-    isCurrent(target: Target): boolean {
-      const isFresh = performance.now() - refreshedAt < Math.max(500, maxStalenessMs)
-      return isFresh && targets.get(target.webhook.id) === target
-    },
     storeFailed(error: unknown): void {
       if (!isStoreFailing) log('error', 'write_failed', { error: String(error) })
       isStoreFailing = true
@@ -95,13 +64,13 @@ export async function attemptDelivery(
 ): Promise<DeliveryResult | undefined> {
   const { targets, refresh, storeFailed, cannotDeliver } = context
   const startedAt = performance.now()
-  const isCurrent = () => context.isCurrent(target)
+  const mayBeCalled = () => context.mayBeCalled(target)
   let attempt: Attempt | undefined
   for (let late = 0; attempt === undefined; late++) {
-    if (!isCurrent()) await refresh().catch(storeFailed)
-    if (!isCurrent()) return void (targets.has(target.webhook.id) && cannotDeliver(slowStore))
+    if (!mayBeCalled()) await refresh().catch(storeFailed)
+    if (!mayBeCalled()) return void (targets.has(target.webhook.id) && cannotDeliver(slowStore))
     attempt = late < maxLateConnections
-      ? await send(target.webhook.url, secrets, id, payload, isCurrent)
+      ? await send(target.webhook.url, secrets, id, payload, mayBeCalled)
       : { error: 'connecting takes too long' }
   }
   const { status, error, retryAfterMs = 0 } = attempt

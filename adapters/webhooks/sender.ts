@@ -33,14 +33,14 @@ export function createWebhookSender(allowPrivate: boolean) {
     /**
      * Sends a body and does not follow redirects. Never rejects.
      *
-     * @param isCurrent Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
+     * @param mayBeCalled Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
      */
     send(
       url: string,
       secrets: readonly string[],
       id: string,
       body: string,
-      isCurrent: () => boolean = () => true,
+      mayBeCalled: () => boolean = () => true,
     ): Promise<Attempt | undefined> {
       const { origin, pathname, search } = new URL(url)
       const timestamp = Math.floor(Date.now() / 1_000)
@@ -52,7 +52,7 @@ export function createWebhookSender(allowPrivate: boolean) {
         'webhook-signature': signWebhook(secrets, id, timestamp, body),
       }
       return new Promise((resolve) => {
-        const handler = createHandler(isCurrent, resolve)
+        const handler = createHandler(mayBeCalled, resolve)
         agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body }, handler)
       })
     },
@@ -64,7 +64,7 @@ export function createWebhookSender(allowPrivate: boolean) {
 }
 
 function createHandler(
-  isCurrent: () => boolean,
+  mayBeCalled: () => boolean,
   end: (attempt: Attempt | undefined) => void,
 ): Dispatcher.DispatchHandler {
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -77,9 +77,9 @@ function createHandler(
   }
   return {
     onRequestStart(controller) {
-      isSent = isCurrent()
+      isSent = mayBeCalled()
       // Unlike `abort`, an exception keeps the connection.
-      if (!isSent) throw new AttemptError('it is not current')
+      if (!isSent) throw new AttemptError('the webhook may not be called')
       const late = new AttemptError(`no response within ${timeoutMs / 1_000} s`)
       timer = setTimeout(() => controller.abort(late), timeoutMs)
     },
