@@ -6,7 +6,7 @@ import { awaitReceipt, type Receipt } from '../core/replicas.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { createArgument, createOption, integerBetween } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
-import { printable } from './output/text.ts'
+import { joinList, printable } from './output/text.ts'
 import { applySettings, type Settings } from './config.ts'
 import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
 import { suggest } from './suggest.ts'
@@ -44,6 +44,8 @@ export class CliCommand extends Command {
   /** The texts of the help after its options. */
   readonly notes: string[] = []
   readonly exampleLines: string[] = []
+  /** Commander's own, which its types leave out. */
+  declare readonly unknownOption: (flag: string) => never
 
   constructor(name: string | undefined, run: Run) {
     super(name)
@@ -90,6 +92,10 @@ export class CliCommand extends Command {
   override parseOptions(argv: string[]): ParseOptionsResult {
     const parsed = super.parseOptions(argv)
     applySettings(this, this.run.settings, this.run.io.env)
+    const [option] = parsed.unknown
+    const isHelp = parsed.unknown.some((word) => /^(?:-h|--help)$/.test(word))
+    // Otherwise Commander reports a required option as missing, of which this one may be a misspelling.
+    if (option !== undefined && this.commands.length === 0 && !isHelp) this.unknownOption(option)
     return parsed
   }
 
@@ -153,6 +159,15 @@ export class CliCommand extends Command {
           const preview = await import('./dry-run.ts')
           return await preview.dryRun(store, days, output, change)
         }))
+    })
+  }
+
+  /** Refuses a change that no option so far asks for, before the store is opened. */
+  requiresChange(): this {
+    const options = [...this.options]
+    return this.hook('preAction', () => {
+      if (options.some((option) => this.getOptionValue(option.attributeName()) !== undefined)) return
+      throw usageError(`Nothing to change: pass ${joinList(options.map(({ long }) => long!), 'or')}.`)
     })
   }
 

@@ -104,7 +104,7 @@ export async function run(
     })
     return program.run.exitCode
   } catch (error) {
-    const reason = error instanceof CommanderError ? toUsageError(error, program, argv) : error
+    const reason = error instanceof CommanderError ? toUsageError(error) : error
     return await reportError(reason, output, io.env)
   }
 }
@@ -233,26 +233,11 @@ function rejectKeys(argv: readonly string[]): void {
 }
 
 /** All errors of Commander are usage errors. */
-function toUsageError(
-  { code, message }: CommanderError,
-  program: Command,
-  argv: readonly string[],
-): CliError {
+function toUsageError({ code, message }: CommanderError): CliError {
   // Commander's message for a missing subcommand is empty.
   if (code === 'commander.help') return usageError('A command is missing: --help lists them.')
   // The value of an unknown option may be a secret.
   const sentence = message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'").replace(/^error: /, '')
-  // Commander reports a missing option before an unknown one, which may be a misspelling of it.
-  const unknownOption = code === 'commander.missingMandatoryOptionValue' && findUnknownOption(program, argv)
-  if (unknownOption) return usageError(`${sentence}, and there is no option '${unknownOption}'`)
   const isOther = code === 'commander.unknownCommand' && !sentence.includes('Did you mean')
   return usageError(isOther ? `${sentence}: --help lists the commands` : sentence)
-}
-
-function findUnknownOption(command: Command, argv: readonly string[]): string | undefined {
-  // They are parsed again, and a repeated limit is an error.
-  for (const option of command.options) command.setOptionValue(option.attributeName(), undefined)
-  const { operands: [name, ...operands], unknown } = command.parseOptions([...argv])
-  const next = command.commands.find((each) => each.name() === name)
-  return next === undefined ? unknown[0]?.split('=')[0] : findUnknownOption(next, [...operands, ...unknown])
 }

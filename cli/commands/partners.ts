@@ -4,7 +4,6 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readPages } from '../../core/ports/store.ts'
 import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
-import { usageError } from '../errors.ts'
 import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
 import type { CommandResult, Output } from '../output/print.ts'
@@ -52,12 +51,7 @@ export function define(partners: CliCommand): void {
     .option('--name <name>', 'New display name of the partner')
     .option('--limit <policy=quota/seconds>', 'Set a limit; =0 for none (repeatable)')
     .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
-    // Before the store is opened.
-    .hook('preAction', (command) => {
-      const { name, ...options }: Options = command.opts()
-      if (limitChange(options) !== undefined || name !== undefined) return
-      throw usageError('Nothing to change: pass --name, --limit or --clear-limit.')
-    })
+    .requiresChange()
     .change(async (store, invocation, slug: string, { name, ...options }: Options) => {
       const partners = createPartnerAdministration(store, invocation)
       return partnerResult(await partners.update(slug, { name, limits: limitChange(options) }))

@@ -9,7 +9,6 @@ import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } fro
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
-import { usageError } from '../errors.ts'
 import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
   durationDefault,
@@ -157,7 +156,7 @@ function defineUpdates(keys: CliCommand): void {
     .addOption(new Option('--clear-allow', 'Allow all addresses').conflicts('allow'))
     .option('--expires <when>', endForms)
     .addOption(new Option('--never', 'Remove the expiry').conflicts('expires'))
-    .hook('preAction', requireChange)
+    .requiresChange()
     .change(updateKey)
     .dryRuns()
     .details(
@@ -171,7 +170,7 @@ function defineUpdates(keys: CliCommand): void {
   keys.subcommand('limit <key>', 'Set and clear limits of a key')
     .option('--limit <policy=quota/seconds>', 'Set a limit; =0 for none (repeatable)')
     .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
-    .hook('preAction', requireChange)
+    .requiresChange()
     .change(updateKey)
     .dryRuns()
     .details(
@@ -287,15 +286,6 @@ async function addUsage(store: Store, keys: readonly Key[], now: number): Promis
     key.errors += errors
   }
   return [...used.values()]
-}
-
-/** Before the store is opened. */
-function requireChange(command: { opts(): Options }): void {
-  const { name, allow, clearAllow, expires, never, ...options } = command.opts()
-  const limits = limitChange(options)
-  if (name === undefined && !allow && !clearAllow && !expires && !never && !limits) {
-    throw usageError('Nothing to change: pass an option, see --help.')
-  }
 }
 
 /** `update` and `limit`. */

@@ -70,6 +70,7 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
   command('update', 'Change the URL and the events of a webhook', ' --event signup.created key.rotated')
     .option('--url <url>', urlHelp, urlOption)
     .option(...event)
+    .requiresChange()
     .option(...allowPrivate)
     .read(update)
 
@@ -203,7 +204,6 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
 
 const update: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
   const { url, event: events, allowPrivate } = options
-  if (!url && !events) throw usageError('Nothing to change: pass --url or --event.')
   const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
   return await change(store, invocation, id, 'webhook.updated', (webhook) => {
     const changed = { ...webhook, ...changes }

@@ -103,8 +103,7 @@ test('invalid usage is refused with a suggestion', async (t) => {
     '--sotre=postgres://user:hush@db/x partners list': "unknown option '--sotre=…'",
     'partners list postgres://user:hush@db/x': 'too many arguments',
     "partners list --password=hu'hush": "unknown option '--password=…'",
-    '--store memory: partners create acme --nmae=hush':
-      "option '--name <name>' not specified, and there is no option '--nmae'",
+    '--store memory: partners create acme --nmae=hush': "unknown option '--nmae=…'",
     '--store postgres://user:hush@db/x?colour=hush migrate --status': 'colour',
     'keys add': "unknown command 'add': --help lists the commands",
     'usage': ': --help lists the commands',
@@ -114,7 +113,8 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'help keys isue': '(Did you mean issue?)',
     'keys help isue': '(Did you mean issue?)',
     'config show keys isue': '(Did you mean issue?)',
-    'keys issue acme-travel --nmae x': "no option '--nmae'",
+    'keys issue acme-travel --nmae x': "unknown option '--nmae'\n(Did you mean --name?)",
+    'keys issue acme-travel': "required option '--name <name>' not specified",
     'keys list --stat active': '(Did you mean --state?)',
     'serve --contact x_y': 'It must be an e-mail address',
   }
