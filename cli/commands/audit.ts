@@ -1,7 +1,7 @@
 import { findPartner } from '../../core/admin/apply.ts'
 import { type AuditDifference, verifyAuditLog } from '../../core/audit/verify.ts'
 import type { AuditEntry, AuditHead } from '../../core/ports/audit.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { integerBetween, optionParser, type PageOptions, withPages } from '../options.ts'
@@ -63,8 +63,7 @@ const list: StoreAction<[ListOptions], void> = async (store, { output }, { partn
   const rows = limit ?? output.pageRows
   const start = after ?? (rows === Infinity ? -Infinity : await store.auditTail(rows, partner))
   await output.page<AuditEntry>({
-    read: (pageRows) =>
-      readPages((last, rows) => store.listAudit(last?.sequence ?? start, rows, partner), pageRows),
+    read: (last, rows) => store.listAudit(last?.sequence ?? start, rows, partner),
     toJson: auditEntryJson,
     headings: ['no.', 'when', 'who', 'what', 'partner', 'key', 'about', 'change'],
     toCells(entry) {

@@ -1,7 +1,6 @@
 import { findPartner } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
-import { readPages } from '../../core/ports/store.ts'
 import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
 import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
@@ -120,7 +119,7 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, slug, {
 
 const list: StoreAction<[PageOptions<string>], void> = async (store, { output }, { after, limit }) => {
   await output.page<Partner>({
-    read: (pageRows) => readPages((last, rows) => store.listPartners(last?.slug ?? after, rows), pageRows),
+    read: (last, rows) => store.listPartners(last?.slug ?? after, rows),
     toJson: partnerJson,
     headings: ['slug', 'name', 'state', 'modules'],
     toCells: ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],

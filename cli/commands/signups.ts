@@ -31,9 +31,10 @@ export function define(signups: CliCommand): void {
 }
 
 const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit }) => {
+  if (partner !== undefined) await findPartner(store, partner)
   const start = after === undefined ? undefined : await findSignup(store, after)
   await output.page<Signup>({
-    read: (pageRows) => readSignups(store, partner, pageRows, start),
+    read: (last, rows) => store.listSignups(partner, last ?? start, rows),
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
     toCells: (
@@ -57,17 +58,8 @@ async function findSignup(store: Store, id: string): Promise<Signup> {
 const exportAll: StoreAction<[Options], void> = async (store, { output }, { partner }) => {
   const toText = (signups: readonly Signup[]) =>
     signups.map((signup) => `${printableJson(JSON.stringify(signupJson(signup)))}\n`).join('')
-  const { last } = await output.list(readSignups(store, partner), signupJson, toText)
-  if (last === undefined && !output.json) output.note('There are no signups yet.')
-}
-
-/** @throws {AdminError} `partner_not_found` */
-async function* readSignups(
-  store: Store,
-  partner: string | undefined,
-  pageRows?: number,
-  start?: Signup,
-): AsyncGenerator<Signup> {
   if (partner !== undefined) await findPartner(store, partner)
-  yield* readPages<Signup>((after, limit) => store.listSignups(partner, after ?? start, limit), pageRows)
+  const signups = readPages<Signup>((last, rows) => store.listSignups(partner, last, rows))
+  const { last } = await output.list(signups, signupJson, toText)
+  if (last === undefined && !output.json) output.note('There are no signups yet.')
 }

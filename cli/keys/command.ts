@@ -7,7 +7,7 @@ import type { MaybePromise } from '../../core/lib/promise.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
@@ -251,11 +251,7 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
   const filter: KeyFilter = { now, partner, ...selection }
   const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
   await invocation.output.page<UsedKey>({
-    read: (pageRows) =>
-      readPages(
-        async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
-        pageRows,
-      ),
+    read: async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
     toJson: ({ requests, errors, ...key }) => {
       return { ...keyJson(key, now), requests_7d: requests, errors_7d: errors }
     },

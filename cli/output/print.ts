@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
 import type { Remedy } from '../../core/admin/validate.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import { readPages } from '../../core/ports/store.ts'
 import { CliError } from '../errors.ts'
 import {
   createTableFormatter,
@@ -41,8 +42,8 @@ type TerminalWritable = Writable & {
 }
 
 export interface List<T> {
-  /** @param pageRows How many rows to read from the store at once. */
-  read(pageRows: number): AsyncIterable<T>
+  /** @param last The row to continue after. */
+  read(last: T | undefined, rows: number): MaybePromise<readonly T[]>
   toJson(row: T): unknown
   readonly headings: readonly string[]
   toCells(row: T): readonly string[]
@@ -157,7 +158,7 @@ export class Output implements TableStyle {
   }
 
   async page<T>(list: List<T>, limit: number = this.pageRows): Promise<void> {
-    const rows = list.read(Math.min(limit, terminalRows) + 1)
+    const rows = readPages(list.read, Math.min(limit, terminalRows) + 1)
     const { last, hasMore } = await this.table(rows, list.toJson, list.headings, list.toCells, limit)
     if (last === undefined) this.note(list.none)
     else if (hasMore) {
