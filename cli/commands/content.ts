@@ -148,18 +148,12 @@ function recordSlug(record: ContentRecords[ContentKind]): string {
   return 'partner' in record ? record.partner : record.slug
 }
 
-async function exportKind(store: Store, { output }: Invocation, kind: ContentKind): Promise<void> {
-  const [before, between, after] = output.json ? ['{"data":[', ',', ']}\n'] : ['', '\n', '\n']
-  let text = before
-  let count = 0
-  for await (const record of await store.exportContent(kind)) {
-    text += (count++ === 0 ? '' : between) + printableJson(formatContentLine(kind, record))
-    if (text.length < 65_536) continue
-    await output.write(text)
-    text = ''
-  }
-  if (count > 0 || output.json) await output.write(text + after)
-  else output.note(`There are no ${kind} yet.`)
+const exportKind: StoreAction<[ContentKind], void> = async (store, { output }, kind) => {
+  const toJson = (record: ContentRecords[ContentKind]) => JSON.parse(formatContentLine(kind, record))
+  const toText = (records: readonly ContentRecords[ContentKind][]) =>
+    records.map((record) => `${printableJson(formatContentLine(kind, record))}\n`).join('')
+  const { last } = await output.list(await store.exportContent(kind), toJson, toText)
+  if (last === undefined && !output.json) output.note(`There are no ${kind} yet.`)
 }
 
 const remove: StoreAction<[ContentKind, readonly string[], DryRunOptions]> = async (

@@ -118,7 +118,7 @@ export class Output implements TableStyle {
 
   /** Prints the first `limit` rows of a list of any length, with bounded memory. */
   async list<T>(
-    rows: AsyncIterable<T>,
+    rows: AsyncIterable<T> | Iterable<T>,
     toJson: (row: T) => unknown,
     toText: (rows: readonly T[]) => string,
     limit: number = Infinity,
