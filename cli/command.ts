@@ -174,9 +174,9 @@ export class CliCommand extends Command {
   /** Adds `--dry-run` to a change that can cause refusals. */
   dryRuns(): this {
     return this
-      .option('--dry-run', 'Change nothing; say which keys and recent requests would be refused')
+      .option('--dry-run', 'Change nothing; show which keys and recent requests would be refused')
       .addOption(
-        new Option('--days <n>', 'Days of requests in a dry run, 1 to 366, today included')
+        new Option('--days <n>', 'Days of requests that a dry run checks, 1 to 366, including today')
           .argParser(integerBetween(1, 366)).default(7),
       )
   }
@@ -220,7 +220,7 @@ export async function changeStore(
 ): Promise<void> {
   const { wait, output } = invocation
   if (wait && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
-    throw usageError('A memory: store has no other servers, so there is nothing to --wait for.')
+    throw usageError('A memory: store has no other servers to --wait for.')
   }
   await withStore(invocation, storeOptions, async (store) => {
     const result = await change(store)

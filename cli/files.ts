@@ -139,7 +139,7 @@ export function requireOwnFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false })
   // Windows has no file modes.
   if (process.platform === 'win32' || !stats?.isFile() || (stats.mode & 0o022) === 0) return
-  throw usageError(`Other accounts can write ${path}, so it is not used. To prevent it: chmod go-w ${path}`)
+  throw usageError(`Other accounts can write ${path}, so it is not used. To fix it: chmod go-w ${path}`)
 }
 
 export function describeFileError(error: unknown): string {

@@ -111,7 +111,7 @@ export function withPages<C extends Command>(
   const limitHelp = 'Number of rows, 1 to 100000 (default: 100 on a terminal, else all)'
   return command
     .option('--limit <n>', limitHelp, integerBetween(1, 100_000))
-    .option(`--after <${position}>`, 'Continue after this row, the last one of the page before', parse)
+    .option(`--after <${position}>`, 'Continue after this row, the last one of the previous page', parse)
 }
 
 export interface PageOptions<Position> {

@@ -23,16 +23,16 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     scopes: 'Plan the scopes of a key, grant them and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
     signups: 'List and export signups',
-    webhooks: 'Send events such as signups to URLs, and see what was delivered',
+    webhooks: 'Send events such as signups to URLs, and list deliveries',
     reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
     explain: 'Explain whether a key may make a request, rule by rule',
-    top: 'Show which keys are in use now, and what they ask for, until Ctrl-C',
+    top: 'Show which keys are in use now, and their requests, until Ctrl-C',
     audit: 'List administrative changes, and verify the audit log',
-    doctor: 'Check an installation, and name what fixes each issue',
+    doctor: 'Check an installation, and show how to fix each issue',
     store: 'Back up, restore and copy a store',
     leaks: 'Find keys in files and in the history of a repository, and revoke them',
     config: 'Show the values of options, and where they come from',
-    completions: 'Print completions for bash, zsh or fish',
+    completions: 'Print the completion script for bash, zsh or fish',
   },
   'To integrate with one:': {
     verify: 'Check a key against any deployment, and test the endpoints it may use',
@@ -166,7 +166,7 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
     )
     .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
-    .option('--config <file>', 'Values of options, see config show --help')
+    .option('--config <file>', 'Configuration file, see config show --help')
     .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
     .configureOutput({
       ...(writeHelp && { writeOut: writeHelp }),
@@ -228,7 +228,7 @@ function rejectKeys(argv: readonly string[]): void {
   throw usageError(
     'An argument contains a key. Arguments are visible to other users of this machine, so no command accepts a key as ' +
       'one: commands identify a key by its id (keys list), and verify reads a key from PARTNER_API_KEY, --key-file FILE, ' +
-      'standard input or a prompt. Replace this key, since it may have been read.',
+      'standard input or a prompt. Rotate this key: others may have read it.',
   )
 }
 

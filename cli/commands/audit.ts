@@ -75,7 +75,7 @@ const list: StoreAction<[ListOptions], void> = async (store, { output }, { partn
     none: 'There are no such entries.',
   }, limit)
   if (after === undefined && start !== -Infinity) {
-    output.note('There are older entries: --limit shows more, --after 0 the first.')
+    output.note('There are older entries: pass --limit for more, or --after 0 to begin with the first.')
   }
 }
 
@@ -207,10 +207,10 @@ async function brokenEntryError(store: Store, sequence: number): Promise<CliErro
   const description = found?.sequence === sequence
     ? `was changed after it was written (${entryText})`
     : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
-    ? `was replaced by a row that no change has written: ${found.id}, ${number} (${entryText})`
+    ? `was replaced by a row that this program did not write: ${found.id}, ${number} (${entryText})`
     : 'is missing'
   return brokenError(
-    `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it prove nothing.`,
+    `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it cannot be verified.`,
     { sequence },
   )
 }

@@ -23,10 +23,10 @@ export function define(completions: CliCommand): void {
     fish: 'partner-api completions fish > ~/.config/fish/completions/partner-api.fish',
   }
   for (const [shell, example] of Object.entries(installations)) {
-    completions.subcommand(shell, `Print completions for ${shell}`)
+    completions.subcommand(shell, `Print the completion script for ${shell}`)
       .act(() => ({ data: scripts[shell], text: scripts[shell]! }))
       .details(
-        'Completes commands, options and choices, and slugs of partners and ids of keys from the store.',
+        'Completes commands, options, choices, and the slugs of partners and ids of keys in the store.',
       )
       .examples(example)
   }

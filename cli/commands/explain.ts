@@ -76,11 +76,13 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   if (/[?#]/.test(path)) throw usageError('PATH must not have a query: pass the partner as --partner.')
   // Methods are case-sensitive (RFC 9110 §9.1), and CONNECT has no path.
   if (!METHODS.includes(method) || method === 'CONNECT') {
-    const detail = `${printable(method.slice(0, 40))} is no method, such as GET: the service answers 400.`
+    const detail = `${
+      printable(method.slice(0, 40))
+    } is not a method such as GET: the service responds with 400.`
     throw new CliError(1, 'malformed_request', detail)
   }
   if (!isPercentEncoded(path)) {
-    const detail = 'PATH has a % without two hexadecimal digits: the service answers 400.'
+    const detail = 'PATH has a % without two hexadecimal digits: the service responds with 400.'
     throw new CliError(1, 'malformed_request', detail)
   }
   // Loaded here, with the schemas of all endpoints.
@@ -96,7 +98,7 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))
   if (route !== undefined) return route
   const detail = method === 'OPTIONS'
-    ? 'The service answers every OPTIONS request: the policy does not apply.'
+    ? 'The service allows every OPTIONS request: the policy does not apply.'
     : `${path} only allows ${joinList(allowedMethods(match.routes))}.`
   throw new CliError(1, 'method_not_allowed', detail)
 }

@@ -28,7 +28,7 @@ interface Options extends LimitOptions {
 
 export function define(partners: CliCommand): void {
   partners.subcommand('create', 'Create a partner')
-    .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; never changes')
+    .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; cannot be changed later')
     .requiredOption('--name <name>', 'Display name of the partner')
     .option('--module <module...>', 'Modules to activate')
     .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
@@ -70,7 +70,7 @@ export function define(partners: CliCommand): void {
   defineState(partners.subcommand('resume <slug>', 'Accept requests of a suspended partner again'))
 
   partners
-    .subcommand('remove <slug>', 'Remove a partner: revokes its keys, and keeps its records and its slug')
+    .subcommand('remove <slug>', 'Remove a partner: revokes its keys, and keeps its records')
     .option('-y, --yes', 'Do not ask for confirmation')
     .change(remove)
     .dryRuns()
@@ -113,7 +113,8 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, slug, {
   const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
   if (!yes && !dryRun) await confirm(invocation.io, consequence, slug)
   const removed = await createPartnerAdministration(store, invocation).remove(slug)
-  const note = `Removed the partner and revoked ${keys}. Its records are kept, and its slug stays taken.`
+  const note =
+    `Removed the partner and revoked ${keys}. Its records are kept, and its slug cannot be used again.`
   return { ...partnerResult(removed), notes: () => [note] }
 }
 
@@ -156,7 +157,7 @@ export function defineModules(modules: CliCommand): void {
       'activate <partner> <module...>',
       "Activate modules, which puts their scopes in force for the partner's keys",
     ),
-    'Existing keys do not get new scopes by this. To grant one: partner-api scopes grant KEY SCOPE…',
+    'Existing keys do not get the new scopes. To grant one: partner-api scopes grant KEY SCOPE…',
   )
   defineModuleChange(
     modules.subcommand(

@@ -44,7 +44,7 @@ export function define(scopes: CliCommand): void {
   scopes
     .subcommand('plan', 'Find the fewest scopes that modules need, and the commands that put them in force')
     .requiredOption('--module <module...>', 'The modules to use')
-    .option('--partner <slug>', 'Plan only what this partner still lacks')
+    .option('--partner <slug>', 'Plan only what this partner still needs')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .act(plan)
     .details('Changes nothing. Reads the store only with --partner.')

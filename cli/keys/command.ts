@@ -54,13 +54,13 @@ interface UsedKey extends Key {
   readonly errors: number
 }
 
-const endForms = 'End: a duration (90d), a date (its end, UTC) or an RFC 3339 instant'
+const endForms = 'End: a duration (90d), a date (end of the day, UTC) or an RFC 3339 instant'
 
 /** For changes without --wait. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
 export function define(keys: CliCommand): void {
-  const issue = keys.subcommand('issue <partner>', 'Make a key for a partner and print it once')
+  const issue = keys.subcommand('issue <partner>', 'Issue a key for a partner, and print it once')
     .requiredOption('--name <name>', 'Purpose of the key')
     .option('--scope <scope...>', 'Scopes of the key (default: all that active modules need)')
     .option('--test', 'Make a test key: its signups are stored as tests and never counted')
@@ -87,11 +87,14 @@ overwrites a file; with it, the output of --json has the file name as out instea
     .examples('partner-api keys show Zt81mQv04KsD')
 
   const rotate = keys
-    .subcommand('rotate <key>', 'Replace a key by a successor with the same permissions, and print that once')
+    .subcommand(
+      'rotate <key>',
+      'Replace a key with a successor that has the same permissions, and print it once',
+    )
     .addOption(
       durationDefault(
         '--overlap',
-        'How long the old key keeps working; 0 ends it at once',
+        'How long the old key keeps working; 0 ends it immediately',
         DEFAULT_OVERLAP_MS,
       ),
     )
@@ -101,7 +104,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
     .dryRuns()
     .details(`
 The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
-it with --overlap 0, which ends it at once.`)
+it with --overlap 0, which ends it immediately.`)
     .examples(
       'partner-api keys rotate Zt81mQv04KsD',
       'partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d',
@@ -128,13 +131,13 @@ function defineStates(keys: CliCommand): void {
 function defineList(keys: CliCommand): void {
   const list = keys.subcommand(
     'list [partner]',
-    'List keys, oldest first: of one partner or of all, and only those that the options select',
+    'List keys, oldest first, of one partner or of all; options select some',
   )
-    .option('--expiring <duration>', 'In force, and ending within this time')
-    .option('--unused <duration>', 'In force, issued longer ago than this, and not used since')
-    .addOption(new Option('--state <state...>', 'In one of these states').choices(KEY_STATES))
-    .option('--scope <scope>', 'Holding this scope')
-    .addOption(new Option('--environment <kind>', 'Of this kind').choices(['live', 'test']))
+    .option('--expiring <duration>', 'Only keys in force that end within this time')
+    .option('--unused <duration>', 'Only keys in force, issued longer ago than this and unused since')
+    .addOption(new Option('--state <state...>', 'Only keys in one of these states').choices(KEY_STATES))
+    .option('--scope <scope>', 'Only keys with this scope')
+    .addOption(new Option('--environment <kind>', 'Only keys of this kind').choices(['live', 'test']))
   withPages(list, 'key')
     .read(printKeys)
     .details(`

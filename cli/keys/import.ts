@@ -20,13 +20,13 @@ export function defineImport(keys: CliCommand): void {
   keys.subcommand('import', 'Import keys of another system by their digests, all lines or none')
     .argument('<file>', 'A file with one JSON object per line, or - for standard input')
     .addOption(
-      new Option('--algorithm <algorithm>', 'Algorithm of the digests in lines that name none')
+      new Option('--algorithm <algorithm>', 'Digest algorithm of lines that do not name one')
         .choices(['sha256', 'hmac-sha256']),
     )
-    .option('--prefix <prefix>', 'Undigested start of the keys, for lines that name none (default: none)')
+    .option('--prefix <prefix>', 'Start of the keys that is not digested, for lines that do not name one')
     .option(
       '--secret-file <file>',
-      'The secret of hmac-sha256: all bytes of the file but a line end after them',
+      'File with the secret of hmac-sha256; a line end after the secret is ignored',
     )
     .option('--update', 'Change keys that differ from their lines (default: only list them)')
     .option('--dry-run', 'Only check the lines')

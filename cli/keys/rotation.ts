@@ -148,7 +148,7 @@ const finish: StoreAction<[string, FinishOptions]> = async (store, invocation, i
   const key = await createKeyAdministration(store, invocation).finishRotation(old.id)
   return {
     data: keyJson(key, timeOf(store)),
-    text: `Key ${key.id} ${isOver ? `had ended before: it is ${keyState(key, now)}` : 'was ended'}\n`,
+    text: `Key ${key.id} ${isOver ? `had already ended: it is ${keyState(key, now)}` : 'was ended'}\n`,
   }
 }
 

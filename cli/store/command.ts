@@ -36,7 +36,10 @@ interface CopyStoreOptions {
 
 export function define(store: CliCommand): void {
   store
-    .subcommand('backup', 'Back up a SQLite store while servers use it; for PostgreSQL, say what to run')
+    .subcommand(
+      'backup',
+      'Back up a SQLite store while servers use it; for PostgreSQL, print the commands to run',
+    )
     .argument('<file>', 'The backup')
     .option('--force', 'Replace an existing file')
     .act(backUp)
@@ -46,8 +49,8 @@ read it. Keep its seal elsewhere, for audit verify --seal.`)
     .examples('partner-api store backup monday.db')
 
   store.subcommand('copy', 'Copy a store to another location, and check that both are equal')
-    .requiredOption('--from <url>', 'The store to copy, which is only read')
-    .requiredOption('--to <url>', 'The new store, which must not exist or have been used')
+    .requiredOption('--from <url>', 'The store to copy, which is not changed')
+    .requiredOption('--to <url>', 'The new store, which must be missing or unused')
     .option('--dry-run', 'Only show what would be copied')
     .act(async ({ output }, { from, to, dryRun }: CopyStoreOptions) => {
       warnAboutPasswords(output, [from, to])
@@ -67,22 +70,22 @@ stop it, copy again, and serve the new store.`)
     )
 
   store
-    .subcommand('restore', 'Put a backup in the place of a SQLite store; for PostgreSQL, say what to run')
+    .subcommand('restore', 'Restore a SQLite store from a backup; for PostgreSQL, print the commands to run')
     .argument('<file>', 'The backup, which is not changed')
     .option('--replace', 'Replace an existing store, and keep it under another name')
     .option('--dry-run', 'Only check the backup, and show what would be undone')
-    .option('--force', 'Also if tables are not those of a store, or audit verify fails')
+    .option('--force', 'Restore even if tables are not those of a store, or audit verify fails')
     .act(restore)
     .details(`
-Refuses while another process has the store open. Lists what the restore undoes, such as revocations of keys, which then
-work again, as commands that repeat it: run those that you want before you serve the store. Webhooks start disabled.`)
+Fails while another process has the store open. Lists the changes that the restore undoes, such as revocations of keys,
+as commands that make them again: run those that you want before you serve the store. Webhooks start disabled.`)
     .examples(
       'partner-api store restore monday.db --dry-run',
       'partner-api store restore monday.db --replace',
     )
 
   store.subcommand('reconcile', 'After pg_restore: disable webhooks, and list what the restore undid')
-    .requiredOption('--replaced <url>', 'The store that was replaced, which is only read')
+    .requiredOption('--replaced <url>', 'The store that was replaced, which is not changed')
     .act(reconcileWith)
     .details('Run it on the restored store, before you serve that. store restore does the same by itself.')
     .examples(

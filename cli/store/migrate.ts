@@ -12,7 +12,7 @@ interface MigrateOptions {
 }
 
 const keyPrefixOption = optionParser(
-  'It must be 2–10 lower-case letters or digits, a letter first.',
+  'It must be 2–10 lower-case letters or digits, starting with a letter.',
   (text) => KEY_PREFIX_PATTERN.test(text) ? text : undefined,
 )
 
@@ -28,8 +28,8 @@ export function define(migrate: CliCommand): void {
     )
     .act(migrateStore)
     .details(`
-serve, demo, partners create and content import do this on their own. Older versions cannot use a migrated store: store
-backup makes a copy to go back to.`)
+serve, demo, partners create and content import also migrate the store. Older versions cannot use a migrated store: make
+a copy with store backup first.`)
     .examples(
       'partner-api migrate --status',
       'partner-api --store sqlite:/var/lib/partner-api.db migrate --key-prefix acme',

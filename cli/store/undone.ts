@@ -193,15 +193,17 @@ export function printUndone(
   if (store === undefined) return
   if (undone === null) {
     const reason = `${store} cannot be read, or has no entry in common with the backup`
-    return output.note(`warning: ${reason}: what is undone is unknown.`)
+    return output.note(`warning: ${reason}: the changes that the restore undoes are unknown.`)
   }
   const { after, entries, commands, lost } = undone
   const list = `partner-api --store ${shellQuote(store)} audit list --after ${after}`
   output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
   if (lost.length > 0) {
-    output.note(`warning: Keys and webhooks that no command brings back: ${printable(lost.join(' '))}`)
+    output.note(`warning: Keys and webhooks that no command can restore: ${printable(lost.join(' '))}`)
   }
   if (commands.length === 0) return
-  output.note('warning: Undone, to be repeated in this order before you serve the store:')
+  output.note(
+    'warning: The restore undoes these changes. To make them again, in this order, before you serve the store:',
+  )
   for (const command of commands) output.note(printable(command))
 }

@@ -48,10 +48,10 @@ export function define(webhooks: CliCommand): void {
     webhooks.subcommand(`${name} <webhook>`, description)
       .examples(`partner-api webhooks ${name} whk_0123456789ABCDEFGHJK${options}`)
   const allowPrivate = ['--allow-private', 'Allow private addresses and http://'] as const
-  const dryRun = ['--dry-run', 'Change nothing; say what would not be sent'] as const
+  const dryRun = ['--dry-run', 'Change nothing; show what would not be sent'] as const
   const event = ['--event <type...>', 'Types of events'] as const
 
-  const summary = 'Send events to a URL, and print the secret of its signatures once'
+  const summary = 'Send events to a URL, and print its signing secret once'
   withSecret(webhooks.subcommand('create', summary).addOption(webhookKeyOption()), 'secret')
     .requiredOption('--url <url>', urlHelp, urlOption)
     .requiredOption(...event)
@@ -60,7 +60,7 @@ export function define(webhooks: CliCommand): void {
     .read(create)
     .details(`
 Deliveries are signed as in Standard Webhooks. The secret is stored encrypted with a key of 32 bytes in Base64, which
-servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.key)`)
+servers also need. To make one: (umask 077; openssl rand -base64 32 > webhook.key)`)
     .examples('partner-api webhooks create --url https://hooks.example --event signup.created --partner acme')
 
   webhooks.subcommand('list', 'List webhooks').read(list).examples('partner-api webhooks list')
@@ -74,8 +74,8 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     .option(...allowPrivate)
     .read(update)
 
-  command('enable', 'Make a webhook active: deliver events for it').read(enable)
-  command('disable', 'Make a webhook disabled: write and deliver no events for it')
+  command('enable', 'Deliver events for a disabled webhook again').read(enable)
+  command('disable', 'Write and deliver no events for a webhook until it is enabled again')
     .option(...dryRun)
     .read(disable)
 
@@ -85,23 +85,29 @@ servers need, too. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
     .read(remove)
 
   const rotation = command('rotate-secret', 'Replace the secret of a webhook, and print the new one once')
-  const overlapHelp = 'How long deliveries are signed with the old secret, too'
+  const overlapHelp = 'How long deliveries are also signed with the old secret'
   withSecret(rotation.addOption(webhookKeyOption()), 'secret')
     .addOption(durationDefault('--overlap', overlapHelp, DEFAULT_OVERLAP_MS))
     .read(rotate)
 
-  command('test', 'Send a delivery of the type webhook.test from here, once')
+  command('test', 'Send one delivery of the type webhook.test from this machine')
     .addOption(webhookKeyOption())
     .option(...allowPrivate)
     .read(sendTest)
 
   command('deliveries', 'List deliveries of a webhook, newest first')
-    .addOption(new Option('--state <state>', 'In this state').choices(['pending', 'delivered', 'failed']))
+    .addOption(
+      new Option('--state <state>', 'Only deliveries in this state').choices([
+        'pending',
+        'delivered',
+        'failed',
+      ]),
+    )
     .option('--limit <n>', 'Number of rows, 1 to 100000', integerBetween(1, 100_000))
     .read(listDeliveries)
 
   command('replay', 'Send deliveries of the last 30 days again', ' --delivery msg_0123456789ABCDEFGHJK')
-    .requiredOption('--delivery <id...>', 'These, whatever their state')
+    .requiredOption('--delivery <id...>', 'Ids of the deliveries, in any state')
     .read(replay)
 }
 
@@ -118,8 +124,8 @@ const urlOption = optionParser(
 function toHref(url: URL, allowPrivate: boolean = false): string {
   if (allowPrivate || isPublicUrl(url)) return url.href
   throw usageError(
-    'Deliveries go to public addresses by https:// only. For others, pass --allow-private, and to serve ' +
-      '--allow-private-webhooks.',
+    'Deliveries are only sent to public addresses by https://. To allow others, pass --allow-private here and ' +
+      '--allow-private-webhooks to serve.',
   )
 }
 
@@ -193,7 +199,7 @@ const rotate: StoreAction<[string, Options]> = async (store, invocation, id, opt
         .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
         .filter(({ expiresAt = Infinity }) => expiresAt > now)
       if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
-      const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap is over.`
+      const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap ends.`
       const args = [id, '--overlap', '0']
       const remedy = { purpose: 'To end all of them now', command: 'webhooks rotate-secret', args }
       throw new CliError(1, 'too_many_secrets', detail, { remedy })

@@ -289,7 +289,7 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   writeFileSync(file, 'damaged')
   appendFileSync(`${file}-wal`, 'damaged')
   const { data, stderr } = await json('store', 'restore', backup, '--replace')
-  t.match(stderr, 'what is undone is unknown')
+  t.match(stderr, 'the changes that the restore undoes are unknown')
   t.equal(data.undone, null)
   t.equal(readFileSync(data.replaced, 'utf8'), 'damaged')
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })

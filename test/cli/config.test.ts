@@ -182,7 +182,7 @@ test('a file that others can write is refused', async (t) => {
   for (const args of commands) {
     const { code, stderr } = await runProgram(args.split(' '), { env })
     const stated =
-      `error: Other accounts can write ${secret}, so it is not used. To prevent it: chmod go-w ${secret}\n`
+      `error: Other accounts can write ${secret}, so it is not used. To fix it: chmod go-w ${secret}\n`
     t.same([code, stderr.replace(/^warning: .*\n/, '')], [2, stated], args)
   }
 })

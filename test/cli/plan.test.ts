@@ -395,7 +395,7 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   t.match((await json(...finish, '--dry-run')).data, { changes: ['key.retired'], requests: 30 })
   t.match(await json(...finish), { code: 0, data: { id: old.id, state: 'expired' } })
   const { sequence } = await store.auditHead()
-  t.match(await run(...finish), { code: 0, stdout: /had ended before/ })
+  t.match(await run(...finish), { code: 0, stdout: /had already ended/ })
   t.equal((await store.auditHead()).sequence, sequence, 'nothing is changed twice')
   t.match((await json('keys', 'rotation', old.id)).data.next, /rotation is over: key .* is expired/)
   t.match(await run('keys', 'rotation', 'finish', newest.id, '--force'), {
@@ -409,7 +409,7 @@ test('keys rotation shows the traffic that has moved, and finish ends a quiet ke
   )
   t.match(await run('keys', 'rotation', 'finish', successor.id), {
     code: 0,
-    stdout: /before: it is revoked\n$/,
+    stdout: /ended: it is revoked\n$/,
   })
   t.match(await verifyAuditLog(store), { brokenAt: undefined, differences: { length: 0 } })
 })
