@@ -180,7 +180,7 @@ const networkErrors = [
 
 export type NetworkErrorKind = typeof networkErrors[number][0]
 
-/** @returns What a network error means, and its code; `undefined` when neither the error nor its causes tell. */
+/** @returns What a network error means, and its code; `undefined` for an unknown error. */
 export function explainNetworkError(error: unknown) {
   let text = ''
   for (let link = error, depth = 0; isObject(link) && depth < 5; link = link['cause'], depth++) {

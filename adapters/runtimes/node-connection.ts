@@ -221,7 +221,7 @@ function detachParser(state: ConnectionState, error: ConnectionError, socket: Du
   })
 }
 
-/** Rejects a request head once enough of it has arrived to tell whether the target or the headers are too large. */
+/** Rejects a request head once enough of it has arrived to decide whether the target or the headers are too large. */
 function handleHeaderOverflow(state: ConnectionState, packet: Buffer | undefined, socket: Duplex): void {
   const text = (state.overflowTails.get(socket) ?? '') + (packet?.toString('latin1') ?? '')
   const code = classifyOverflow(text)

@@ -41,7 +41,7 @@ export interface RunningServer {
    * Stops accepting, closes idle connections, waits for pending responses, then closes the service. After
    * `drainTimeoutMs`, remaining connections are closed by force. Every call returns the same promise.
    *
-   * @param delay The server first goes on until this is fulfilled, so that a balancer notices: from now on, every
+   * @param delay The server first continues until this is fulfilled, so that a balancer notices: from now on, every
    * response closes its connection, so that few clients are left to lose theirs.
    */
   drain(delay?: Promise<unknown>): Promise<void>

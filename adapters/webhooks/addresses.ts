@@ -85,7 +85,7 @@ async function resolve(hostname: string): Promise<readonly string[]> {
     : (v4 as PromiseRejectedResult).reason
 }
 
-/** Addresses that this machine has for a name, whatever name servers say. */
+/** Addresses of a name in the hosts file, which takes precedence over name servers. */
 function readHosts(hostname: string): string[] {
   try {
     const lines = readFileSync(hostsFile, 'utf8').split('\n').map((line) => line.replace(/#.*/, '').trim())

@@ -122,8 +122,8 @@ function createLeases(
     const work = deliver(target, size).catch(storeFailed).then((hasMore) => {
       working.delete(work)
       // One that fails is attempted again by the next poll: it must not keep the store busy.
-      const goesOn = hasMore && target.failures < failuresInARow && !closing.aborted
-      if (goesOn && targets.get(id) === target) start(id)
+      const continues = hasMore && target.failures < failuresInARow && !closing.aborted
+      if (continues && targets.get(id) === target) start(id)
     })
     working.add(work)
   }

@@ -91,7 +91,9 @@ function createHandler(
     },
     onResponseData(controller, chunk) {
       bodyBytes += chunk.length
-      if (bodyBytes > maxResponseBytes) controller.abort(new AttemptError('the response is long'))
+      if (bodyBytes > maxResponseBytes) {
+        controller.abort(new AttemptError(`the response is longer than ${maxResponseBytes} bytes`))
+      }
     },
     onResponseEnd: () => finish(),
     onResponseError: (_, error) => finish(error),
@@ -122,7 +124,7 @@ function createConnector(allowPrivate: boolean): buildConnector.connector {
     // Addresses are not looked up.
     if (!isPublicUrl(options)) return callback(refusal(), null)
     connect(options, (...result) => {
-      // Without one when it failed, whatever the types say.
+      // Absent when it failed, although the types do not say so.
       const socket: typeof result[1] | undefined = result[1]
       if (!socket || isPublicAddress(socket.remoteAddress ?? '')) return callback(...result)
       socket.destroy()

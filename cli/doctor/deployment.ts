@@ -45,7 +45,7 @@ export async function checkDeployment(
 
     // Browsers are refused before keys are read.
     const browser = await get('/public/plans', { origin: 'https://browser.example' })
-    const message = `${origin} answers browsers, where everybody can read a key.`
+    const message = `${origin} accepts requests from browsers, where anyone can read the key.`
     check('deployment-browsers', browser.status === 401 && issue(message, 'partner-api config show serve'))
 
     if (credential === undefined) return
@@ -68,11 +68,11 @@ function checkHealth(check: Check, base: URL, names: ServiceNames, health: Deplo
   const now = Date.now()
   const { origin, protocol, host } = base
   const isPlain = protocol === 'http:' && !isLoopback(base)
-  check('deployment-https', isPlain && issue(`Keys travel to ${origin} unencrypted.`, `https://${host}`))
+  check('deployment-https', isPlain && issue(`Keys are sent to ${origin} unencrypted.`, `https://${host}`))
   const body = parseJson(health.text)
   const data = isObject(body) && isObject(body['data']) ? body['data'] : body
   if (!isObject(data) || health.header(names.versionHeader) === undefined) {
-    throw new NotThisServiceError(health.url, 'it reports no health')
+    throw new NotThisServiceError(health.url, 'it has no health endpoint')
   }
   const status = `${health.status} ${displayName(String(data['status'] ?? data['code']))}`
   const failure = issue(`${origin} cannot read its store: ${status}.`, 'partner-api doctor')

@@ -12,7 +12,7 @@ const kinds = {
   'keys-expiring': 'Keys that expire within 14 days',
   'keys-expired': 'Keys that expired in the last 14 days while they were in use',
   'keys-unused': 'Keys that have not been used for 90 days',
-  'scopes-unused': 'Keys with scopes that they did not need for 90 days',
+  'scopes-unused': 'Keys with scopes that they have not needed for 90 days',
   'modules-without-key': 'Partners with active modules that none of their keys may use',
   'partners-without-key': 'Partners without a key in force',
 } as const

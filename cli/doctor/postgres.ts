@@ -15,7 +15,8 @@ export async function checkPostgres(check: Check, storeUrl: string, store: Store
   const isRemote = hosts.some(({ name, isSocket }) =>
     !isSocket && !isLoopback({ hostname: name === '::1' ? '[::1]' : name })
   )
-  const unsafe = `sslmode=${mode} does not tell the store from a machine that intercepts the connection.`
+  const unsafe =
+    `sslmode=${mode} does not verify that the server is the store, so the connection can be intercepted.`
   check('postgres-tls', isRemote && mode !== 'verify-full' && issue(unsafe, 'sslmode=verify-full'))
   const database = connect(storeUrl)
   try {

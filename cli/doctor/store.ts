@@ -59,7 +59,8 @@ export function checkServeOptions(check: Check, options: ServiceOptions): void {
     findStaleness('serve', maxStalenessMs + staleIfErrorSeconds * 1_000),
     findMany('Limits that serve turns off', off, command),
     findMany('Public addresses with which partners send keys unencrypted', plain, command),
-    allowBrowsers && { message: 'serve answers browsers, where everybody can read a key.', command },
+    allowBrowsers &&
+      { message: 'serve accepts requests from browsers, where anyone can read the key.', command },
   )
 }
 
@@ -84,8 +85,7 @@ function checkDisk(check: Check, file: string): void {
   const spaceLeft = `The disk of the store has ${free} MiB left.`
   check('disk-space', isLow && issue(spaceLeft, `df -h ${shellQuote(folder)}`))
   const size = Math.ceil((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / mebibyte)
-  const message =
-    `The write-ahead log has ${size} MiB: a process reads an old state of the store, or was killed.`
+  const message = `The write-ahead log has ${size} MiB: a process holds an old snapshot open, or was killed.`
   check('wal-size', size > 64 && { message, command: `fuser -v ${shellQuote(file)}` })
 }
 

@@ -33,7 +33,7 @@ export function define(top: CliCommand): void {
     })
     .details(`
 Shows the keys that are used most: requests a second and errors since the reading before, requests today (UTC), and the
-endpoint that is asked most. Servers write their counts every two seconds, so requests appear within 5 s. A terminal
+endpoint with the most requests. Servers write their counts every two seconds, so requests appear within 5 s. A terminal
 shows as many keys as it has lines. Otherwise each reading is a block of up to ${maxKeys} keys; with --json, a line with
 one document.`)
     .examples(

@@ -121,12 +121,12 @@ const diagnoses: readonly (readonly [code: RegExp, meaning: string, step: Step])
   [
     /^CERT_HAS_EXPIRED$/,
     'its TLS certificate has expired',
-    () => `Ask the operator to renew it, unless the clock of this machine is wrong: it says ${clock()}.`,
+    () => `Ask the operator to renew it, unless the clock of this machine is wrong: it shows ${clock()}.`,
   ],
   [
     /^CERT_NOT_YET_VALID$/,
     'its TLS certificate is not valid yet',
-    () => `Check the clock of this machine: it says ${clock()}.`,
+    () => `Check the clock of this machine: it shows ${clock()}.`,
   ],
   [
     /SELF_SIGNED|^UNABLE_TO_/,

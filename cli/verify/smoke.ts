@@ -73,7 +73,7 @@ export async function runSmokeTests(
     progress(results.length, listed.size)
     const route = ROUTES[known.findIndex((each) => each.method === method && each.path === path)]
     const outcome = !allowed
-      ? skipped(`it needs ${scope}, held and in force`, 'not_allowed')
+      ? skipped(`it needs the scope ${scope}, in force`, 'not_allowed')
       : isLimited
       ? skipped('the rate limit was exceeded before')
       : route?.access !== 'key'
@@ -113,7 +113,7 @@ async function callRead(context: Context): Promise<SmokeOutcome> {
   const first = await send({ target })
   const emptyCode = emptyCodes[route.name]
   if (first.status === 404 && emptyCode !== undefined && problemCode(first) === emptyCode) {
-    return called(first, [], [`it has none now (${emptyCode})`])
+    return called(first, [], [`it has no content at present (${emptyCode})`])
   }
   const errors = checkResponse(first, expected)
   // The first error may cause others.
@@ -158,7 +158,7 @@ async function checkRevalidation({ send, expected }: Context, target: string, fi
       return response.text === '' ? errors : [...errors, 'its 304 has a body']
     }
     if (response.status !== 200 || etag === undefined || etag === knownEtag) {
-      return [`it answered If-None-Match with ${response.status} and not 304`]
+      return [`it answered If-None-Match with ${response.status} instead of 304`]
     }
     knownEtag = etag
   }
@@ -183,7 +183,7 @@ async function checkNextPage({ send, expected }: Context, path: string, first: D
   const next = URL.parse(reference, new URL(path, 'http://here.invalid'))
   // The request carries the key.
   if (next?.host !== 'here.invalid' || next.pathname !== path) {
-    return [`its Link leads elsewhere: ${shortExcerpt(reference)}`]
+    return [`its Link points elsewhere: ${shortExcerpt(reference)}`]
   }
   if (next.searchParams.get('cursor') !== page.next_cursor) return ['its Link does not have the next_cursor']
   const second = await send({ target: `${path}${next.search}` })
@@ -309,7 +309,7 @@ function describeStatus(response: DeploymentResponse, expected: number): string 
   const location = status >= 300 && status < 400 ? header('location') : undefined
   const page = describeHtmlPage(response)
   return [
-    `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} and not ${expected}`,
+    `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} instead of ${expected}`,
     ...(location === undefined ? [] : [`a redirect to ${shortExcerpt(location)}, which is not followed`]),
     ...(page === undefined ? [] : [`with ${page}`]),
   ].join(', ')

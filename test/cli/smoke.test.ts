@@ -167,7 +167,7 @@ async function expectFaults(t: Test, faults: Faults, others: Change, ...args: [s
 
 test('a wrong status is reported', async (t) => {
   const oops = respond(500, '<html><title>Oops</title>', 'text/html')
-  const reason = /answered 500 and not 200, with the HTML page "Oops"/
+  const reason = /answered 500 instead of 200, with the HTML page "Oops"/
   const { row } = await expectFaults(t, { '/plans': [reason, oops] }, () => {}, live)
   t.match(row('/plans'), { status: 500 })
 })
@@ -190,12 +190,12 @@ test('invalid bodies and fields are reported', async (t) => {
       },
     ],
     '/partner-widget': [/Cache-Control is public/, set('cache-control', 'public')],
-    '/summary': [/If-None-Match with 200 and not 304/, (response) => {
+    '/summary': [/If-None-Match with 200 instead of 304/, (response) => {
       response.status = 200
       response.headers.set('content-type', 'application/json; charset=utf-8')
     }],
     '/activity': [
-      /Link leads elsewhere: https:\/\/elsewhere/,
+      /Link points elsewhere: https:\/\/elsewhere/,
       set('link', '<https://elsewhere.example/?cursor=1>; rel="next"'),
     ],
   }
@@ -262,7 +262,7 @@ test('redirects, wrong tags, versions, pages and repeated signups are reported',
   }
   const { row } = await expectFaults(t, faults, valid, testKey, '--with-signup')
   t.match(row('/plans'), { verdict: 'ok', reasons: [] }, 'additions are allowed')
-  t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/none now/] })
+  t.match(row('/banner'), { verdict: 'ok', status: 404, reasons: [/no content at present/] })
   t.match(row('/activity'), { verdict: 'ok' }, 'a long response is allowed')
   t.match(row('/{slug}'), { verdict: 'skipped', reasons: [/no list has returned/] })
 })

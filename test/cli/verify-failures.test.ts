@@ -269,7 +269,7 @@ const cases: Readonly<Record<string, Case>> = {
     ),
     'an expired certificate': failed(
       `https://${tls['expired']}`,
-      /certificate has expired\. Ask the operator to renew it, unless the clock .* says \d{4}-/,
+      /certificate has expired\. Ask the operator to renew it, unless the clock .* shows \d{4}-/,
       { args: ['--ca-file', caFile('expired')] },
     ),
     'http:// for a server with TLS': failed(
