@@ -2,17 +2,19 @@ import bearerAuth from '@fastify/bearer-auth'
 import fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Store } from '../../core/ports/store.ts'
-import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 import {
+  createPageReader,
   createPeerKeys,
   createPeerLimit,
   createPeerVerification,
+  isValidQuery,
   mayName,
   mayRead,
   nextPeerId,
+  type PageQuery,
   type PeerKey,
 } from './peers.ts'
-import { PARTNER } from './profiles.ts'
+import { PARTNER } from '../support/partner.ts'
 import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
 
 const type = 'application/json; charset=utf-8'

@@ -3,17 +3,19 @@ import { bearerAuth } from 'hono/bearer-auth'
 import { validator } from 'hono/validator'
 import * as v from 'valibot'
 import type { Store } from '../../core/ports/store.ts'
-import { createPageReader, isValidQuery, type PageQuery } from './peer-pages.ts'
 import {
+  createPageReader,
   createPeerKeys,
   createPeerLimit,
   createPeerVerification,
+  isValidQuery,
   mayName,
   mayRead,
   nextPeerId,
+  type PageQuery,
   type PeerKey,
 } from './peers.ts'
-import { PARTNER } from './profiles.ts'
+import { PARTNER } from '../support/partner.ts'
 import { DIRECTORY_PATH, type ReadyAnswer, VERIFY_PATH } from './tenant.ts'
 
 interface Variables {

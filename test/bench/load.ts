@@ -7,22 +7,22 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 
-/** The number of responses and the time they took. */
+/** What a load came to. */
 export interface Load {
-  readonly answers: number
-  readonly seconds: number
-  /** The time within which 99 of 100 responses arrived. */
-  readonly p99Milliseconds: number
+  /** The milliseconds that each response took. */
+  readonly times: readonly number[]
+  readonly perSecond: number
 }
 
 /**
  * Sends a request over several connections, on each again after its response, and waits for all responses.
  *
+ * @param ports Of servers, to which the connections go in turn.
  * @param request The bytes, or what makes those of each request.
- * @throws if the status of a response is not 200, or if it has no `Content-Length`.
+ * @throws if the status of a response is neither 200 nor 201, or if it has no `Content-Length`.
  */
 export async function load(
-  port: number,
+  ports: readonly number[],
   connections: number,
   seconds: number,
   request: string | (() => string),
@@ -30,13 +30,12 @@ export async function load(
   const next = typeof request === 'string' ? () => request : request
   const startedAt = performance.now()
   const until = startedAt + seconds * 1000
-  const times = (await Promise.all(Array.from({ length: connections }, () => converse(port, until, next))))
-    .flat()
-  return {
-    answers: times.length,
-    seconds: (performance.now() - startedAt) / 1000,
-    p99Milliseconds: times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!,
-  }
+  const conversations = Array.from(
+    { length: connections },
+    (_, index) => converse(ports[index % ports.length]!, until, next),
+  )
+  const times = (await Promise.all(conversations)).flat()
+  return { times, perSecond: times.length / ((performance.now() - startedAt) / 1000) }
 }
 
 /** @returns The milliseconds that each response took. */
@@ -90,7 +89,7 @@ function converse(port: number, until: number, next: () => string): Promise<numb
 function lengthOf(start: Buffer): number {
   const end = start.indexOf('\r\n\r\n')
   const head = start.toString('latin1', 0, end)
-  if (end < 0 || !head.startsWith('HTTP/1.1 200 ')) {
+  if (end < 0 || !/^HTTP\/1\.1 20[01] /.test(head)) {
     throw new Error(`Unexpected response: ${start.toString('latin1', 0, 300)}`)
   }
   const field = /\r\ncontent-length: *(\d+)/i.exec(head)

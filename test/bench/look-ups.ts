@@ -10,15 +10,15 @@ import type { StoredRow } from '../../adapters/stores/row-format.ts'
 import { KEY_FACTS_COLUMNS, KEYS, readKeyFacts } from '../../adapters/stores/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import type { FactSource } from '../../core/ports/facts.ts'
-
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { newFile, startServing, stopServing } from '../support/cli-program.ts'
+import { PARTNER } from '../support/partner.ts'
 import { load } from './load.ts'
-import { createRandom, PARTNER, pick } from './profiles.ts'
-import { figure, median, quantile, type Row, times } from './report.ts'
+import { createRandom, pick } from './profiles.ts'
+import { alternate, figure, median, quantile, type Row, times } from './report.ts'
 import { CACHED_TARGET, fill, issueKey, keyFor } from './tenant.ts'
 
 const sqliteKeys = 1_000_000
@@ -37,12 +37,12 @@ export async function run(): Promise<Row[]> {
     const url = await server.createDatabase()
     const store = await openPostgresStore(url)
     try {
-      await issueKey(store)
+      const key = await issueKey(store)
       await fill(store, 500)
       return [
         ...rows,
         ...await postgresRows(url, store, await addPostgresKeys(url, postgresKeys)),
-        await warmRow(url, store, server.admin),
+        await warmRow(url, key, server.admin),
       ]
     } finally {
       await store.close()
@@ -159,16 +159,16 @@ async function compareSingle(
   ids: readonly string[],
 ): Promise<Row> {
   const random = createRandom(5)
-  const taken = await alternate(
+  const [found, selected] = await alternate(rounds, warmUps, [
     () => timeEach(async () => check(await ours(pick(ids, random)))),
     () => timeEach(nothing),
-  )
-  const ratio = median(taken.map(([found, selected]) => found / selected))
+  ]) as [number[], number[]]
+  const ratio = median(found.map((ours, round) => ours / selected[round]!))
   return {
     part: 'look-ups',
     what: `PostgreSQL, cold look-up of one of ${ids.length.toLocaleString('en')} keys`,
-    ours: figure(median(taken.map(([found]) => found)), 'µs'),
-    against: `select 1 ${figure(median(taken.map(([, selected]) => selected)), 'µs')}`,
+    ours: figure(median(found), 'µs'),
+    against: `select 1 ${figure(median(selected), 'µs')}`,
     ratio: `${times(ratio)} the time`,
     target: '≤ 1.4 ×',
     met: ratio <= 1.4,
@@ -185,33 +185,20 @@ async function compareAtOnce(
   const random = createRandom(6)
   const rate = (lookUp: LookUp) => () =>
     countFor(roundMs, atOnce, () => lookUp(pick(ids, random)).then(check))
-  const rates = await alternate(rate(ours), rate(plain))
-  const ratio = median(rates.map(([batched, single]) => batched / single))
+  const [batched, single] = await alternate(rounds, warmUps, [rate(ours), rate(plain)]) as [
+    number[],
+    number[],
+  ]
+  const ratio = median(batched.map((ours, round) => ours / single[round]!))
   return {
     part: 'look-ups',
     what: `PostgreSQL, ${atOnce} cold look-ups at once`,
-    ours: figure(median(rates.map(([batched]) => batched)), '/s'),
-    against: `one pipelined connection ${figure(median(rates.map(([, single]) => single)), '/s')}`,
+    ours: figure(median(batched), '/s'),
+    against: `one pipelined connection ${figure(median(single), '/s')}`,
     ratio: times(ratio),
     target: `≥ ${target} ×`,
     met: ratio >= target,
   }
-}
-
-/** Adjacent rounds, in alternating order. */
-async function alternate(
-  one: () => Promise<number>,
-  other: () => Promise<number>,
-): Promise<readonly (readonly [number, number])[]> {
-  const results: (readonly [number, number])[] = []
-  for (let round = 0; round < warmUps + rounds; round++) {
-    if (round % 2 === 0) results.push([await one(), await other()])
-    else {
-      const second = await other()
-      results.push([await one(), second])
-    }
-  }
-  return results.slice(warmUps)
 }
 
 /** @returns Microseconds for one, of many one after the other: the middle one. */
@@ -273,17 +260,16 @@ const background =
   /quota_window|partner_api\.(?:replica|revision|usage|usage_batch|signup_tally)\b|last_used_at|^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i
 
 /** Reads one page with one key again and again, from a replica in its own process. The server has pg_stat_statements. */
-async function warmRow(url: string, store: Store, admin: Sql): Promise<Row> {
-  const key = await issueKey(store)
+async function warmRow(url: string, key: string, admin: Sql): Promise<Row> {
   const served = await startServing(['serve', '--port', '0', '--limit', 'key=1000000/60'], url)
   try {
     const { port } = new URL(served.url)
     const request = `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`
-    const ask = (seconds: number) => load(Number(port), 32, seconds, request)
+    const ask = (seconds: number) => load([Number(port)], 32, seconds, request)
     await ask(0.5)
     await admin`select pg_stat_statements_reset()`
     let answers = 0
-    while (answers < 100_000) answers += (await ask(1)).answers
+    while (answers < 100_000) answers += (await ask(1)).times.length
     const statements = await admin`
       select query, calls::int from pg_stat_statements s join pg_database d on d.oid = s.dbid
       where d.datname = ${new URL(url).pathname.slice(1)}`

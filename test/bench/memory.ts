@@ -20,7 +20,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { extractKeyId } from '../../core/keys/format.ts'
 import type { KeyFacts } from '../../core/model.ts'
-import { PARTNER } from './profiles.ts'
+import { PARTNER } from '../support/partner.ts'
 import { figure, type Row } from './report.ts'
 import { CACHED_TARGET, DIRECTORY_PATH, ENOUGH, exchangeFor, fill, issueKey, keyFor } from './tenant.ts'
 

@@ -5,7 +5,7 @@
  */
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { honoSameWork } from './hono.ts'
-import { figure, median, type Row, times } from './report.ts'
+import { alternate, figure, median, type Row, times } from './report.ts'
 import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, readyAnswer } from './tenant.ts'
 
 const rounds = 150
@@ -21,15 +21,15 @@ export async function run(): Promise<Row[]> {
 
   const exchange = exchangeFor(CACHED_TARGET, key)
   const request = requestFor(key)
-  const again = await compare(
-    (round) => timeOurs(service.handle, round, () => exchange),
-    (round) => timeHono(hono.fetch, round, () => request),
-  )
+  const again = await alternate(rounds, warmUps, [
+    () => timeOurs(service.handle, () => exchange),
+    () => timeHono(hono.fetch, () => request),
+  ])
   // A server never sees the same string twice: what V8 remembers of one (its hash, for one) is not there yet.
-  const fresh = await compare(
-    (round) => timeOurs(service.handle, round, () => exchangeFor(copy(CACHED_TARGET), copy(key))),
-    (round) => timeHono(hono.fetch, round, () => requestFor(copy(key))),
-  )
+  const fresh = await alternate(rounds, warmUps, [
+    () => timeOurs(service.handle, () => exchangeFor(copy(CACHED_TARGET), copy(key))),
+    () => timeHono(hono.fetch, () => requestFor(copy(key))),
+  ])
   await service.close()
   return [...rowsOf('the same request again', again), ...rowsOf('a request never seen', fresh)]
 }
@@ -37,26 +37,9 @@ export async function run(): Promise<Row[]> {
 type Handle = ReturnType<typeof createService>['handle']
 type Fetch = (request: Request) => Response | Promise<Response>
 
-/** Nanoseconds a request in each round, of both. */
-interface Comparison {
-  readonly ours: readonly number[]
-  readonly hono: readonly number[]
-}
-
-async function compare(
-  ours: (count: number) => Promise<number>,
-  hono: (count: number) => Promise<number>,
-): Promise<Comparison> {
-  const times: { ours: number; hono: number }[] = []
-  for (let round = 0; round < warmUps + rounds; round++) {
-    times.push({ ours: await ours(calls.ours), hono: await hono(calls.hono) })
-  }
-  const counted = times.slice(warmUps)
-  return { ours: counted.map(({ ours }) => ours), hono: counted.map(({ hono }) => hono) }
-}
-
-async function timeOurs(handle: Handle, count: number, make: () => ReturnType<typeof exchangeFor>) {
-  const exchanges = Array.from({ length: count }, make)
+/** @returns Nanoseconds a request. */
+async function timeOurs(handle: Handle, make: () => ReturnType<typeof exchangeFor>): Promise<number> {
+  const exchanges = Array.from({ length: calls.ours }, make)
   let wrong = 0
   const startedAt = performance.now()
   for (const exchange of exchanges) {
@@ -64,20 +47,20 @@ async function timeOurs(handle: Handle, count: number, make: () => ReturnType<ty
     // Not awaited: nothing has to be waited for, and the Node adapter does not wait either.
     if (answer instanceof Promise || answer.status !== 200) wrong++
   }
-  const nanoseconds = nanosecondsEach(startedAt, count)
+  const nanoseconds = nanosecondsEach(startedAt, calls.ours)
   if (wrong > 0) throw new Error(`${wrong} requests were not answered at once with 200.`)
   return await Promise.resolve(nanoseconds)
 }
 
-async function timeHono(fetch: Fetch, count: number, make: () => Request): Promise<number> {
-  const requests = Array.from({ length: count }, make)
+async function timeHono(fetch: Fetch, make: () => Request): Promise<number> {
+  const requests = Array.from({ length: calls.hono }, make)
   let wrong = 0
   const startedAt = performance.now()
   for (const request of requests) {
     const answer = fetch(request)
     if ((answer instanceof Promise ? await answer : answer).status !== 200) wrong++
   }
-  const nanoseconds = nanosecondsEach(startedAt, count)
+  const nanoseconds = nanosecondsEach(startedAt, calls.hono)
   if (wrong > 0) throw new Error(`Hono did not answer ${wrong} requests with 200.`)
   return nanoseconds
 }
@@ -97,7 +80,8 @@ function copy(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }
 
-function rowsOf(what: string, { ours, hono }: Comparison): Row[] {
+function rowsOf(what: string, results: readonly number[][]): Row[] {
+  const [ours, hono] = results as [number[], number[]]
   const middle = median(ours)
   // Of rounds that were beside each other: what slows the machine down for a while then hits both.
   const ratio = median(hono.map((theirs, round) => theirs / ours[round]!))

@@ -2,11 +2,10 @@
 import { fold } from '../../core/lib/text.ts'
 import type { Industry } from '../../core/model.ts'
 import type { ProfileRecord } from '../../core/ports/content.ts'
+import { PARTNER } from '../support/partner.ts'
 
 /** Stands in the text of a third of all profiles. */
 export const COMMON_WORD = 'workshop'
-/** The partner that every run reads as, and that some profiles are shared with. */
-export const PARTNER = 'acme'
 
 export const COUNTRIES: readonly string[] = (
   'AR AT AU BE BR CA CH CL CN CZ DE DK EE ES FI FR GB GR HU IE IN IT JP KE KR LT LV MA MX NG NL NO NZ PE PL ' +

@@ -39,6 +39,26 @@ function verdict({ met }: Row): string {
   return met === undefined ? '' : met ? 'met' : 'NOT MET'
 }
 
+/**
+ * Runs each in turn, round after round, so that other load on the machine affects all of them alike.
+ *
+ * @returns The results of each, without those of the rounds that warm up.
+ */
+export async function alternate<T>(
+  rounds: number,
+  warmUps: number,
+  runs: readonly (() => Promise<T>)[],
+): Promise<T[][]> {
+  const results = runs.map((): T[] => [])
+  for (let round = -warmUps; round < rounds; round++) {
+    for (const [index, run] of runs.entries()) {
+      const result = await run()
+      if (round >= 0) results[index]!.push(result)
+    }
+  }
+  return results
+}
+
 /** The value below which the share `rank` (0–1) of the values lies; of an even number, no mean is made. */
 export function quantile(values: readonly number[], rank: number): number {
   const sorted = values.toSorted((a, b) => a - b)

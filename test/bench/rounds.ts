@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { CORES, load, pinned, whilePinned } from './load.ts'
-import { median, type Row, times } from './report.ts'
+import { alternate, median, quantile, type Row, times } from './report.ts'
 import type { ServerKind } from './server.ts'
 import { CACHED_TARGET, VERIFY_BODY, VERIFY_PATH } from './tenant.ts'
 
@@ -35,36 +35,32 @@ const roundCount = 10
 const roundSeconds = 0.75
 const warmUpSeconds = 1
 
-/** Loads all servers in turn, round after round, so that other load on the machine affects all of them alike. */
+/** Loads all servers in turn, round after round. */
 export async function compete<Kind extends string>(
   kinds: readonly Kind[],
   contest: Contest = sameRequest,
 ): Promise<Results<Kind>> {
   const children = await Promise.all(kinds.map((kind) => startServer(kind, contest)))
-  const rounds = new Map(kinds.map((kind): [Kind, Result[]] => [kind, []]))
   try {
-    await whilePinned(CORES.loader, async () => {
-      for (const child of children) await load(child.port, connections, warmUpSeconds, child.request)
-      for (let round = 0; round < roundCount; round++) {
-        for (const child of children) rounds.get(child.kind)!.push(await measure(child))
-      }
+    return await whilePinned(CORES.loader, async () => {
+      for (const child of children) await load([child.port], connections, warmUpSeconds, child.request)
+      const rounds = await alternate(roundCount, 0, children.map((child) => () => measure(child)))
+      return new Map(kinds.map((kind, index) => [kind, rounds[index]!]))
     })
   } finally {
     for (const child of children) child.stop()
   }
-  return rounds
 }
 
 async function measure(child: ServerChild<string>): Promise<Result> {
   const before = await child.usedMicroseconds()
-  const { answers, seconds, p99Milliseconds } = await load(
-    child.port,
-    connections,
-    roundSeconds,
-    child.request,
-  )
+  const { times: taken, perSecond } = await load([child.port], connections, roundSeconds, child.request)
   const used = await child.usedMicroseconds() - before
-  return { microseconds: used / answers, requestsPerSecond: answers / seconds, p99Milliseconds }
+  return {
+    microseconds: used / taken.length,
+    requestsPerSecond: perSecond,
+    p99Milliseconds: quantile(taken, 0.99),
+  }
 }
 
 /**

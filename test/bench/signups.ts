@@ -3,14 +3,14 @@
  * SQLite on the disk of the temporary folder, and four replicas on a PostgreSQL with synchronous commit. One connection
  * waits for one commit after another, so that its rate also says what a sync of that disk costs.
  */
-import { connect } from 'node:net'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { newFile, type Served, startServing, stopServing } from '../support/cli-program.ts'
-import { PARTNER } from './profiles.ts'
-import { figure, median, quantile, type Row, times } from './report.ts'
+import { type Load, load } from './load.ts'
+import { PARTNER } from '../support/partner.ts'
+import { alternate, figure, median, quantile, type Row, times } from './report.ts'
 import { issueKey } from './tenant.ts'
 
 const connections = 32
@@ -43,13 +43,11 @@ async function measure(what: string, store: string, key: string, replicas: numbe
     const args = ['serve', '--port', '0', '--limit', 'key=0', '--limit', 'signup=0']
     while (served.length < replicas) served.push(await startServing(args, store))
     const ports = served.map(({ url }) => Number(new URL(url).port))
-    await load(ports, key, connections)
-    const many: Load[] = []
-    const one: Load[] = []
-    for (let round = 0; round < rounds; round++) {
-      many.push(await load(ports, key, connections))
-      one.push(await load(ports, key, 1))
-    }
+    const [many, one] = await alternate(
+      rounds,
+      1,
+      [connections, 1].map((count) => () => load(ports, count, roundSeconds, () => nextRequest(key))),
+    ) as [Load[], Load[]]
     const ratio = median(many.map(({ perSecond }, round) => perSecond / one[round]!.perSecond))
     return {
       part: 'signups',
@@ -63,28 +61,10 @@ async function measure(what: string, store: string, key: string, replicas: numbe
   }
 }
 
-interface Load {
-  readonly perSecond: number
-  /** Milliseconds of each. */
-  readonly latencies: readonly number[]
-}
-
 function described(loads: readonly Load[]): string {
-  const latencies = loads.flatMap((load) => load.latencies)
+  const latencies = loads.flatMap((load) => load.times)
   const [p50, p99] = [median(latencies), quantile(latencies, 0.99)].map((ms) => figure(ms, 'ms'))
   return `${figure(median(loads.map(({ perSecond }) => perSecond)), '/s')}, p50 ${p50}, p99 ${p99}`
-}
-
-async function load(ports: readonly number[], key: string, connections: number): Promise<Load> {
-  const startedAt = performance.now()
-  const latencies: number[] = []
-  await Promise.all(
-    Array.from(
-      { length: connections },
-      (_, index) => converse(ports[index % ports.length]!, key, startedAt + roundSeconds * 1000, latencies),
-    ),
-  )
-  return { perSecond: latencies.length / ((performance.now() - startedAt) / 1000), latencies }
 }
 
 let number = 0
@@ -98,30 +78,4 @@ function nextRequest(key: string): string {
   return `POST /service/partner/signups HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${key}\r\n` +
     `Content-Type: application/json\r\nIdempotency-Key: ${crypto.randomUUID()}\r\n` +
     `Content-Length: ${body.length}\r\n\r\n${body}`
-}
-
-/** Sends signups one after the other. The server sends each response in one piece. */
-function converse(port: number, key: string, until: number, latencies: number[]): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let sentAt = 0
-    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    const send = () => {
-      sentAt = performance.now()
-      socket.write(nextRequest(key), 'latin1')
-    }
-    socket.once('connect', send)
-    socket.on('data', (data) => {
-      if (!data.toString('latin1').startsWith('HTTP/1.1 201 ')) {
-        socket.destroy(new Error(`Unexpected response: ${data.toString('latin1', 0, 300)}`))
-        return
-      }
-      const now = performance.now()
-      latencies.push(now - sentAt)
-      if (now < until) return send()
-      socket.end()
-      resolve()
-    })
-    socket.once('error', reject)
-    socket.once('close', () => reject(new Error('The server closed a connection.')))
-  })
 }

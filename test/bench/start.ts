@@ -9,7 +9,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { figure, median, type Row } from './report.ts'
+import { alternate, figure, median, type Row } from './report.ts'
 import { CACHED_TARGET, fill, issueKey } from './tenant.ts'
 
 const runFile = promisify(execFile)
@@ -92,14 +92,15 @@ async function withInstalled(
 
 /** @returns The median milliseconds of each. The first two starts, which fill the file cache, are not counted. */
 async function timeStarts(count: number, starts: readonly (() => Promise<unknown>)[]): Promise<number[]> {
-  const taken = starts.map((): number[] => [])
-  for (let round = -2; round < count; round++) {
-    for (const [index, start] of starts.entries()) {
+  const taken = await alternate(
+    count,
+    2,
+    starts.map((start) => async () => {
       const startedAt = performance.now()
       await start()
-      if (round >= 0) taken[index]!.push(performance.now() - startedAt)
-    }
-  }
+      return performance.now() - startedAt
+    }),
+  )
   return taken.map(median)
 }
 

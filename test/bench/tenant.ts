@@ -1,11 +1,10 @@
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
-import { type Key, MODULE_NAMES } from '../../core/model.ts'
+import type { Key } from '../../core/model.ts'
 import type { Observer } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { INDUSTRIES, PARTNER, profiles } from './profiles.ts'
+import { createPartner, PARTNER } from '../support/partner.ts'
+import { INDUSTRIES, profiles } from './profiles.ts'
 
 /** Where the directory is, in the service and in every peer. */
 export const DIRECTORY_PATH = '/service/public/profiles'
@@ -22,21 +21,9 @@ export const VERIFY_BODY: string = JSON.stringify({ partner: PARTNER })
 /** A quota that no run spends. Requests are counted against it all the same. */
 export const ENOUGH = { quota: 1_000_000_000, windowSeconds: 60 }
 
-/** A partner with every module and a key of it, which no store can give back. @returns The key. */
+/** Creates the partner on a store without it. @returns A key, which no store can give back. */
 export async function issueKey(store: Store): Promise<string> {
-  if (await store.findPartner(PARTNER) === undefined) {
-    await createPartnerAdministration(store, { actor: 'bench' }).create({
-      slug: PARTNER,
-      name: 'Acme',
-      modules: MODULE_NAMES,
-    })
-  }
-  const issued = await createKeyAdministration(store, { actor: 'bench' }).issue({
-    partner: PARTNER,
-    name: 'Bench',
-    environment: 'live',
-  })
-  return issued.text
+  return (await (await createPartner(store)).issue()).text
 }
 
 /** An unknown key. */

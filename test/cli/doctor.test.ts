@@ -386,9 +386,7 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   t.match((await diagnose(risky.url)).found, { 'postgres-server': 'warning ALTER SYSTEM SET fsync = on' })
 
   if (hasPooler() !== undefined) return
-  const pooler = await startPooler(server, {
-    ignoredParameters: ['options', 'statement_timeout', 'synchronous_commit'],
-  })
+  const pooler = await startPooler(server, ['options', 'statement_timeout', 'synchronous_commit'])
   t.teardown(() => pooler.close())
   const pooled = await diagnose(pooler.url(url))
   t.same([pooled.code, pooled.found], [1, { 'postgres-pooler': 'error pooler=transaction' }])

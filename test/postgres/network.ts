@@ -4,8 +4,15 @@ import { atPort } from './server.ts'
 
 export type Gate = Awaited<ReturnType<typeof startGate>>
 
-/** A TCP proxy to a server in the test's process, which tests can interrupt. */
-export async function startGate(target: number) {
+type Read = (bytes: Uint8Array) => void
+const noReaders = { near: () => {}, far: () => {} }
+
+/**
+ * A TCP proxy to a server in the test's process, which tests can interrupt.
+ *
+ * @param read Makes what reads the bytes of a connection: those of the client, and those of the server.
+ */
+export async function startGate(target: number, read: () => { near: Read; far: Read } = () => noReaders) {
   const port = await freePort()
   const host = '127.0.0.1'
   // From either side to the other one; a connection that came while the way was cut has no other side yet.
@@ -31,13 +38,15 @@ export async function startGate(target: number) {
     const far = connect({ host, port: target, allowHalfOpen: true, noDelay: true })
     far.on('error', () => {}).on('close', () => leave(far))
     others.set(near, far).set(far, near)
-    forward(near, far)
-    forward(far, near)
+    const readers = read()
+    forward(near, far, readers.near)
+    forward(far, near, readers.far)
     near.resume()
   }
 
-  function forward(from: Socket, to: Socket): void {
-    from.on('data', (bytes) => {
+  function forward(from: Socket, to: Socket, read: Read): void {
+    from.on('data', (bytes: Buffer) => {
+      read(bytes)
       if (!to.write(bytes)) from.pause()
     })
     from.on('end', () => to.end())
@@ -97,5 +106,50 @@ export async function startGate(target: number) {
     reset,
     restore,
     close: reset,
+  }
+}
+
+/** What ends a request of a client (Sync, Query), and the answer to it (ReadyForQuery). */
+const ends = new Set([0x53, 0x51])
+const answered = 0x5a
+
+/** A TCP proxy that counts pending requests per connection. */
+export async function startCounter(target: number) {
+  let most = 0
+  const gate = await startGate(target, () => {
+    // The first answer is to the greeting, which is no request, and has no type: its length comes first.
+    let pending = 1
+    return {
+      near: readMessages(1, (type) => {
+        if (ends.has(type)) most = Math.max(most, ++pending)
+      }),
+      far: readMessages(0, (type) => {
+        if (type === answered) pending--
+      }),
+    }
+  })
+  return {
+    /** The same database through this proxy, without TLS. */
+    url: (databaseUrl: string) => `${gate.url(databaseUrl)}?sslmode=disable`,
+    /** The maximum number of pending requests on any connection. */
+    most: () => most,
+    close: gate.close,
+  }
+}
+
+/** Calls back with the type of each message, wherever packets begin and end. */
+function readMessages(untyped: number, read: (type: number) => void): (bytes: Uint8Array) => void {
+  let rest: Uint8Array = new Uint8Array()
+  return (bytes) => {
+    rest = Buffer.concat([rest, bytes])
+    for (;;) {
+      const start = untyped > 0 ? 0 : 1
+      if (rest.length < start + 4) return
+      const length = start + new DataView(rest.buffer, rest.byteOffset).getInt32(start)
+      if (rest.length < length) return
+      if (untyped > 0) untyped--
+      else read(rest[0]!)
+      rest = rest.subarray(length)
+    }
   }
 }

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { freeze, gone, signal } from './processes.ts'
-import { removeSharedMemory, sharedMemoryOf } from './shared-memory.ts'
+import { freeze, gone, removeSharedMemory, sharedMemoryOf, signal } from './processes.ts'
 import { spawnUnprivileged } from './unprivileged.ts'
 import { within } from './until.ts'
 

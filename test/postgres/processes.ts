@@ -1,13 +1,15 @@
-/** Looking at processes that are not our children: backends are the postmaster's. */
+/** Processes that are not our children, because backends are the postmaster's, and the shared memory they leave. */
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import process from 'node:process'
+import { run } from './unprivileged.ts'
 import { until } from './until.ts'
 
 interface Entry {
   readonly pid: number
   readonly parent: number
-  /** One letter as `ps` has it: T is stopped, Z is dead and not yet taken notice of. */
+  /** One letter as `ps` has it: T is stopped, Z is a zombie. */
   readonly state: string
 }
 
@@ -67,11 +69,41 @@ function entries(): Entry[] {
 
 /** proc_pid_stat(5): the name is in parentheses and may contain any. */
 function readEntry(pid: number): Entry | undefined {
+  const text = readProcess(pid, 'stat')
+  if (text === '') return undefined
+  const [state = '', parent] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return { pid, parent: Number(parent), state }
+}
+
+/** @returns '' when there is no such process, or no /proc. */
+function readProcess(pid: number, file: 'maps' | 'stat'): string {
   try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    const [state = '', parent] = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    return { pid, parent: Number(parent), state }
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch {
-    return undefined
+    return ''
   }
+}
+
+/**
+ * Shared memory that outlives the processes it belongs to. A server that starts again on the same data removes its
+ * own, but what is killed for good would leave it to the machine, which has room for 4,096 such segments.
+ *
+ * @returns What these processes use; nothing where there is no /proc.
+ */
+export function sharedMemoryOf(pids: readonly number[]) {
+  // proc_pid_maps(5): the inode of a System V segment is its identifier.
+  const maps = pids.map((pid) => readProcess(pid, 'maps')).join('\n')
+  return {
+    files: new Set(Array.from(maps.matchAll(/ (\/dev\/shm\/PostgreSQL\.\d+)$/gm), ([, path = '']) => path)),
+    segments: new Set(Array.from(maps.matchAll(/ (\d+) +\/SYSV/g), ([, id = '']) => id)),
+  }
+}
+
+/** Call it once the segments, which have System V identifiers, are unused. */
+export async function removeSharedMemory(
+  { files, segments }: ReturnType<typeof sharedMemoryOf>,
+): Promise<void> {
+  await Promise.all([...files].map((path) => rm(path, { force: true })))
+  // The last one who lets go of a segment may have removed it.
+  await Promise.all([...segments].map((id) => run('ipcrm', ['-m', id]).catch(() => {})))
 }

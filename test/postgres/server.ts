@@ -23,41 +23,7 @@ export interface ServerOptions {
 }
 
 /** A real server of a test's own. */
-export interface PostgresServer {
-  readonly options: ServerOptions
-  readonly host: string
-  readonly port: number
-  /** A role that may log in and nothing else. It owns the databases that are created here. */
-  readonly user: string
-  /** The user's and the superuser's. */
-  readonly password: string
-  /** The postmaster's; another one after `restart()`. */
-  readonly pid: number
-  readonly dataFolder: string
-  /** The superuser's one connection to the database "postgres", opened on first use. */
-  readonly admin: Sql
-  /** The address of a database for the user. */
-  url(database: string): string
-  /** The address of a database for the superuser. */
-  adminUrl(database: string): string
-  /** @returns The address of a new, empty database. */
-  createDatabase(): Promise<string>
-  /** Drops the database at this URL, even with open connections. */
-  dropDatabase(url: string): Promise<void>
-  /** The end of what it wrote to its log since it was started last. */
-  log(): string
-  /** Ends all of its processes with SIGKILL, and resolves when none is left. */
-  kill(): Promise<void>
-  /** Shuts it down in order. */
-  stop(): Promise<void>
-  /** Stops all of its processes where they are, as in a server that hangs. New connections stay unanswered, too. */
-  pause(): Promise<void>
-  resume(): Promise<void>
-  /** Starts it on the same port and data; one that runs is stopped before. */
-  restart(): Promise<void>
-  /** Ends it, and deletes its folder. It may be killed already. */
-  close(): Promise<void>
-}
+export type PostgresServer = Awaited<ReturnType<typeof runServer>>
 
 /** What a server is made of, before it runs. */
 export interface ServerPlan {
@@ -90,67 +56,66 @@ export async function startServer(options: ServerOptions = {}): Promise<Postgres
   }
 }
 
-/** Starts a server on data that is there. */
-export async function runServer(plan: ServerPlan): Promise<PostgresServer> {
+/** Starts a server on existing data. */
+export async function runServer(plan: ServerPlan) {
   const { options, folder, user, password } = plan
-  const dataFolder = join(folder.path, 'data')
-  let { port, postmaster } = await startSomewhere(plan, 5)
-  const admin = postgres({
+  const data = await startSomewhere(plan, 5)
+  const { port } = data
+  let { postmaster } = data
+  /** The superuser's one connection to the database "postgres", opened on first use. */
+  const admin: Sql = postgres({
     path: join(folder.path, `.s.PGSQL.${port}`),
     user: superuser,
     database: 'postgres',
     max: 1,
     onnotice: () => {},
   })
-
   const address = (name: string) => (database: string) =>
     `postgres://${name}:${password}@${host}:${port}/${database}`
-  const url = address(user)
-
-  async function createDatabase(): Promise<string> {
-    // A promoted standby has the primary's, too.
-    const name = `test_${randomBytes(6).toString('hex')}`
-    await admin`create database ${admin(name)} owner ${admin(user)} template template0`
-    return url(name)
-  }
-
-  async function dropDatabase(url: string): Promise<void> {
-    await admin`drop database if exists ${admin(new URL(url).pathname.slice(1))} with (force)`
-  }
-
-  async function restart(): Promise<void> {
-    await postmaster.stop()
-    postmaster = await startPostmaster(commandOf(plan, port), folder.path)
-  }
-
-  async function close(): Promise<void> {
-    await postmaster.abandon()
-    await admin.end({ timeout: 0 })
-    await folder.remove()
-  }
 
   return {
     options,
     host,
     port,
+    /** A role that may log in and nothing else. It owns the databases that are created here. */
     user,
+    /** The user's and the superuser's. */
     password,
-    get pid() {
-      return postmaster.pid
-    },
-    dataFolder,
+    dataFolder: join(folder.path, 'data'),
     admin,
-    url,
+    /** The address of a database for the user. */
+    url: address(user),
+    /** The address of a database for the superuser. */
     adminUrl: address(superuser),
-    createDatabase,
-    dropDatabase,
+    /** @returns The address of a new, empty database for the user. */
+    async createDatabase(): Promise<string> {
+      // Random, because a promoted standby has the primary's, too.
+      const name = `test_${randomBytes(6).toString('hex')}`
+      await admin`create database ${admin(name)} owner ${admin(user)} template template0`
+      return address(user)(name)
+    },
+    /** Drops the database at this URL, even with open connections. */
+    async dropDatabase(url: string): Promise<void> {
+      await admin`drop database if exists ${admin(new URL(url).pathname.slice(1))} with (force)`
+    },
+    /** The end of its log since the last start. */
     log: () => postmaster.log(),
+    /** Ends all of its processes with SIGKILL, and resolves when none is left. */
     kill: () => postmaster.kill(),
-    stop: () => postmaster.stop(),
+    /** Suspends all of its processes, as in a server that hangs. New connections get no response, either. */
     pause: () => postmaster.pause(),
     resume: () => postmaster.resume(),
-    restart,
-    close,
+    /** Starts it on the same port and data; a running one is stopped before. */
+    async restart(): Promise<void> {
+      await postmaster.stop()
+      postmaster = await startPostmaster(commandOf(plan, port), folder.path)
+    },
+    /** Ends it, and deletes its folder. It may have been killed. */
+    async close(): Promise<void> {
+      await postmaster.abandon()
+      await admin.end({ timeout: 0 })
+      await folder.remove()
+    },
   }
 }
 

@@ -17,16 +17,12 @@ export interface StandbyOptions {
   readonly synchronous?: boolean
 }
 
-/** A hot standby: it replicates another server and answers queries. */
-export interface Standby extends PostgresServer {
-  /** Resolves when it shows everything that the primary has committed before the call. */
-  caughtUp(): Promise<void>
-  /** Makes it a primary of its own, whatever has become of the other. */
-  promote(): Promise<void>
-}
-
-/** Starts a standby of a running server, with the same options, and resolves when it receives what is written there. */
-export async function startStandby(primary: PostgresServer, options: StandbyOptions = {}): Promise<Standby> {
+/**
+ * Starts a hot standby of a running server, with the same options: it replicates the other and answers queries.
+ *
+ * @returns When it receives what is written there.
+ */
+export async function startStandby(primary: PostgresServer, options: StandbyOptions = {}) {
   const { user, password } = primary
   const name = `standby_${randomBytes(6).toString('hex')}`
   const folder = await createPrivateFolder('standby', !primary.options.durable)
@@ -34,12 +30,12 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
   try {
     const data = join(folder.path, 'data')
     await backUp(primary, name, data)
-    const way = `host=${primary.host} port=${primary.port} user=${superuser} password=${password}`
+    const address = `host=${primary.host} port=${primary.port} user=${superuser} password=${password}`
     await writeFile(join(data, 'standby.signal'), '')
     // The last line of a setting applies. The promoted server waits for no standby.
     await appendFile(
       join(data, 'postgresql.auto.conf'),
-      `\nprimary_conninfo = '${way} application_name=${name}'\nprimary_slot_name = '${name}'\n` +
+      `\nprimary_conninfo = '${address} application_name=${name}'\nprimary_slot_name = '${name}'\n` +
         `synchronous_standby_names = ''\n`,
     )
     await giveAway(folder.path)
@@ -69,28 +65,22 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
     throw error
   }
 
-  async function caughtUp(): Promise<void> {
-    const [row] = await primary.admin`select pg_current_wal_lsn()::text as written`
-    await until(async () => {
-      const [answer] = await server.admin`
-        select pg_last_wal_replay_lsn() >= ${row?.['written']}::pg_lsn as is_here`
-      return answer?.['is_here']
-    }, 'the standby to catch up')
-  }
-
-  async function promote(): Promise<void> {
-    const [answer] = await server.admin`select pg_promote(true, 60) as done`
-    if (!answer?.['done']) throw new Error(`The standby was not promoted:\n${server.log()}`)
-  }
-
-  const { pid: _pid, ...same } = server
   return {
-    ...same,
-    get pid() {
-      return server.pid
+    ...server,
+    /** Resolves when it shows everything that the primary has committed before the call. */
+    async caughtUp(): Promise<void> {
+      const [row] = await primary.admin`select pg_current_wal_lsn()::text as written`
+      await until(async () => {
+        const [answer] = await server.admin`
+          select pg_last_wal_replay_lsn() >= ${row?.['written']}::pg_lsn as is_here`
+        return answer?.['is_here']
+      }, 'the standby to catch up')
     },
-    caughtUp,
-    promote,
+    /** Makes it a primary of its own, whatever has become of the other. */
+    async promote(): Promise<void> {
+      const [answer] = await server.admin`select pg_promote(true, 60) as done`
+      if (!answer?.['done']) throw new Error(`The standby was not promoted:\n${server.log()}`)
+    },
   }
 }
 

@@ -8,9 +8,8 @@ import { directoryContract } from '../contract/store/directory.ts'
 import { factsContract } from '../contract/store/facts.ts'
 import { signupsContract } from '../contract/store/signups.ts'
 import { type Check, sharedStoreContract, storeContract } from '../contract/store/suites.ts'
-import { contractStore } from '../postgres/contract-stores.ts'
-import { serverFor } from '../postgres/fixtures.ts'
-import { startCounter } from '../postgres/outstanding.ts'
+import { contractStore, serverFor } from '../postgres/fixtures.ts'
+import { startCounter } from '../postgres/network.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { PATIENT } from '../postgres/server.ts'
 
@@ -26,7 +25,7 @@ await t.test('PostgreSQL', async (t) => {
 })
 
 await t.test('PostgreSQL through a pooler', { skip: hasPooler() ?? false }, async (t) => {
-  const pooler = await startPooler(server, { mode: 'transaction' })
+  const pooler = await startPooler(server)
   t.teardown(() => pooler.close())
   const pooled = (url: string) => `${pooler.url(url)}?pooler=transaction`
   const { emptied, open, close } = await contractStore(server, pooled)
