@@ -23,21 +23,16 @@ export async function run(): Promise<Row[]> {
     const store = await openSqliteStore(file)
     await fill(store, profileCount)
     await store.close()
-    // A file for each server: what one writes costs the others nothing.
-    for (const kind of kinds) await copyFile(file, `${file}-${kind}`)
-    return [
-      ...await rowsOf('searches', (kind) => `${file}-${kind}`),
-      ...await rowsOf('filtered pages', (kind) => `${file}-${kind}`),
-    ]
+    return [...await rowsOf('searches', file), ...await rowsOf('filtered pages', file)]
   } finally {
     await rm(directory, { recursive: true })
   }
 }
 
-async function rowsOf(
-  what: keyof typeof questions,
-  fileOf: (kind: string) => string,
-): Promise<Row[]> {
+async function rowsOf(what: keyof typeof questions, file: string): Promise<Row[]> {
+  // A file for each server: what one writes costs the others nothing.
+  const fileOf = (kind: string) => `${file}-${what}-${kind}`
+  for (const kind of kinds) await copyFile(file, fileOf(kind))
   const contest: Contest = {
     args: (kind) => [fileOf(kind)],
     request(key) {
