@@ -4,13 +4,11 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
   AdminError,
   checkDirectory,
-  compareCodePoints,
   createKeyAdministration,
   createPartnerAdministration,
   createPartnerApi,
   type Directory,
   directoryOf,
-  fold,
   foldWords,
   importContent,
   type LogEvent,
@@ -23,7 +21,7 @@ import {
 
 const actor = 'embedder'
 
-/** A partner with every module, and the text of a key of its own. */
+/** Creates a partner with every module. @returns The text of its key. */
 async function admit(store: Store): Promise<string> {
   await createPartnerAdministration(store, { actor })
     .create({ slug: 'acme', name: 'Acme Travel', modules: MODULE_NAMES })
@@ -65,39 +63,6 @@ test('a memory store is filled and served', async (t) => {
   await api.close()
 })
 
-/** Profiles in a table of the embedder. */
-function ownDirectory(rows: readonly Profile[]): Directory {
-  const keyOf = ({ name }: Profile) => fold(name)
-  return {
-    listProfiles(_partner, { words, countries, industries, after, limit }, now) {
-      return rows
-        .filter((row) => row.publishedAt <= now)
-        .filter(({ country }) => countries.length === 0 || countries.includes(country))
-        .filter(({ industry }) => industries.length === 0 || industries.includes(industry.slug))
-        .filter(({ name, headline }) =>
-          words.every((word) => foldWords(`${name} ${headline}`).some((one) => one.startsWith(word)))
-        )
-        .sort((a, b) => compareCodePoints(keyOf(a), keyOf(b)) || compareCodePoints(a.slug, b.slug))
-        .filter((row) =>
-          after === undefined ||
-          (compareCodePoints(keyOf(row), String(after.key)) || compareCodePoints(row.slug, after.slug)) > 0
-        )
-        .slice(0, limit)
-    },
-    findProfile(_partner, slug, now) {
-      if (slug === 'broken') throw new Problem('store_unavailable')
-      return rows.find((row) => row.slug === slug && row.publishedAt <= now)
-    },
-    countProfiles: (_partner, by) =>
-      new Map(
-        Map.groupBy(rows, (row) => by === 'country' ? row.country : row.industry.slug)
-          .entries().map(([name, members]) => [name, members.length]),
-      ),
-    listIndustries: () => [{ slug: 'travel', name: 'Travel', parentSlug: undefined }],
-    nextProfileChangeAt: () => undefined,
-  }
-}
-
 function profileNamed(name: string): Profile {
   const slug = foldWords(name).join('-')
   return {
@@ -119,32 +84,6 @@ function profileNamed(name: string): Profile {
     links: [],
   }
 }
-
-test("profiles come from a directory of the embedder's own", async (t) => {
-  const store = createMemoryStore()
-  const key = await admit(store)
-  const directory = ownDirectory(['Östra Resor', 'Opal', 'Łódź Reisen'].map(profileNamed))
-  const api = createPartnerApi({ store, directory })
-  const names: string[] = []
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const path = `/public/profiles?partner=acme&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`
-    const { status, body } = await read(api, key, path)
-    t.equal(status, 200)
-    names.push(body.data[0].name)
-    cursor = body.page.next_cursor
-  }
-  t.same(names, ['Łódź Reisen', 'Opal', 'Östra Resor'])
-  t.match((await read(api, key, '/public/profiles/opal?partner=acme')).body, { data: { name: 'Opal' } })
-  t.match(await read(api, key, '/public/profiles/broken?partner=acme'), {
-    status: 503,
-    body: { code: 'store_unavailable' },
-  })
-  t.match((await read(api, key, '/public/countries?partner=acme&in_use=true')).body, {
-    data: [{ code: 'SE', profile_count: 3 }],
-  })
-  await api.close()
-})
 
 test('a directory of a list satisfies the directory contract', async (t) => {
   const store = createMemoryStore()
@@ -189,7 +128,7 @@ test('null is accepted for absent members, as drivers return it', async (t) => {
     description: null,
   } as unknown as Profile
   const directory = {
-    ...ownDirectory([opal]),
+    ...directoryOf([]),
     findProfile: (_partner: string, slug: string) => slug === 'opal' ? opal : null as unknown as undefined,
   }
   const api = createPartnerApi({ store, directory })
@@ -214,10 +153,9 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
     ['headline', null],
   ]
   for (const [member, value] of wrong) {
-    const directory = ownDirectory([good])
     const broken = { ...good, [member]: value } as Profile
     const answers: Directory = {
-      ...directory,
+      ...directoryOf([good]),
       listProfiles: () => [broken],
       findProfile: () => Promise.resolve(broken),
     }
@@ -297,6 +235,7 @@ test('what drivers return is converted, and what is no row is an error', async (
       founded_year: 1999,
     }, '']],
     [{ findProfile: () => query(null) }, profile, [404, undefined, '']],
+    [{ findProfile: () => Promise.reject(new Problem('store_unavailable')) }, profile, [503, undefined]],
     [{ countProfiles: () => query(new Map<string, unknown>([['SE', '3'], ['DE', 2n]])) }, countries, [200, [
       { code: 'DE', profile_count: 2 },
       { code: 'SE', profile_count: 3 },
@@ -329,8 +268,14 @@ test('what drivers return is converted, and what is no row is an error', async (
 test('an invalid row is left out of full pages, logged once and counted', async (t) => {
   const store = createMemoryStore()
   const key = await admit(store)
-  const rows = ['Anders', 'Bad', 'Cosy', 'Day', 'Elm'].map(profileNamed)
-  const directory = ownDirectory(rows.map((row) => row.slug === 'bad' ? { ...row, country: 'UK' } : row))
+  const valid = directoryOf(['Anders', 'Bad', 'Cosy', 'Day', 'Elm'].map(profileNamed))
+  const spoil = <Row extends { slug: string }>(row: Row): Row =>
+    row.slug === 'bad' ? { ...row, country: 'UK' } : row
+  const directory: Directory = {
+    ...valid,
+    listProfiles: async (...args) => (await valid.listProfiles(...args)).map(spoil),
+    findProfile: async (...args) => spoil((await valid.findProfile(...args))!),
+  }
   const errors: (string | undefined)[] = []
   const api = createPartnerApi({ store, directory }, { log: ({ error }) => errors.push(error) })
   const first = (await read(api, key, '/public/profiles?partner=acme&limit=2')).body
