@@ -10,12 +10,12 @@ import type {
 import { type ContentTable, createContentAdministration } from '../content.ts'
 import type { StoredRow } from '../row-format.ts'
 import { createPlainTables, createTable } from '../sql/content.ts'
-import { query, type SqlDatabase, type Work } from '../sql/database.ts'
+import { query, rowsSql, type SqlDatabase, type Work } from '../sql/database.ts'
 import { StoreError } from '../store-error.ts'
 import { CONTENT_TABLES, PROFILES } from '../tables.ts'
 import type { Database } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
-import { columnParameters, DIALECT, listText } from './sql.ts'
+import { DIALECT, listText } from './sql.ts'
 
 const PLAIN_TABLES = createPlainTables(DIALECT)
 const PROFILE_TABLE = createTable(DIALECT, 'profiles')
@@ -45,6 +45,11 @@ export function createContent(
   }
 }
 
+const listingColumns = ['audience', 'country', 'industry', 'slug', 'name_key', 'recency', 'words']
+const insertListingsSql = `
+  INSERT INTO partner_api.listing (${listingColumns})
+  SELECT ${listingColumns.with(-1, 'words::tsvector')} FROM ${rowsSql(DIALECT, listingColumns)} AS listed`
+
 type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]
 
 /**
@@ -64,14 +69,7 @@ export function openProfileTable(): ContentTable<ProfileRecord> {
 
   function* insertListings(rows: readonly ListingRow[]): Work<void> {
     for (const [audience, country, industry] of rows) counter.add([audience, country, industry], 1)
-    if (rows.length === 0) return
-    yield* query(
-      `INSERT INTO partner_api.listing (audience, country, industry, slug, name_key, recency, words)
-      SELECT audience, country, industry, slug, name_key, recency, words::tsvector
-      FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[])
-        AS listed (audience, country, industry, slug, name_key, recency, words)`,
-      columnParameters(rows),
-    )
+    if (rows.length > 0) yield* query(insertListingsSql, [JSON.stringify(rows)])
   }
 
   return {

@@ -1,5 +1,5 @@
-import { query, type Work } from '../sql/database.ts'
-import { listText } from './sql.ts'
+import { query, rowsSql, type Work } from '../sql/database.ts'
+import { DIALECT } from './sql.ts'
 
 /**
  * Bytes of UTF-8 that Postgres allows in a lexeme. Longer words are truncated, in listings and in searches. The API
@@ -28,6 +28,14 @@ function quoteLexeme(word: string): string {
 /** What listings are counted by. */
 export type CounterKey = readonly [audience: string, country: string, industry: string]
 
+const counterColumns = ['audience', 'country', 'industry', 'listings']
+const addToCounters = `
+  INSERT INTO partner_api.tally (${counterColumns})
+  SELECT ${counterColumns} FROM ${
+  rowsSql(DIALECT, counterColumns)
+} AS change ORDER BY audience, country, industry
+  ON CONFLICT (audience, country, industry) DO UPDATE SET listings = tally.listings + excluded.listings`
+
 /** Sums up how a transaction changes the number of listings, so that each row is updated once. */
 export function createListingCounter() {
   const changes = new Map<string, { readonly key: CounterKey; listings: number }>()
@@ -43,17 +51,7 @@ export function createListingCounter() {
       const changed = [...changes.values()].filter(({ listings }) => listings !== 0)
       changes.clear()
       if (changed.length === 0) return
-      yield* query(
-        `INSERT INTO partner_api.tally (audience, country, industry, listings)
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
-          AS change (audience, country, industry, listings)
-        ORDER BY audience, country, industry
-        ON CONFLICT (audience, country, industry) DO UPDATE SET listings = tally.listings + excluded.listings`,
-        [
-          ...[0, 1, 2].map((part) => listText(changed.map(({ key }) => key[part]!))),
-          listText(changed.map(({ listings }) => listings)),
-        ],
-      )
+      yield* query(addToCounters, [JSON.stringify(changed.map(({ key, listings }) => [...key, listings]))])
     },
   }
 }

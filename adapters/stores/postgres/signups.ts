@@ -14,12 +14,13 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
+import { rowsSql } from '../sql/database.ts'
 import { enqueueSql } from '../sql/webhooks.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
-import { columnParameters, createPruner, DIALECT, SERVER_NOW, unnestColumns } from './sql.ts'
+import { createPruner, DIALECT, SERVER_NOW } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
@@ -55,7 +56,7 @@ export function createSignups(database: Database) {
   async function storeGroup(waiting: Attempt[]): Promise<void> {
     const rows: Value[][] = []
     for (let length = 0; rows.length < Math.min(waiting.length, maxGroup) && length < maxGroupLength;) {
-      const row = attemptRow(waiting[rows.length]!)
+      const row = attemptRow(waiting[rows.length]!, rows.length)
       length += row.join('').length
       rows.push(row)
     }
@@ -120,7 +121,7 @@ function createInserter(database: Database) {
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
   async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
     try {
-      const stored = await database.write<[id: string]>(sql, [...columnParameters(rows), slot ^= 1])
+      const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot ^= 1])
       return new Set(stored.map(([id]) => id))
     } catch (error) {
       // A commit that holds its rows may wait for a standby that is lost.
@@ -222,14 +223,15 @@ const selectReasonSql = `
 
 const attemptColumns = [
   ...SIGNUP_COLUMNS,
-  ...['day', 'country', 'plan', 'payload', 'claim_key', 'fingerprint', 'expires_at', 'is_stored'],
+  ...['day', 'country', 'plan', 'payload', 'claim_key', 'fingerprint', 'expires_at', 'is_stored', 'position'],
 ]
 
-function attemptRow({ signup, claim, isStored }: Attempt): Value[] {
+/** @param position In its group: of attempts with one idempotency key, the first is stored. */
+function attemptRow({ signup, claim, isStored }: Attempt, position = 0): Value[] {
   const { createdAt, country, plan } = signup
   return [
     ...[...signupRow(signup), utcDay(createdAt), country ?? '', plan ?? '', signupEvent(signup).payload],
-    ...[claim?.key ?? null, claim?.fingerprint ?? null, claim?.expiresAt ?? null, String(isStored)],
+    ...[claim?.key ?? null, claim?.fingerprint ?? null, claim?.expiresAt ?? null, String(isStored), position],
   ]
 }
 
@@ -244,7 +246,7 @@ function insertSql(lockTimeoutMs: number): string {
     ),
     admitted AS MATERIALIZED (
       SELECT given.* FROM settings
-      CROSS JOIN ${unnestColumns(attemptColumns)} WITH ORDINALITY AS given (${attemptColumns}, position)
+      CROSS JOIN ${rowsSql(DIALECT, attemptColumns)} AS given
       JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
       WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
     ),
@@ -268,7 +270,7 @@ function insertSql(lockTimeoutMs: number): string {
     ),
     counted AS (
       INSERT INTO partner_api.signup_tally AS sums (partner, dimension, day, value, slot, signups)
-      SELECT partner, dimension, day, value, $${attemptColumns.length + 1}::integer, count(*)
+      SELECT partner, dimension, day, value, $2::integer, count(*)
       FROM created CROSS JOIN LATERAL (VALUES ('country', country), ('plan', plan)) AS counts (dimension, value)
       WHERE environment = 'live' AND is_stored = 'true'
       GROUP BY partner, dimension, day, value ORDER BY partner, dimension, day, value

@@ -1,5 +1,4 @@
-/** Pieces of statements. Rows are sent as one list per column. */
-import { INTEGER_COLUMNS, type Value } from '../row-format.ts'
+/** Pieces of statements. */
 import { type Dialect, pruneSql } from '../sql/database.ts'
 import type { Database } from './database.ts'
 
@@ -44,17 +43,6 @@ function quoted(text: string): string {
   // Without control characters and lone surrogates, JSON escapes the same. `replaceAll` takes four times as long.
   if (!/[\p{Cc}\p{Cs}]/u.test(text)) return JSON.stringify(text)
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
-}
-
-/** @param rows One or more. @returns A list for each column. */
-export function columnParameters(rows: readonly (readonly Value[])[]): string[] {
-  return rows[0]!.map((_, column) => listText(rows.map((row) => row[column]!)))
-}
-
-/** The rows of `columnParameters`, as a table. */
-export function unnestColumns(columns: readonly string[]): string {
-  const types = columns.map((column) => INTEGER_COLUMNS.has(column) ? 'bigint' : 'text')
-  return `unnest(${types.map((type, index) => `$${index + 1}::${type}[]`)})`
 }
 
 /** Deletes a batch of expired rows in the background. */

@@ -134,7 +134,10 @@ export function rowsText<R>({ values }: Pick<RowFormat<R>, 'values'>, records: I
 }
 
 /** Names that are columns of parameters only. */
-const integers: ReadonlySet<string> = new Set([...INTEGER_COLUMNS, 'retry_ms', 'term', 'used', 'unused'])
+const integers: ReadonlySet<string> = new Set([
+  ...INTEGER_COLUMNS,
+  ...['retry_ms', 'term', 'used', 'unused', 'recency', 'listings', 'position'],
+])
 
 /** The rows of a parameter that is a JSON array of arrays, to be selected from. */
 export function rowsSql({ elements }: Dialect, columns: readonly string[], parameter: string = '$1'): string {
