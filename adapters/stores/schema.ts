@@ -2,7 +2,7 @@
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { StoreSettings } from '../../core/ports/store.ts'
 import { sha256 } from '../digest.ts'
-import { query, type Work } from './sql/database.ts'
+import { type Query, query, type Work } from './sql/database.ts'
 import { missingStoreError, StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
@@ -124,9 +124,31 @@ export function checkKeyPrefix(prefix: string): string {
   throw new StoreError('refused', `The key prefix ${JSON.stringify(prefix)} is not ${rule}.`)
 }
 
-export function keyPrefixInUseError(place: string, from: string, to: string): StoreError {
-  const reason = `it holds keys that begin with ${from}`
-  return new StoreError('refused', `The key prefix of ${place} cannot become ${to}: ${reason}.`)
+/**
+ * Reads the settings, after changing the key prefix if another one is requested.
+ *
+ * @param change Runs a statement in a transaction during which no key can be issued.
+ * @throws {StoreError} `refused` when there are keys.
+ */
+export async function readSettings(
+  place: string,
+  read: Query,
+  change: Query,
+  keyPrefix: string | undefined,
+): Promise<StoreSettings> {
+  const [row] = await read<[keyPrefix: string, cursorSecret: string]>(
+    'SELECT key_prefix, cursor_secret FROM partner_api.store',
+  )
+  const [before, cursorSecret] = row!
+  if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
+  const changed = await change(
+    `UPDATE partner_api.store SET key_prefix = $1
+    WHERE NOT EXISTS (SELECT 1 FROM partner_api.partner_key) RETURNING id`,
+    [keyPrefix],
+  )
+  if (changed.length > 0) return { keyPrefix, cursorSecret }
+  const reason = `it holds keys that begin with ${before}`
+  throw new StoreError('refused', `The key prefix of ${place} cannot become ${keyPrefix}: ${reason}.`)
 }
 
 /** The settings of a new store, with a cursor secret of 256 random bits. */

@@ -8,12 +8,11 @@ import type {
   KeyFacts,
   LimitOverrides,
   Partner,
-  Plan,
   Profile,
   ProfileCard,
 } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
-import type { BannerRecord, ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
+import type { ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
 import type { DigestScheme } from '../../core/ports/changes.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
@@ -22,7 +21,6 @@ import {
   createRowFormat,
   moduleSet,
   type RowFormat,
-  safeColumns,
   scopeSet,
   type StoredRow,
   type Value,
@@ -77,16 +75,8 @@ export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
 
 export const KEY_USAGE = createRowFormat<KeyUsage>()(['keyId', 'day', 'endpoint', 'requests', 'errors'])
 
-/** The columns of an entry as SQL: tampering can have left integers that no driver reads. */
-export const AUDIT_READ_COLUMNS: readonly string[] = safeColumns(AUDIT_ENTRIES.columns)
-
-/** The position of the entry before the tail of an audit log. */
-export function readTailSequence(row: readonly [sequence: number] | undefined): number {
-  return row === undefined ? -Infinity : readSequence(row[0])
-}
-
 /** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
-function readSequence(sequence: number): number {
+export function readSequence(sequence: number): number {
   return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
 }
 
@@ -151,12 +141,6 @@ export const PROFILES = {
   },
 } satisfies ContentFormat<ProfileRecord>
 
-export const INDUSTRIES: ContentFormat<Industry> = {
-  name: 'industry',
-  isDated: false,
-  ...createRowFormat<Industry>()(['slug', 'name', 'parentSlug']),
-}
-
 /** No query looks into plans and banners: one column holds the record as JSON. */
 function recordTable<R extends object>(
   table: Pick<ContentFormat<R>, 'name' | 'isDated'>,
@@ -171,22 +155,15 @@ function recordTable<R extends object>(
   }
 }
 
-export const PLANS: ContentFormat<Plan> = recordTable(
-  { name: 'plan', isDated: false },
-  'slug',
-  CONTENT_FORMATS.plans,
-)
-export const BANNERS: ContentFormat<BannerRecord> = recordTable(
-  { name: 'banner', isDated: true },
-  'partner',
-  CONTENT_FORMATS.banners,
-)
-
 export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentFormat<ContentRecords[K]> } = {
   profiles: PROFILES,
-  industries: INDUSTRIES,
-  plans: PLANS,
-  banners: BANNERS,
+  industries: {
+    name: 'industry',
+    isDated: false,
+    ...createRowFormat<Industry>()(['slug', 'name', 'parentSlug']),
+  },
+  plans: recordTable({ name: 'plan', isDated: false }, 'slug', CONTENT_FORMATS.plans),
+  banners: recordTable({ name: 'banner', isDated: true }, 'partner', CONTENT_FORMATS.banners),
 }
 
 /** A row of `CARD_COLUMNS`. */

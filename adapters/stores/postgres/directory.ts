@@ -1,15 +1,12 @@
 import { isPublic } from '../../../core/ports/content.ts'
-import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import { createCatalog } from '../sql/catalog.ts'
+import type { Directory } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
 import { readPage, toPageRange } from './pages.ts'
 import type { Database } from './database.ts'
 import { searchPage } from './search.ts'
 
-export function createDirectory(database: Database): Directory & Catalog {
+export function createDirectory(database: Database) {
   return {
-    ...createCatalog(database),
-
     async listProfiles(partner, query, now) {
       const { words, limit } = query
       const range = toPageRange(partner, query, now)
@@ -58,5 +55,5 @@ export function createDirectory(database: Database): Directory & Catalog {
       const recency = row?.[0] ?? undefined
       return recency === undefined ? undefined : -recency
     },
-  }
+  } satisfies Omit<Directory, 'listIndustries'>
 }

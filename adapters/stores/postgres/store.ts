@@ -1,13 +1,10 @@
 /** A store in a Postgres database, which any number of processes can share. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
-import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
-import { createAuditLog } from '../sql/audit.ts'
-import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
+import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
-import { createReports } from '../sql/reports.ts'
-import { createWebhookStore } from '../sql/webhooks.ts'
+import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
+import type { Query } from './connection.ts'
 import { createContent } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { createDirectory } from './directory.ts'
@@ -56,7 +53,17 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     const revisions = createRevisions(database)
     // Rejects a store with an unfinished copy, whose settings are not final.
     await revisions.current(database.read)
-    return assemble(database, revisions, await readSettings(database, revisions, keyPrefix))
+    const change: Query = (sql, parameters) =>
+      database.transaction(async (query) => {
+        // No key can be issued meanwhile.
+        await revisions.lock(query, 'facts')
+        return await query(sql, parameters)
+      })
+    return assemble(
+      database,
+      revisions,
+      await readSettings(database.place, database.read, change, keyPrefix),
+    )
   } catch (error) {
     await database.close()
     if (!(error instanceof SqlError)) throw error
@@ -68,10 +75,10 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
-  const lookups = createKeyLookup(sql)
+  const shared = createSharedMembers(sql)
   return {
+    ...shared,
     settings,
-    sha256,
     close: database.close,
     async check() {
       await revisions.current()
@@ -79,14 +86,10 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    ...lookups,
-    findKey: batchKeyLookups(database, lookups.findKey),
+    findKey: batchKeyLookups(database, shared.findKey),
     ...createDirectory(database),
-    ...createAdministration(sql),
     ...createContent(database, sql),
     ...createSignups(database),
-    ...createReports(sql),
-    ...createAuditLog(sql),
     replicas: createReplicaRegistry(database, revisions),
     // Two windows are deleted for each one that is opened, so that they get fewer.
     quotas: createQuotaStore({
@@ -100,29 +103,5 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
         batchSize: 2,
       }),
     }, 'partner_api.quota_window'),
-    webhooks: createWebhookStore(sql),
   }
-}
-
-/** Reads the settings, and changes the key prefix if needed. @throws {StoreError} `refused` when there are keys. */
-async function readSettings(
-  database: Database,
-  revisions: Revisions,
-  keyPrefix: string | undefined,
-): Promise<StoreSettings> {
-  const [row] = await database.read<[keyPrefix: string, cursorSecret: string]>(
-    'SELECT key_prefix, cursor_secret FROM partner_api.store',
-  )
-  const [before, cursorSecret] = row!
-  if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
-  const changed = await database.transaction(async (query) => {
-    // No key can be issued meanwhile.
-    await revisions.lock(query, 'facts')
-    return await query(
-      'UPDATE partner_api.store SET key_prefix = $1 WHERE NOT EXISTS (SELECT 1 FROM partner_api.partner_key) RETURNING id',
-      [keyPrefix],
-    )
-  })
-  if (changed.length > 0) return { keyPrefix, cursorSecret }
-  throw keyPrefixInUseError(database.place, before, keyPrefix)
 }

@@ -4,7 +4,8 @@ import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { sha256 } from '../../digest.ts'
-import { AUDIT_ENTRIES, AUDIT_READ_COLUMNS, readTailSequence } from '../tables.ts'
+import { safeColumns } from '../row-format.ts'
+import { AUDIT_ENTRIES, readSequence } from '../tables.ts'
 import { type Dialect, query, rowsSql, rowsText, type SqlDatabase, type Work, writeRows } from './database.ts'
 import { enqueueSql, EVENTS } from './webhooks.ts'
 
@@ -12,11 +13,11 @@ import { enqueueSql, EVENTS } from './webhooks.ts'
  * `recency`, by which reports are sorted, is not hashed. An entry in which it was tampered with is read with an impossible
  * instant, so that the verification of the chain finds it.
  */
-const readColumns = AUDIT_ENTRIES.columns.map((column, index) =>
-  column === 'at'
+const readColumns = safeColumns(AUDIT_ENTRIES.columns).map((safe, index) =>
+  AUDIT_ENTRIES.columns[index] === 'at'
     ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
-      THEN ${AUDIT_READ_COLUMNS[index]} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
-    : AUDIT_READ_COLUMNS[index]
+      THEN ${safe} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
+    : safe
 )
 
 // As floating point: tampering can have left an integer that no driver reads.
@@ -88,7 +89,7 @@ export function createAuditLog({ read, readCatalog, dialect }: SqlDatabase): Req
           ORDER BY ${sequence} DESC LIMIT 1 OFFSET CAST($1 AS BIGINT)`,
           [count, ...last],
         ),
-        ([row]) => readTailSequence(row),
+        ([row]) => row === undefined ? -Infinity : readSequence(row[0]),
       )
     },
 

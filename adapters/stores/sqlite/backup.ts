@@ -3,10 +3,7 @@ import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
-import { sha256 } from '../../digest.ts'
-import { createAuditLog } from '../sql/audit.ts'
-import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
-import { createWebhookStore } from '../sql/webhooks.ts'
+import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
@@ -94,15 +91,11 @@ function listForeign(database: Database, file: string): string[] {
 
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
-  const sql = createSqlDatabase(database, createRevisions(database, file))
+  const { webhooks, ...records } = createSharedMembers(
+    createSqlDatabase(database, createRevisions(database, file)),
+  )
   const isCurrent = readSchema(database, file).version === MIGRATIONS.length
-  return {
-    sha256,
-    ...createAuditLog(sql),
-    ...createAdministration(sql),
-    ...createKeyLookup(sql),
-    ...(isCurrent && { webhooks: createWebhookStore(sql) }),
-  }
+  return { ...records, ...(isCurrent && { webhooks }) }
 }
 
 /** Opens a copy that is not in use, and migrates it. */

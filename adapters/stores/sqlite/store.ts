@@ -1,22 +1,17 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
-import { sha256 } from '../../digest.ts'
-import { checkKeyPrefix, keyPrefixInUseError } from '../schema.ts'
-import { createAuditLog } from '../sql/audit.ts'
-import { createAdministration, createKeyLookup } from '../sql/partners-and-keys.ts'
-import { createReports } from '../sql/reports.ts'
-import { createWebhookStore } from '../sql/webhooks.ts'
+import { checkKeyPrefix, readSettings } from '../schema.ts'
+import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContent } from './content.ts'
 import { type Database, errorMessage, openDatabase } from './database.ts'
-import { createCatalog } from '../sql/catalog.ts'
 import { createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers.ts'
 import { createSignups } from './signups.ts'
-import { createSqlDatabase } from './sql-database.ts'
+import { createQuery, createSqlDatabase } from './sql-database.ts'
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {
@@ -60,7 +55,14 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     if (!readOnly) migrate(database, file, keyPrefix)
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
-    const store = assemble(database, file, revisions, readSettings(database, file, keyPrefix))
+    const query = createQuery(database)
+    const settings = await readSettings(
+      file,
+      query,
+      (...change) => database.transaction(() => query(...change)),
+      keyPrefix,
+    )
+    const store = assemble(database, file, revisions, settings)
     if (file === ':memory:') return store
     const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
     const closeBoth = (): void => (close(), database.close())
@@ -77,36 +79,16 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
   return {
+    ...createSharedMembers(sql),
     settings,
-    sha256,
     close: database.close,
     check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
-    ...createKeyLookup(sql),
     ...createDirectory(database),
-    ...createCatalog(sql),
-    ...createAdministration(sql),
     ...createContent(database, revisions, sql),
     ...createSignups(database, sql),
-    ...createReports(sql),
-    ...createAuditLog(sql),
-    webhooks: createWebhookStore(sql),
   }
-}
-
-/** Reads the settings, after changing the key prefix if another one is requested. */
-function readSettings(database: Database, file: string, keyPrefix: string | undefined): StoreSettings {
-  const read = database.statement<[keyPrefix: string, cursorSecret: string]>(
-    'SELECT key_prefix, cursor_secret FROM store',
-  )
-  const [before, cursorSecret] = read.get()!
-  if (keyPrefix === undefined || keyPrefix === before) return { keyPrefix: before, cursorSecret }
-  const update = database.statement(
-    'UPDATE store SET key_prefix = ?1 WHERE NOT EXISTS (SELECT 1 FROM partner_key)',
-  )
-  if (database.transaction(() => update.run(keyPrefix)) > 0) return { keyPrefix, cursorSecret }
-  throw keyPrefixInUseError(file, before, keyPrefix)
 }
 
 /**

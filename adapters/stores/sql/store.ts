@@ -1,0 +1,40 @@
+import { andThen } from '../../../core/lib/promise.ts'
+import type { Catalog, Directory } from '../../../core/ports/directory.ts'
+import { sha256 } from '../../digest.ts'
+import type { RowFormat } from '../row-format.ts'
+import { CONTENT_TABLES } from '../tables.ts'
+import { createAuditLog } from './audit.ts'
+import type { SqlDatabase } from './database.ts'
+import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
+import { createReports } from './reports.ts'
+import { createWebhookStore } from './webhooks.ts'
+
+/** The members of a store whose statements are the same for both databases. */
+export function createSharedMembers(sql: SqlDatabase) {
+  return {
+    sha256,
+    ...createCatalog(sql),
+    ...createKeyLookup(sql),
+    ...createAdministration(sql),
+    ...createAuditLog(sql),
+    ...createReports(sql),
+    webhooks: createWebhookStore(sql),
+  }
+}
+
+/** What is small enough to be read whole. Profiles, which are not, are each database's own. */
+function createCatalog({ lookUp, read }: Pick<SqlDatabase, 'lookUp' | 'read'>) {
+  const { banners, industries, plans } = CONTENT_TABLES
+  const readAll = <R>({ name, columns, read: readRow }: RowFormat<R> & { readonly name: string }) => () =>
+    andThen(read(`SELECT ${columns} FROM partner_api.${name}`), (rows) => rows.map(readRow))
+
+  return {
+    listIndustries: readAll(industries),
+    listPlans: readAll(plans),
+    findBanner: (partner) =>
+      andThen(
+        lookUp(`SELECT ${banners.columns}, updated_at FROM partner_api.banner WHERE partner = $1`, [partner]),
+        ([row]) => row && { ...banners.read(row), updatedAt: Number(row.at(-1)) },
+      ),
+  } satisfies Catalog & Pick<Directory, 'listIndustries'>
+}
