@@ -3,7 +3,7 @@ import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { StoreSettings } from '../../core/ports/store.ts'
 import { sha256 } from '../digest.ts'
 import { type Query, query, type Work } from './sql/database.ts'
-import { missingStoreError, StoreError } from './store-error.ts'
+import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
 export interface MigrationStatus {
@@ -66,7 +66,10 @@ export function pendingMigrations<M>(place: string, schema: Schema, migrations: 
 /** @throws {StoreError} `missing` without a store, `refused` when it has to be migrated, `newer_schema`. */
 export function requireMigrated(place: string, schema: Schema, migrations: readonly Migration[]): void {
   if (pendingMigrations(place, schema, migrations).length === 0) return
-  if (schema.version === 0) throw missingStoreError(place)
+  if (schema.version === 0) {
+    const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
+    throw new StoreError('missing', `There is no store at ${place}.`, { remedy })
+  }
   const versions = `has schema version ${schema.version} and this program needs ${migrations.length}`
   throw new StoreError('refused', `The store ${place} ${versions}: migrate it first.`)
 }

@@ -20,11 +20,6 @@ export class StoreError extends Error {
   }
 }
 
-export function missingStoreError(place: string): StoreError {
-  const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
-  return new StoreError('missing', `There is no store at ${place}.`, { remedy })
-}
-
 export function unfinishedCopyError(place: string): StoreError {
   return new StoreError(
     'refused',

@@ -28,21 +28,19 @@ import {
 import { SIGNUP_COLUMNS } from './signups.ts'
 import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
 
-const noLimits: LimitOverrides = Object.freeze({})
-const anyAddress: readonly string[] = Object.freeze([])
-
-const limitsCodec: Codec<LimitOverrides> = {
-  encode(limits) {
-    const text = JSON.stringify(limits)
-    return text === '{}' ? null : text
-  },
-  decode: (text) => text === null ? noLimits : JSON.parse(text),
+/** JSON, with NULL for the empty value. */
+function jsonCodec<T extends object>(empty: T): Codec<T> {
+  const emptyText = JSON.stringify(Object.freeze(empty))
+  return {
+    encode(value) {
+      const text = JSON.stringify(value)
+      return text === emptyText ? null : text
+    },
+    decode: (text) => text === null ? empty : JSON.parse(text),
+  }
 }
 
-const rangesCodec: Codec<readonly string[]> = {
-  encode: (ranges) => ranges.length === 0 ? null : JSON.stringify(ranges),
-  decode: (text) => text === null ? anyAddress : JSON.parse(text),
-}
+const limitsCodec = jsonCodec<LimitOverrides>({})
 
 export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm', 'prefix', 'secret'])
 
@@ -52,7 +50,7 @@ export const PARTNERS = createRowFormat<Partner>({ modules: moduleSet, limits: l
 
 export const KEYS: RowFormat<Key> = createRowFormat<Key>({
   scopes: scopeSet,
-  allow: rangesCodec,
+  allow: jsonCodec<readonly string[]>([]),
   limits: limitsCodec,
 })([
   ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,

@@ -221,7 +221,7 @@ await t.test('a page of a list reads no rows of others', async (t) => {
   const store = createSqlDatabase(explained, createRevisions(database))
   const auditLog = createAuditLog(store)
   const administration = createAdministration(store)
-  const signups = createSignups(explained)
+  const signups = createSignups(explained, store)
 
   await administration.listPartners(undefined, 2)
   t.ok(read <= 3, `partners: ${read} rows read`)

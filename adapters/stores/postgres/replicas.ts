@@ -6,28 +6,30 @@ import {
   type ReplicaStatements,
   toProgress,
 } from '../replicas.ts'
+import { pruneSql, type SqlDatabase } from '../sql/database.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
-import { createPruner, SERVER_NOW } from './sql.ts'
+import { DIALECT, SERVER_NOW } from './sql.ts'
 
-/** When replicas are pruned, after the end of their lease, and how many at once. */
-const pruning = { afterMs: 3_600_000, batchSize: 100 }
+/** When replicas are pruned, after the end of their lease. */
+const pruneAfterMs = 3_600_000
+const pruneReplicasSql = pruneSql(DIALECT, {
+  table: 'replica',
+  key: ['id'],
+  expiry: 'seen_at + lease_ms',
+  batchSize: 100,
+})
 
 export function createReplicaRegistry(
   database: Database,
+  { prune }: Pick<SqlDatabase, 'prune'>,
   revisions: Pick<Revisions, 'current'>,
 ): ReplicaRegistry {
-  const prune = createPruner(database, {
-    table: 'replica',
-    key: ['id'],
-    expiry: 'seen_at + lease_ms',
-    batchSize: pruning.batchSize,
-  })
   const statements: ReplicaStatements = {
     async register(identity) {
       // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
       const [row] = await database.write<[now: number]>(registerSql, identity)
-      prune(row![0] - pruning.afterMs)
+      prune([pruneReplicasSql], [row![0] - pruneAfterMs])
     },
     async confirm(identity, { facts, content }, skewMs) {
       const row = [...identity, facts, content, skewMs]

@@ -14,13 +14,13 @@ import {
   signupRow,
   unknownKeyError,
 } from '../signups.ts'
-import { rowsSql } from '../sql/database.ts'
+import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
 import { enqueueSql } from '../sql/webhooks.ts'
 import type { Value } from '../row-format.ts'
 import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
-import { createPruner, DIALECT, SERVER_NOW } from './sql.ts'
+import { DIALECT, SERVER_NOW } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
 
 /** Milliseconds to resend a signup whose outcome is unknown, and between two attempts. */
@@ -43,14 +43,15 @@ const drawSlot = (): number => Math.floor(Math.random() * 64)
 const lockNotAvailable = '55P03'
 const uniqueViolation = '23505'
 
-export function createSignups(database: Database) {
+const pruneClaimsSql = pruneSql(DIALECT, {
+  table: 'idempotency',
+  key: ['partner', 'environment', 'key'],
+  expiry: 'expires_at',
+  batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
+})
+
+export function createSignups(database: Database, { prune }: Pick<SqlDatabase, 'prune'>) {
   const inserter = createInserter(database)
-  const pruneClaims = createPruner(database, {
-    table: 'idempotency',
-    key: ['partner', 'environment', 'key'],
-    expiry: 'expires_at',
-    batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
-  })
   let unpruned = maxGroup
 
   async function storeGroup(waiting: Attempt[]): Promise<void> {
@@ -67,7 +68,7 @@ export function createSignups(database: Database) {
     // After each group, this would take a third of the time.
     if (unpruned < maxGroup) return
     unpruned = 0
-    pruneClaims(attempts[0]!.signup.createdAt)
+    prune([pruneClaimsSql], [attempts[0]!.signup.createdAt])
   }
 
   return {

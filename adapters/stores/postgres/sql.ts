@@ -1,6 +1,5 @@
 /** Pieces of statements. */
-import { type Dialect, pruneSql } from '../sql/database.ts'
-import type { Database } from './database.ts'
+import type { Dialect } from '../sql/database.ts'
 
 /** The server's clock, which all replicas share: milliseconds since the epoch. */
 export const SERVER_NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
@@ -43,13 +42,4 @@ function quoted(text: string): string {
   // Without control characters and lone surrogates, JSON escapes the same. `replaceAll` takes four times as long.
   if (!/[\p{Cc}\p{Cs}]/u.test(text)) return JSON.stringify(text)
   return `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
-}
-
-/** Deletes a batch of expired rows in the background. */
-export function createPruner(
-  database: Database,
-  target: Parameters<typeof pruneSql>[1],
-): (bound: number | string) => void {
-  const sql = pruneSql(DIALECT, target)
-  return (bound) => void database.asyncCommit(sql, [bound]).catch(() => undefined)
 }

@@ -14,7 +14,6 @@ import { checkMigrated, migrate } from './migrate.ts'
 import { createReplicaRegistry } from './replicas.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
-import { createPruner } from './sql.ts'
 import { createSqlDatabase } from './sql-database.ts'
 
 /** Options of `openPostgresStore`. */
@@ -89,19 +88,8 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     findKey: batchKeyLookups(database, shared.findKey),
     ...createDirectory(database),
     ...createContent(database, sql),
-    ...createSignups(database),
-    replicas: createReplicaRegistry(database, revisions),
-    // Two windows are deleted for each one that is opened, so that they get fewer.
-    quotas: createQuotaStore({
-      dialect: sql.dialect,
-      lookUp: database.lookUp,
-      asyncCommit: database.asyncCommit,
-      prune: createPruner(database, {
-        table: 'quota_window',
-        key: ['policy', 'subject'],
-        expiry: 'ends_at',
-        batchSize: 2,
-      }),
-    }, 'partner_api.quota_window'),
+    ...createSignups(database, sql),
+    replicas: createReplicaRegistry(database, sql, revisions),
+    quotas: createQuotaStore({ ...sql, asyncCommit: database.asyncCommit, pruneEvery: 1 }, 'quota_window'),
   }
 }

@@ -1,22 +1,24 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
-import { type Dialect, type Query, rowsSql } from './database.ts'
+import { type Dialect, pruneSql, type Query, rowsSql, type SqlDatabase } from './database.ts'
 
-interface QuotaDatabase {
-  readonly dialect: Dialect
-  readonly lookUp: Query
+interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'> {
   /** A crash may undo it. */
   readonly asyncCommit: Query
-  /** Called with the instant at which a window was opened. */
-  prune(now: number): void
+  /** Windows that are opened before expired ones are deleted: twice as many, so that they get fewer. */
+  readonly pruneEvery: number
 }
 
 /** Each lease is an upsert of one row, so that concurrent ones see each other's. */
 export function createQuotaStore(
-  { dialect, lookUp, asyncCommit, prune }: QuotaDatabase,
+  { dialect, lookUp, asyncCommit, prune, pruneEvery }: QuotaDatabase,
   table: string,
 ): Pick<QuotaStore, 'leaseQuota' | 'returnQuotas'> {
-  const { peek, take, returnLeases } = quotaStatements(dialect, table)
+  const { peek, take, returnLeases } = quotaStatements(dialect, `partner_api.${table}`)
+  const key = ['policy', 'subject']
+  const pruneWindows = pruneSql(dialect, { table, key, expiry: 'ends_at', batchSize: 2 * pruneEvery })
+  let opened = 0
+
   return {
     leaseQuota(request): MaybePromise<QuotaLease> {
       const parameters = leaseParameters(request)
@@ -25,7 +27,7 @@ export function createQuotaStore(
       }
       return andThen(asyncCommit<WindowRow>(take, parameters), ([row]) => {
         const [now, , taken, granted] = row!
-        if (granted === taken) prune(now)
+        if (granted === taken && opened++ % pruneEvery === 0) prune([pruneWindows], [now])
         return toLease(row, request)
       })
     },

@@ -15,7 +15,7 @@ import {
   type ReplicaIdentity,
   toProgress,
 } from '../replicas.ts'
-import { pruneSql, type Query } from '../sql/database.ts'
+import type { Query } from '../sql/database.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { clock, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
@@ -47,13 +47,6 @@ const listSql = `
   SELECT pid, pid_namespace, id, name, lease_ms, facts, content, 0 FROM replica
   WHERE seen_at + lease_ms > $1 ORDER BY id`
 const removeSql = 'DELETE FROM replica WHERE id = $1 OR seen_at + lease_ms <= $2'
-const pruneWindowsSql = pruneSql(DIALECT, {
-  table: 'quota_term',
-  key: ['policy', 'subject'],
-  expiry: 'ends_at',
-  batchSize: 128,
-})
-
 /** A window that a restart must not forget. */
 const longWindowSeconds = 3_600
 
@@ -70,7 +63,6 @@ export function createServersFile(
   let database: Database | undefined
   let query: SyncQuery
   let opening: Promise<void> | undefined
-  let windows = 0
 
   async function open(): Promise<void> {
     const opened = openDatabase(file, { create: true })
@@ -111,10 +103,9 @@ export function createServersFile(
         dialect: DIALECT,
         lookUp: useQuery,
         asyncCommit: useQuery,
-        prune(now) {
-          if (windows++ % 64 === 0) ignoreFailure(() => useQuery(pruneWindowsSql, [now]))
-        },
-      }, 'partner_api.quota_term'),
+        prune: ([sql], parameters) => ignoreFailure(() => useQuery(sql!, parameters)),
+        pruneEvery: 64,
+      }, 'quota_term'),
     },
     close: () => database?.close(),
   }
@@ -135,15 +126,6 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
     written = { facts, content, at }
   }
 
-  /** On a full disk, the server goes on: the store cannot change meanwhile. */
-  function writeHeartbeat(...parameters: Parameters<typeof write>): void {
-    try {
-      write(...parameters)
-    } catch {
-      // The next confirmation tries again.
-    }
-  }
-
   return {
     register: (identity) => use((query) => write(query, identity, written)),
     confirm: (identity, revision) =>
@@ -154,7 +136,8 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
         const isWritten = facts === revision.facts && content === revision.content
         const isDue = live.length === others || Math.abs(clock.now() - at) >= heartbeatMs
         if (!isWritten) write(query, identity, revision)
-        else if (isDue) writeHeartbeat(query, identity, revision)
+        // On a full disk, the server goes on: the store cannot change meanwhile, and the next confirmation tries again.
+        else if (isDue) ignoreFailure(() => write(query, identity, revision))
         return others
       }),
     remove: (id) => use((query) => void query(removeSql, [id, clock.now() - REPLICA_RETENTION_MS])),
