@@ -30,30 +30,9 @@ export function createReports(
   /** Earlier days are not counted any more. */
   let countedFrom = ''
 
-  function liveSignups(partner?: string): Signup[] {
-    return [...signups.values()].filter((signup) =>
-      signup.environment === 'live' && (partner === undefined || signup.partner === partner)
-    )
-  }
-
-  function isIncluded(day: string, from: string, to: string): boolean {
-    return from <= day && day <= to && day >= countedFrom
-  }
-
-  function liveCounts(): UsageCount[] {
-    return [...usage.values()].filter(({ environment }) => environment === 'live')
-  }
-
-  function expiries(partner: string): Activity[] {
-    const revocations = entries.filter(({ type }) => type === 'key.revoked').toReversed()
-    const revokedAt = new Map(revocations.map(({ keyId, at }) => [keyId, at]))
-    return [...keys.values()].flatMap((key) => {
-      const at = endOf(key) ?? Infinity
-      // A revocation without an audit entry is older than the audit log.
-      const end = key.state === 'revoked' ? revokedAt.get(key.id) ?? -Infinity : Infinity
-      return key.partner === partner && at < end ? [activityFromExpiry(key, at)] : []
-    })
-  }
+  const liveSignups = () => [...signups.values()].filter(({ environment }) => environment === 'live')
+  const liveCounts = () => [...usage.values()].filter(({ environment }) => environment === 'live')
+  const isIncluded = (day: string, from: string, to: string) => from <= day && day <= to && day >= countedFrom
 
   return {
     recordUsage(counts, batch, keepFrom = '') {
@@ -71,26 +50,13 @@ export function createReports(
       }
     },
 
-    summarise(partner, from, to) {
-      const sums = new Map<string, SumRow>()
-      const add = (part: SumRow[0], value: string, count: number, errors = 0) => {
-        const [, , counted = 0, failed = 0] = sums.get(`${part} ${value}`) ?? []
-        sums.set(`${part} ${value}`, [part, value, counted + count, failed + errors])
-      }
-      for (const { createdAt, plan = '', country = '' } of liveSignups(partner)) {
-        const day = utcDay(createdAt)
-        if (!isIncluded(day, from, to)) continue
-        add('signupsByPlan', plan, 1)
-        add('signupsByCountry', country, 1)
-        add('signupsByDay', day, 1)
-      }
-      for (const { partner: owner, day, endpoint, requests, errors } of liveCounts()) {
-        if (owner !== partner || !isIncluded(day, from, to)) continue
-        add('requestsByEndpoint', endpoint, requests, errors)
-        add('requestsByDay', day, requests, errors)
-      }
-      return toSummary([...sums.values()])
-    },
+    summarise: (partner, from, to) =>
+      summaryOf(
+        liveSignups().filter((signup) =>
+          signup.partner === partner && isIncluded(utcDay(signup.createdAt), from, to)
+        ),
+        liveCounts().filter((count) => count.partner === partner && isIncluded(count.day, from, to)),
+      ),
 
     summarisePartners(from, to, after = '', limit) {
       const days = mergePartnerDays([
@@ -118,9 +84,9 @@ export function createReports(
         entry.partner === partner && (ACTIVITY_TYPES as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
-        ...liveSignups(partner).map(activityFromSignup),
+        ...liveSignups().filter((signup) => signup.partner === partner).map(activityFromSignup),
         ...audited.map(activityFromEntry),
-        ...expiries(partner),
+        ...expiriesOf([...keys.values()].filter((key) => key.partner === partner), entries),
       ]
       return rows
         .filter(({ at, type }) => at <= now && (types.length === 0 || types.includes(type)))
@@ -129,4 +95,33 @@ export function createReports(
         .slice(0, limit)
     },
   } satisfies Reports
+}
+
+function summaryOf(signups: readonly Signup[], counts: readonly UsageCount[]) {
+  const sums = new Map<string, SumRow>()
+  const add = (part: SumRow[0], value: string, count: number, errors = 0) => {
+    const [, , counted = 0, failed = 0] = sums.get(`${part} ${value}`) ?? []
+    sums.set(`${part} ${value}`, [part, value, counted + count, failed + errors])
+  }
+  for (const { createdAt, plan = '', country = '' } of signups) {
+    add('signupsByPlan', plan, 1)
+    add('signupsByCountry', country, 1)
+    add('signupsByDay', utcDay(createdAt), 1)
+  }
+  for (const { day, endpoint, requests, errors } of counts) {
+    add('requestsByEndpoint', endpoint, requests, errors)
+    add('requestsByDay', day, requests, errors)
+  }
+  return toSummary([...sums.values()])
+}
+
+function expiriesOf(keys: readonly Key[], entries: readonly AuditEntry[]): Activity[] {
+  const revocations = entries.filter(({ type }) => type === 'key.revoked').toReversed()
+  const revokedAt = new Map(revocations.map(({ keyId, at }) => [keyId, at]))
+  return keys.flatMap((key) => {
+    const at = endOf(key) ?? Infinity
+    // A revocation without an audit entry is older than the audit log.
+    const end = key.state === 'revoked' ? revokedAt.get(key.id) ?? -Infinity : Infinity
+    return at < end ? [activityFromExpiry(key, at)] : []
+  })
 }

@@ -1,5 +1,5 @@
 import { utcDay } from '../../../core/lib/time.ts'
-import type { SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
@@ -23,50 +23,7 @@ import type { SqliteDatabase } from './sql-database.ts'
 const maxGroupMs = 8
 
 export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'read' | 'addEvents'>) {
-  const insertRow = database.statement(
-    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
-  )
-  const selectSignup = database.statement<SignupRow>(`SELECT ${SIGNUP_COLUMNS} FROM signup WHERE id = ?1`)
-  const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
-  const selectClaim = database.statement<ClaimRow>(`
-    SELECT fingerprint, signup_id, created_at FROM idempotency
-    WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
-  const { name, columns, keyLength } = COPIED_TABLES.idempotency_keys
-  const upsertClaim = database.statement(upsertSql(name, columns, keyLength))
-  const selectExpiredClaims = database.statement<[partner: string, environment: string, key: string]>(`
-    SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
-    LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
-  const deleteClaim = database.statement(
-    'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
-  )
-  const incrementCounter = database.statement(`
-    INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
-    ON CONFLICT DO UPDATE SET signups = signups + 1`)
-
-  function insertSignup({ signup, claim, isStored }: Attempt): SignupOutcome {
-    const { id, partner, environment, keyId, createdAt, country, plan } = signup
-    if (claim !== undefined) {
-      const found = selectClaim.get(partner, environment, claim.key, createdAt)
-      if (found !== undefined) return repeatedOutcome(found, claim)
-    }
-    if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
-    if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
-    if (isStored) {
-      insertRow.run(...signupRow(signup))
-      sql.addEvents(() => [signupEvent(signup)])
-      if (environment === 'live') {
-        const day = utcDay(createdAt)
-        incrementCounter.run(partner, 'plan', day, plan ?? '')
-        incrementCounter.run(partner, 'country', day, country ?? '')
-      }
-    }
-    for (const old of selectExpiredClaims.all(createdAt)) deleteClaim.run(...old)
-    if (claim !== undefined) {
-      const { key, fingerprint, expiresAt } = claim
-      upsertClaim.run(partner, environment, key, fingerprint, id, createdAt, expiresAt)
-    }
-    return { outcome: 'created' }
-  }
+  const { insertSignup, findClaim } = createInserter(database, sql.addEvents)
 
   /** Inserts the first of the signups, as if one after the other. @returns How to settle each, once it is committed. */
   function insertGroup(attempts: readonly Attempt[]): (() => void)[] {
@@ -109,7 +66,56 @@ export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'rea
       '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)',
     ),
 
-    isClaimed: ({ partner, environment, createdAt }, { key }) =>
-      selectClaim.get(partner, environment, key, createdAt) !== undefined,
+    isClaimed: (signup, claim) => findClaim(signup, claim) !== undefined,
   } satisfies SignupStore
+}
+
+function createInserter(database: Database, addEvents: SqliteDatabase['addEvents']) {
+  const insertRow = database.statement(
+    `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
+  )
+  const selectSignup = database.statement<SignupRow>(`SELECT ${SIGNUP_COLUMNS} FROM signup WHERE id = ?1`)
+  const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
+  const selectClaim = database.statement<ClaimRow>(`
+    SELECT fingerprint, signup_id, created_at FROM idempotency
+    WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
+  const { name, columns, keyLength } = COPIED_TABLES.idempotency_keys
+  const upsertClaim = database.statement(upsertSql(name, columns, keyLength))
+  const selectExpiredClaims = database.statement<[partner: string, environment: string, key: string]>(`
+    SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
+    LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
+  const deleteClaim = database.statement(
+    'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
+  )
+  const incrementCounter = database.statement(`
+    INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
+    ON CONFLICT DO UPDATE SET signups = signups + 1`)
+
+  const findClaim = ({ partner, environment, createdAt }: Signup, { key }: IdempotencyClaim) =>
+    selectClaim.get(partner, environment, key, createdAt)
+
+  function insertSignup({ signup, claim, isStored }: Attempt): SignupOutcome {
+    const { id, partner, environment, keyId, createdAt, country, plan } = signup
+    const found = claim && findClaim(signup, claim)
+    if (found !== undefined) return repeatedOutcome(found, claim!)
+    if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
+    if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
+    if (isStored) {
+      insertRow.run(...signupRow(signup))
+      addEvents(() => [signupEvent(signup)])
+      if (environment === 'live') {
+        const day = utcDay(createdAt)
+        incrementCounter.run(partner, 'plan', day, plan ?? '')
+        incrementCounter.run(partner, 'country', day, country ?? '')
+      }
+    }
+    for (const old of selectExpiredClaims.all(createdAt)) deleteClaim.run(...old)
+    if (claim !== undefined) {
+      const { key, fingerprint, expiresAt } = claim
+      upsertClaim.run(partner, environment, key, fingerprint, id, createdAt, expiresAt)
+    }
+    return { outcome: 'created' }
+  }
+
+  return { insertSignup, findClaim }
 }
