@@ -21,8 +21,6 @@ export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
   if (!isJson(request.header('content-type') ?? '')) {
     throw new Problem('unsupported_media_type', { detail: 'The body must be application/json in UTF-8.' })
   }
-  const declared = request.header('content-length')
-  if (declared !== undefined && Number(declared) > MAX_BODY_BYTES) throw new Problem('body_too_large')
   return andThen(request.body(MAX_BODY_BYTES), (bytes) => {
     const value = readJson(bytes)
     if (!isObject(value)) {

@@ -24,7 +24,7 @@ export function createCursors(sha256: Sha256, secret: string) {
     /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
     open(bound: string, cursor: string): readonly (string | number)[] | undefined {
       const separator = cursor.length - macLength - 1
-      if (separator < 1 || cursor[separator] !== '.') return undefined
+      if (cursor[separator] !== '.') return undefined
       const payload = cursor.slice(0, separator)
       const genuine = equalDigests(authenticate(bound, payload), cursor.slice(separator + 1))
       return genuine ? JSON.parse(decodeBase64Url(payload)) : undefined
@@ -33,10 +33,10 @@ export function createCursors(sha256: Sha256, secret: string) {
 }
 
 function pad(secret: string, mask: number): string {
-  return Array.from(
-    { length: 64 },
-    (_, index) => String.fromCharCode((index < secret.length ? secret.charCodeAt(index) : 0) ^ mask),
-  ).join('')
+  // Beyond the secret, NaN counts as 0.
+  return Array.from({ length: 64 }, (_, index) => String.fromCharCode(secret.charCodeAt(index) ^ mask)).join(
+    '',
+  )
 }
 
 /** ASCII as it is, and any other code point in three bytes: UTF-8 has four for letters that names can consist of. */
@@ -45,7 +45,7 @@ function encodeBase64Url(text: string): string {
     const point = character.codePointAt(0)!
     return String.fromCharCode(0x80 | point >> 16, point >> 8 & 0xff, point & 0xff)
   })
-  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 
 function decodeBase64Url(text: string): string {
