@@ -1,4 +1,4 @@
-/** Proves the policy, as test/core/policy.test.ts does, up to the first mismatch. */
+/** Proves the policy, as test/core/policy.test.ts does. */
 import t from 'tap'
 
 // Imported in the tests, because StrykerJS counts a failed test but not a file that fails to load.
@@ -17,8 +17,6 @@ t.test('a denial names the missing scope or module', async (t) => {
 })
 
 t.test('decide and explain equal the oracle', async (t) => {
-  const { createTally, provePolicy } = await import('../core/policy/policy.ts')
-  const tally = createTally(true)
-  provePolicy(tally)
-  t.ok(tally.decisions > 900_000)
+  const { provePolicy } = await import('../core/policy/policy.ts')
+  t.ok(provePolicy() > 900_000)
 })

@@ -13,28 +13,8 @@ import type { Code } from '../../contract/http/expect.ts'
 import { key, partner } from '../../contract/store/samples.ts'
 import { NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
 
-/** Counts comparisons with the oracle. */
-export interface Tally {
-  decisions: number
-  /** The first few mismatches. */
-  readonly examples: string[]
-  /** @param difference Describes a mismatch; called only for one. */
-  compare(agrees: boolean, difference: () => string): void
-}
-
-/** @param stopAtFirst Whether the first mismatch ends the proof, by throwing. */
-export function createTally(stopAtFirst = false): Tally {
-  return {
-    decisions: 0,
-    examples: [],
-    compare(agrees, difference) {
-      this.decisions++
-      if (agrees) return
-      if (this.examples.length < 10) this.examples.push(difference())
-      if (stopAtFirst) throw new Error(this.examples[0])
-    },
-  }
-}
+/** Counts a comparison with the oracle, or throws. @param difference Describes a mismatch; called only for one. */
+type Compare = (agrees: boolean, difference: () => string) => void
 
 const now = Date.UTC(2027, 0, 15)
 const instants = [undefined, now + 1, now, now - 1]
@@ -99,14 +79,19 @@ const senders: readonly Sender[] = [
 /** The required scope as an index into `NEEDS`, or -1 for none. */
 const needs = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
 
-/** Compares the policy with the oracle: both products. */
-export function provePolicy(tally: Tally): void {
+/** Compares the policy with the oracle: both products. @returns The number of comparisons. @throws at the first mismatch. */
+export function provePolicy(): number {
+  let decisions = 0
+  const compare: Compare = (agrees, difference) => {
+    if (!agrees) throw new Error(difference())
+    decisions++
+  }
   for (let scopes = 0; scopes < 256; scopes++) {
     for (let modules = 0; modules < 256; modules++) {
       const principal = principalOf(keyKinds[0]!, senders[0]!, { scopes, modules, state: 'active' })
       for (const need of needs) {
         const situation = lackOf(need, scopes, modules)
-        decide(tally, principal, need, senders[0]!, claims[0]!, refusalOf(situation))
+        decide(compare, principal, need, senders[0]!, claims[0]!, refusalOf(situation))
       }
     }
   }
@@ -114,12 +99,13 @@ export function provePolicy(tally: Tally): void {
     const bit = need < 0 ? 0 : 1 << need
     const sets = [bit, 255 & ~bit]
     for (const scopes of sets) {
-      for (const modules of sets) everything(tally, need, scopes, modules)
+      for (const modules of sets) everything(compare, need, scopes, modules)
     }
   }
+  return decisions
 }
 
-function everything(tally: Tally, need: number, scopes: number, modules: number): void {
+function everything(compare: Compare, need: number, scopes: number, modules: number): void {
   for (const kind of keyKinds) {
     for (const state of ['active', 'suspended'] as const) {
       for (const sender of senders) {
@@ -132,9 +118,9 @@ function everything(tally: Tally, need: number, scopes: number, modules: number)
             ...claim.situation,
             suspended: state === 'suspended',
           })
-          const facts = decide(tally, principal, need, sender, claim, code)
+          const facts = decide(compare, principal, need, sender, claim, code)
           const { denial, rules } = explain(facts)
-          tally.compare(
+          compare(
             agrees(denial, code, need) && isTrace(rules, code),
             () => describe(facts, { denial, rules }, code),
           )
@@ -145,7 +131,7 @@ function everything(tally: Tally, need: number, scopes: number, modules: number)
 }
 
 function decide(
-  tally: Tally,
+  compare: Compare,
   principal: Principal,
   need: number,
   { address }: Sender,
@@ -155,7 +141,7 @@ function decide(
   const scope = NEEDS[need]?.scope as AccessFacts['scope']
   const facts: AccessFacts = { principal, address, requestedPartner, scope, now }
   const denial = admit(facts) ?? authorize(facts)
-  tally.compare(agrees(denial, code, need), () => describe(facts, { denial }, code))
+  compare(agrees(denial, code, need), () => describe(facts, { denial }, code))
   return facts
 }
 
