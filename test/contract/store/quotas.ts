@@ -104,6 +104,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     const { quotas } = await open()
     const size = 4
     const share = (quota: number): number => Math.floor(quota * 0.02 / size)
+    const { numRuns = 60 } = fc.readConfigureGlobal()
     let run = 0
     const step = fc.record({
       replica: fc.nat(size - 1),
@@ -147,9 +148,9 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns },
     )
-    t.ok(run >= 60, `${run} runs`)
+    t.ok(run >= numRuns, `${run} runs`)
   })
 
   await check(

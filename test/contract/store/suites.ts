@@ -1,6 +1,7 @@
 /** The store contract, which every store passes. Callers may rely on nothing else. */
 import fc from 'fast-check'
 import type { Store } from '../../../core/ports/store.ts'
+import { asOneAssertion } from '../http/checks.ts'
 import { activityContract } from './activity.ts'
 import { auditContract } from './audit.ts'
 import { contentContract } from './content.ts'
@@ -49,7 +50,7 @@ export async function checkProperty<T>(
 /** @param open Opens an empty store with the default key prefix. */
 export async function storeContract(t: TestContext, open: () => Promise<Store>): Promise<void> {
   const check: Check = async (name, body) => {
-    await t.test(name, async (t) => {
+    await asOneAssertion(t, name, async (t) => {
       const store = await open()
       try {
         await body(t, store)
@@ -89,7 +90,7 @@ export async function sharedStoreContract(
   create: () => Promise<() => Promise<Store>>,
 ): Promise<void> {
   const check: SharedCheck = async (name, body) => {
-    await t.test(name, async (t) => {
+    await asOneAssertion(t, name, async (t) => {
       const open = await create()
       const stores: Store[] = []
       try {
