@@ -9,7 +9,7 @@ import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { type ServingChild, startChild } from './child.ts'
 import { makePostgresTemplate } from './postgres-template.ts'
-import { type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
+import { isOlderNode, type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteOn } from './sites.ts'
 import { startDurable } from './workerd.ts'
 
@@ -33,7 +33,7 @@ const stored: readonly SuiteName[] = [
 const timed: readonly SuiteName[] = ['caching', 'limits', 'administration', 'signups']
 
 const starters: readonly (readonly [Runtime, () => ServingChild | Promise<ServingChild>])[] = [
-  ...RUNTIMES.filter(({ name }) => !/22|24/.test(name)).map((runtime) =>
+  ...RUNTIMES.filter((runtime) => !isOlderNode(runtime)).map((runtime) =>
     [runtime, () => startChild(runtime.command)] as const
   ),
   [WORKERD, startDurable],

@@ -31,6 +31,9 @@ export const RUNTIMES: readonly Program[] = [
   },
 ]
 
+/** Whether it is a version of Node before the one of `npm ci`, and differs from that in what Node brings only. */
+export const isOlderNode = ({ name }: Runtime): boolean => /^Node 2[24]$/.test(name)
+
 /** The runtime of Cloudflare Workers. */
 export const WORKERD: Runtime = {
   name: 'workerd',
