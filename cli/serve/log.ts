@@ -29,6 +29,7 @@ const lineFeed = 10
  * full pipe or disk) are dropped, and a later line reports their number: `{"event":"log_dropped","count":…}`.
  */
 export function createLog(
+  level: 'off' | 'errors' | 'all',
   // The stream process.stderr would buffer without a bound for a slow reader.
   writeBytes: Write = (bytes, start) => writeSync(2, bytes, start),
 ) {
@@ -62,17 +63,16 @@ export function createLog(
     if (buffer.length > maxBufferedLength) flush()
   }
 
+  const write = (event: LogEvent | ServeEvent): void => forward(`${JSON.stringify(event)}\n`)
   return {
-    write: (event: LogEvent | ServeEvent): void => forward(`${JSON.stringify(event)}\n`),
+    write,
     forward,
+    /** Writes an event of the server itself, unless the level is `off`. */
+    event(event: ServeEvent['event'], members: Partial<ServeEvent> = {}): void {
+      if (level !== 'off') write({ time: new Date().toISOString(), level: 'info', event, ...members })
+    },
     /** Writes buffered events, before the process ends. */
     flush,
-  }
-}
-
-export function createServeLogger({ write }: Pick<ReturnType<typeof createLog>, 'write'>, level: string) {
-  return (event: ServeEvent['event'], members: Partial<ServeEvent> = {}): void => {
-    if (level !== 'off') write({ time: new Date().toISOString(), level: 'info', event, ...members })
   }
 }
 

@@ -20,7 +20,7 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { API_VERSION } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { interrupts } from '../files.ts'
-import { createLog, createServeLogger, type ServeEvent } from './log.ts'
+import { createLog, type ServeEvent } from './log.ts'
 import type { StoreAddress } from '../store/url.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
@@ -66,9 +66,8 @@ export async function serveUntilStopped(
   const { replicaName = `${hostname()}:${process.pid}` } = api
   const stop = createStopSignal(worker)
   const stopped = once(stop, 'abort')
-  const log = createLog()
-  const logEvent = createServeLogger(log, opened === undefined ? 'off' : settings.log)
-  logEvent('store_opened', opened)
+  const log = createLog(opened === undefined ? 'off' : settings.log)
+  log.event('store_opened', opened)
   const { server, webhooks, measured } = await startServer(
     store,
     { ...settings, api: { ...api, replicaName } },
@@ -94,7 +93,7 @@ export async function serveUntilStopped(
     }, stopTimeoutMs).unref()
     await Promise.all([server.drain(), webhooks?.close(drainTimeoutMs)])
     await listener?.drain()
-    logEvent('stopped')
+    log.event('stopped')
     log.flush()
   }
 }

@@ -12,7 +12,7 @@ import type { Invocation } from '../command.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import { interrupts } from '../files.ts'
 import { withStore } from '../store/open.ts'
-import { createLog, createServeLogger } from './log.ts'
+import { createLog } from './log.ts'
 import {
   listenFailure,
   listenForMetrics,
@@ -96,8 +96,7 @@ export async function superviseWorkers(
   { port, host, log: level, opened, metrics, drainDelay = 0 }: ServerSettings,
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
-  const log = createLog()
-  const logEvent = createServeLogger(log, level)
+  const log = createLog(level)
   const running = new Set<ChildProcess>()
   const killAll = () => running.forEach((child) => child.kill('SIGKILL'))
   const stop = new AbortController()
@@ -109,9 +108,9 @@ export async function superviseWorkers(
       process.exit(128 + constants.signals[signal])
     })
   }
-  logEvent('store_opened', opened)
+  log.event('store_opened', opened)
   const sharedPort = await findPort(port, host)
-  const fleet = createFleet(count, sharedPort, { log, logEvent, running, stop: stop.signal })
+  const fleet = createFleet(count, sharedPort, { log, running, stop: stop.signal })
   let listener: RunningServer | undefined
   const runs = Array.from({ length: count }, (_, index) => fleet.keepRunning(index + 1))
   const ended = Promise.race([stopped, Promise.all(runs)])
@@ -128,15 +127,14 @@ export async function superviseWorkers(
     setTimeout(killAll, stopTimeoutMs + drainDelay * 1000).unref()
     await Promise.allSettled(runs)
     await listener?.drain()
-    logEvent('stopped')
+    log.event('stopped')
     log.flush()
   }
 }
 
 /** The workers of a supervisor. `started` is fulfilled with their address when all accept connections. */
-function createFleet(count: number, port: number, { log, logEvent, running, stop }: {
+function createFleet(count: number, port: number, { log, running, stop }: {
   readonly log: ReturnType<typeof createLog>
-  readonly logEvent: ReturnType<typeof createServeLogger>
   readonly running: Set<ChildProcess>
   readonly stop: AbortSignal
 }) {
@@ -159,7 +157,7 @@ function createFleet(count: number, port: number, { log, logEvent, running, stop
       if ('samples' in message) samples.keep(child, message.samples)
       if ('url' in message) {
         listening.add(child)
-        logEvent('worker_started', { worker: number, pid })
+        log.event('worker_started', { worker: number, pid })
         hasStarted ||= listening.size === count
         if (hasStarted) started.resolve(message.url)
       }
@@ -171,7 +169,7 @@ function createFleet(count: number, port: number, { log, logEvent, running, stop
     listening.delete(child)
     samples.end(child)
     const ending = signal === null ? { exit_code: code! } : { signal }
-    if (!stop.aborted) logEvent('worker_exited', { level: 'warn', worker: number, pid, ...ending })
+    if (!stop.aborted) log.event('worker_exited', { level: 'warn', worker: number, pid, ...ending })
     const reason = signal === null ? `exit code ${code}` : signal
     return failure ?? new CliError(1, 'worker_failed', `Worker ${number} ended with ${reason}.`)
   }

@@ -238,7 +238,7 @@ function eventsOfService(): readonly LogEvent[] {
 function droppedEvent(): Record<string, unknown> {
   let text = ''
   let isFull = true
-  const log = createLog((bytes, start) => {
+  const log = createLog('all', (bytes, start) => {
     if (isFull) throw new Error('EAGAIN')
     text += Buffer.from(bytes.subarray(start)).toString()
     return bytes.length - start
