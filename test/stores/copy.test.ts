@@ -5,7 +5,7 @@ import { copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
 import type { CopyTarget } from '../../adapters/stores/copy/ends.ts'
 import { openSource } from '../../cli/store/command.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
-import { documentOf, ending, runProgram, startProgram } from '../support/cli-program.ts'
+import { documentOf, runProgram } from '../support/cli-program.ts'
 import { serve } from './copies/answers.ts'
 import { fillStore, MANY_ROWS } from './copies/full-store.ts'
 import {
@@ -134,19 +134,6 @@ for (const kind of places.kinds) {
       await copyUpTo(first, target, stop)
       await t.rejects(openAt(target), { code: 'refused', message: /has not been finished/ }, stop.join(' '))
     }
-    t.match(await copy(first, target), { tables, isFinished: true })
-  })
-
-  await t.test(`a copy into ${kind} that is killed at any point can be finished`, async (t) => {
-    const target = await places.vacant(kind)
-    let kills = 0
-    for (const delay of [150, 350, 550]) {
-      const started = startProgram(['store', 'copy', '--from', first, '--to', target])
-      const timer = setTimeout(() => started.kill('SIGKILL'), delay)
-      if ((await ending(started)).signal === 'SIGKILL') kills++
-      clearTimeout(timer)
-    }
-    t.ok(kills > 0, `${kills} kills`)
     t.match(await copy(first, target), { tables, isFinished: true })
   })
 

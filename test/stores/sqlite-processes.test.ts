@@ -235,17 +235,6 @@ await t.test('a signup that comes while another waits for the lock does not fail
   await store.close()
 })
 
-await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
-  const { store, file } = await openWithKey()
-  const sent = Array.from(
-    { length: 20 },
-    async (_, index) => await store.createSignup(signup(`${index}`), undefined),
-  )
-  await store.close()
-  const stored = (await Promise.allSettled(sent)).filter(({ status }) => status === 'fulfilled')
-  t.same(read(file, 'SELECT count(*) FROM signup'), [[stored.length]])
-})
-
 await t.test('a signup removes two expired claims at most, so that they never accumulate', async (t) => {
   const { store, file } = await openWithKey()
   const claims = () => read(file, 'SELECT count(*) FROM idempotency')[0]![0]

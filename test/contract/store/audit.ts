@@ -91,19 +91,25 @@ export async function auditContract(checkStore: Check): Promise<void> {
       await apply(store, { type: 'key.issued', key: key({ id: 'gone', state: 'revoked' }) })
       await apply(store, { type: 'key.issued', key: key({ id: 'oldest', createdAt: T0 - 1 }) })
       const { sequence } = await store.auditHead()
-      await applyBy(store, { type: 'partner.removed', slug: 'acme' })
-      const entries = await store.listAudit(sequence, 100)
+      const newest = key({ id: 'newest', createdAt: T0 + 1 })
+      await applyBy(store, { type: 'key.issued', key: newest }, { type: 'partner.removed', slug: 'acme' })
+      const entries = await store.listAudit(sequence + 1, 100)
       t.strictSame(entries.map(({ type, keyId, partner }) => [type, keyId, partner]), [
         ['partner.removed', undefined, 'acme'],
         ['key.revoked', 'oldest', 'acme'],
         ['key.revoked', 'acme-live', 'acme'],
         ['key.revoked', 'acme-test', 'acme'],
+        ['key.revoked', 'newest', 'acme'],
       ])
       for (const { keyId, before, after } of entries.slice(1)) {
         const { key: kept } = (await store.findKey(keyId!))!
+        t.equal(kept.state, 'revoked')
         t.strictSame(JSON.parse(after!), snapshotOf(kept))
         t.strictSame(JSON.parse(before!), snapshotOf({ ...kept, state: 'active' }))
       }
+      t.equal((await store.findKey('globex-live'))?.key.state, 'active')
+      t.equal((await store.listPartners(undefined, 1000)).length, 2)
+      t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
     },
   )
 

@@ -1,6 +1,19 @@
 import { verifyChain } from '../../../core/audit/verify.ts'
+import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { apply, createPartners, key, partner, profile, publish, query, stamp, T0 } from './samples.ts'
+import {
+  apply,
+  claim,
+  createPartners,
+  key,
+  partner,
+  profile,
+  publish,
+  query,
+  signup,
+  stamp,
+  T0,
+} from './samples.ts'
 import type { TestContext } from './suites.ts'
 
 /** Opens a store, which is created if necessary. */
@@ -54,6 +67,28 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
     t.equal(await b.apply([{ type: 'partner.resumed', slug: 'p0' }], facts, stamp), false)
     await a.close()
     await b.close()
+  })
+
+  await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
+    const open = await create()
+    const [first, second] = [await open(), await open()]
+    await createPartners(first, 'acme')
+    await apply(first, { type: 'key.issued', key: key() })
+    const sent = Promise.allSettled(Array.from({ length: 250 }, async (_, index) => {
+      const one = signup(`${index}`, { country: 'DE' })
+      await first.createSignup(one, claim({ key: one.id }))
+      return one.id
+    }))
+    // The first group is on its way then.
+    await new Promise((resolve) => setTimeout(resolve))
+    await first.close()
+    const created = (await sent).flatMap((each) => each.status === 'fulfilled' ? [each.value] : [])
+    const stored = (await second.listSignups(undefined, undefined, 1000)).map(({ id }) => id)
+    t.strictSame(stored.toSorted(), created.sort(), `${created.length} of 250`)
+    const { signupsByCountry } = await second.summarise('acme', utcDay(T0), utcDay(T0))
+    const expected = created.length > 0 ? [{ country: 'DE', signups: created.length }] : []
+    t.strictSame(signupsByCountry, expected)
+    await second.close()
   })
 
   await t.test('two stores have different revisions and secrets', async (t) => {

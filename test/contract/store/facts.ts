@@ -101,14 +101,6 @@ export async function factsContract(check: Check): Promise<void> {
     t.equal(store.sha256('é'), '4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c')
   })
 
-  await check('an empty store finds nothing', async (t, store) => {
-    t.equal(await store.findKey('Zt81Zt81Zt81'), undefined)
-    t.equal(await store.findPartner('acme'), undefined)
-    t.strictSame(await store.listPartners(undefined, 1000), [])
-    t.strictSame(await store.listKeys({}, undefined, 1000), [])
-    t.strictSame(await store.listKeys({ partner: 'acme' }, undefined, 1000), [])
-  })
-
   await check('partners and keys are read as they were written', async (t, store) => {
     await apply(store, { type: 'partner.created', partner: fullPartner }, {
       type: 'key.issued',
@@ -283,38 +275,6 @@ export async function factsContract(check: Check): Promise<void> {
     }
     t.strictSame((await store.findKey(successor.id))?.key, successor)
     t.strictSame((await verifyAuditLog(store)).differences, [])
-  })
-
-  await check('removing a partner revokes its keys and keeps the records', async (t, store) => {
-    await createPartners(store, 'acme', 'globex')
-    await apply(store, { type: 'key.issued', key: key() }, {
-      type: 'key.issued',
-      key: key({ id: 'theirs', partner: 'globex' }),
-    })
-    // Issued by the same call as the removal.
-    await apply(store, { type: 'key.issued', key: successor }, { type: 'partner.removed', slug: 'acme' })
-    t.strictSame((await store.listKeys({ partner: 'acme' }, undefined, 1000)).map(({ state }) => state), [
-      'revoked',
-      'revoked',
-    ])
-    t.equal((await store.findKey('theirs'))?.key.state, 'active')
-    t.equal((await store.listPartners(undefined, 1000)).length, 2)
-    t.ok(await fails(() => createPartners(store, 'acme')), 'the slug stays taken')
-  })
-
-  await check('the changes of a call apply in order', async (t, store) => {
-    await apply(
-      store,
-      { type: 'partner.created', partner: partner() },
-      { type: 'key.issued', key: key() },
-      { type: 'key.rotated', id: key().id, successorId: successor.id, retiresAt: T0 },
-      { type: 'key.issued', key: successor },
-      { type: 'key.disabled', id: successor.id },
-      { type: 'key.enabled', id: successor.id },
-      { type: 'key.disabled', id: successor.id },
-    )
-    t.equal((await store.findKey(key().id))?.key.successorId, successor.id)
-    t.equal((await store.findKey(successor.id))?.key.state, 'disabled')
   })
 
   const impossible: Change[] = [
