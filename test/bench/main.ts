@@ -19,10 +19,7 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   signups: async () => (await import('./signups.ts')).run(),
   workers: async () => (await import('./workers.ts')).run(),
   memory: async () => (await import('./memory.ts')).run(),
-  start: async () => [
-    ...await (await import('./start.ts')).runVersion(),
-    ...await (await import('./start.ts')).runFirstAnswer(),
-  ],
+  start: async () => (await import('./start.ts')).run(),
 }
 
 const args = process.argv.slice(2)

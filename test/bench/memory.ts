@@ -20,9 +20,10 @@ import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { extractKeyId } from '../../core/keys/format.ts'
 import type { KeyFacts } from '../../core/model.ts'
+import { key as keyOf } from '../contract/store/samples.ts'
 import { PARTNER } from '../support/partner.ts'
 import { figure, type Row } from './report.ts'
-import { CACHED_TARGET, DIRECTORY_PATH, ENOUGH, exchangeFor, fill, issueKey, keyFor } from './tenant.ts'
+import { CACHED_TARGET, DIRECTORY_PATH, ENOUGH, exchangeFor, fill, issueKey } from './tenant.ts'
 
 const kinds = ['keys', 'wrong keys', 'addresses', 'targets'] as const
 type Kind = (typeof kinds)[number]
@@ -84,7 +85,7 @@ async function createRequests(kind: Kind): Promise<() => void> {
   let minted = known
   // Like a database, it returns new objects for each look-up.
   const findMinted = (id: string): KeyFacts => ({
-    key: { ...keyFor(id, PARTNER, sha256(minted)), scopes: [...facts!.key.scopes] },
+    key: keyOf({ id, digest: sha256(minted), scopes: [...facts!.key.scopes] }),
     partner: { ...facts!.partner, modules: [...facts!.partner.modules] },
   })
   const { handle } = createPartnerApi({

@@ -16,30 +16,45 @@ const runFile = promisify(execFile)
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const binary = (name: string): string => join(root, 'test/node_modules/.bin', name)
 
+/** Builds what npm would install, outside of the checkout. */
+export async function run(): Promise<Row[]> {
+  const directory = await mkdtemp(join(tmpdir(), 'partner-api-bench-'))
+  try {
+    const dist = join(directory, 'dist')
+    const compiler = join(root, 'node_modules/typescript/bin/tsc')
+    await runFile(process.execPath, [compiler, '-p', join(root, 'cli'), '--outDir', dist], { cwd: root })
+    for (const path of ['node_modules', 'package.json']) {
+      await symlink(join(root, path), join(directory, path))
+    }
+    const installed = join(dist, 'cli/main.js')
+    return [...await timeVersion(installed, directory), ...await timeFirstAnswer(installed, directory)]
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
 /** Against a program that does nothing. It is CommonJS, which starts faster than a module. */
-export function runVersion(): Promise<Row[]> {
-  return withInstalled(async (installed, directory) => {
-    const empty = join(directory, 'empty.cjs')
-    await writeFile(empty, '')
-    const run = (...words: string[]) => () => runFile(process.execPath, words)
-    const [nothing, ours, source] = await timeStarts(20, [
-      run(empty),
-      run(installed, '--version'),
-      run(join(root, 'cli/main.ts'), '--version'),
-    ]) as [number, number, number]
-    const against = `empty node ${figure(nothing, 'ms')}`
-    const row = (what: string, milliseconds: number): Row => ({
-      part: 'start',
-      what,
-      ours: figure(milliseconds, 'ms'),
-      against,
-      ratio: `+${(milliseconds - nothing).toFixed(1)} ms`,
-    })
-    return [
-      { ...row('partner-api --version, as installed', ours), target: '≤ +15 ms', met: ours - nothing <= 15 },
-      row('node cli/main.ts --version', source),
-    ]
+async function timeVersion(installed: string, directory: string): Promise<Row[]> {
+  const empty = join(directory, 'empty.cjs')
+  await writeFile(empty, '')
+  const start = (...words: string[]) => () => runFile(process.execPath, words)
+  const [nothing, ours, source] = await timeStarts(20, [
+    start(empty),
+    start(installed, '--version'),
+    start(join(root, 'cli/main.ts'), '--version'),
+  ]) as [number, number, number]
+  const against = `empty node ${figure(nothing, 'ms')}`
+  const row = (what: string, milliseconds: number): Row => ({
+    part: 'start',
+    what,
+    ours: figure(milliseconds, 'ms'),
+    against,
+    ratio: `+${(milliseconds - nothing).toFixed(1)} ms`,
   })
+  return [
+    { ...row('partner-api --version, as installed', ours), target: '≤ +15 ms', met: ours - nothing <= 15 },
+    row('node cli/main.ts --version', source),
+  ]
 }
 
 /** How a runtime is started, and the milliseconds in which it should respond. */
@@ -50,44 +65,24 @@ const runtimes: readonly (readonly [name: string, command: readonly string[], ta
 ]
 
 /** To the response to a request with a key, on a SQLite file. */
-export function runFirstAnswer(): Promise<Row[]> {
-  return withInstalled(async (installed, directory) => {
-    const file = join(directory, 'store.db')
-    const store = await openSqliteStore(file)
-    await fill(store, 500)
-    const key = await issueKey(store)
-    await store.close()
-    const words = [installed, '--store', `sqlite:${file}`, 'serve', '--port', '0', '--log', 'off']
-    const taken = await timeStarts(
-      15,
-      runtimes.map(([, command]) => () => serveAndAsk([...command, ...words], key)),
-    )
-    return runtimes.map(([name, , target], index) => ({
-      part: 'start',
-      what: `${name}: serve, to the first answered request`,
-      ours: figure(taken[index]!, 'ms'),
-      target: `≤ ${target} ms`,
-      met: taken[index]! <= target,
-    }))
-  })
-}
-
-/** Builds what npm would install, outside of the checkout. */
-async function withInstalled(
-  measure: (program: string, directory: string) => Promise<Row[]>,
-): Promise<Row[]> {
-  const directory = await mkdtemp(join(tmpdir(), 'partner-api-bench-'))
-  try {
-    const dist = join(directory, 'dist')
-    const compiler = join(root, 'node_modules/typescript/bin/tsc')
-    await runFile(process.execPath, [compiler, '-p', join(root, 'cli'), '--outDir', dist], { cwd: root })
-    for (const path of ['node_modules', 'package.json']) {
-      await symlink(join(root, path), join(directory, path))
-    }
-    return await measure(join(dist, 'cli/main.js'), directory)
-  } finally {
-    await rm(directory, { recursive: true })
-  }
+async function timeFirstAnswer(installed: string, directory: string): Promise<Row[]> {
+  const file = join(directory, 'store.db')
+  const store = await openSqliteStore(file)
+  await fill(store, 500)
+  const key = await issueKey(store)
+  await store.close()
+  const words = [installed, '--store', `sqlite:${file}`, 'serve', '--port', '0', '--log', 'off']
+  const taken = await timeStarts(
+    15,
+    runtimes.map(([, command]) => () => serveAndAsk([...command, ...words], key)),
+  )
+  return runtimes.map(([name, , target], index) => ({
+    part: 'start',
+    what: `${name}: serve, to the first answered request`,
+    ours: figure(taken[index]!, 'ms'),
+    target: `≤ ${target} ms`,
+    met: taken[index]! <= target,
+  }))
 }
 
 /** @returns The median milliseconds of each. The first two starts, which fill the file cache, are not counted. */

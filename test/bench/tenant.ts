@@ -1,6 +1,5 @@
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
-import type { Key } from '../../core/model.ts'
 import type { Observer } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { createPartner, PARTNER } from '../support/partner.ts'
@@ -24,27 +23,6 @@ export const ENOUGH = { quota: 1_000_000_000, windowSeconds: 60 }
 /** Creates the partner on a store without it. @returns A key, which no store can give back. */
 export async function issueKey(store: Store): Promise<string> {
   return (await (await createPartner(store)).issue()).text
-}
-
-/** An unknown key. */
-export function keyFor(id: string, partner: string, digest: string): Key {
-  return {
-    id,
-    partner,
-    name: 'Bench',
-    environment: 'live',
-    digest,
-    hint: id.slice(-4),
-    state: 'active',
-    scopes: ['read:profiles'],
-    allow: [],
-    limits: {},
-    createdAt: 0,
-    expiresAt: undefined,
-    retiresAt: undefined,
-    successorId: undefined,
-    lastUsedAt: undefined,
-  }
 }
 
 /** Fills an empty store with the industries and the first `count` profiles. */
