@@ -9,33 +9,10 @@ export interface RawAnswer {
 }
 
 /** A TCP connection that sends raw bytes and parses responses. */
-export interface RawConnection {
-  write(bytes: Uint8Array | string): void
-  /** Resolves when the written bytes were sent and the peer could read them. */
-  flushed(): Promise<void>
-  /**
-   * The next response.
-   *
-   * @param bodiless Whether it has no body despite its Content-Length, as for HEAD.
-   * @throws when the connection ends before, with the received bytes.
-   */
-  answer(bodiless?: boolean): Promise<RawAnswer>
-  /**
-   * Waits for the peer to close its half.
-   *
-   * @returns The received bytes that were not parsed.
-   * @throws when the connection is reset instead.
-   */
-  ended(): Promise<string>
-  /** Closes this half. */
-  end(): void
-  /** Resets the connection (RST). */
-  reset(): void
-  destroy(): void
-}
+export type RawConnection = Awaited<ReturnType<typeof connectRaw>>
 
 /** Connects. The connection keeps its half open when the peer closes. */
-export async function connectRaw(host: string, port: number): Promise<RawConnection> {
+export async function connectRaw(host: string, port: number) {
   const socket = connect({ host, port, allowHalfOpen: true, noDelay: true })
   let received = ''
   let ending: Error | true | undefined
@@ -56,35 +33,46 @@ export async function connectRaw(host: string, port: number): Promise<RawConnect
     wake()
   })
 
-  async function answer(bodiless = false): Promise<RawAnswer> {
-    for (;;) {
-      const found = parse(received, bodiless)
-      if (found !== undefined) {
-        received = received.slice(found.length)
-        return found.answer
-      }
-      if (ending !== undefined) {
-        throw new Error(`The connection ended after ${JSON.stringify(received)}: ${ending}`)
-      }
-      await nextEvent()
-    }
-  }
-
-  async function ended(): Promise<string> {
-    while (ending === undefined) await nextEvent()
-    if (ending !== true) throw ending
-    return received
-  }
-
   return {
-    write: (bytes) => void socket.write(bytes),
+    write: (bytes: Uint8Array | string) => void socket.write(bytes),
+    /** Resolves when the written bytes were sent and the peer could read them. */
     async flushed() {
       if (socket.writable) await new Promise((resolve) => socket.write('', resolve))
       await new Promise((resolve) => setTimeout(resolve, 2))
     },
-    answer,
-    ended,
+    /**
+     * The next response.
+     *
+     * @param bodiless Whether it has no body despite its Content-Length, as for HEAD.
+     * @throws when the connection ends before, with the received bytes.
+     */
+    async answer(bodiless = false): Promise<RawAnswer> {
+      for (;;) {
+        const found = parse(received, bodiless)
+        if (found !== undefined) {
+          received = received.slice(found.length)
+          return found.answer
+        }
+        if (ending !== undefined) {
+          throw new Error(`The connection ended after ${JSON.stringify(received)}: ${ending}`)
+        }
+        await nextEvent()
+      }
+    },
+    /**
+     * Waits for the peer to close its half.
+     *
+     * @returns The received bytes that were not parsed.
+     * @throws when the connection is reset instead.
+     */
+    async ended(): Promise<string> {
+      while (ending === undefined) await nextEvent()
+      if (ending !== true) throw ending
+      return received
+    },
+    /** Closes this half. */
     end: () => void socket.end(),
+    /** Resets the connection (RST). */
     reset: () => void socket.resetAndDestroy(),
     destroy: () => void socket.destroy(),
   }
