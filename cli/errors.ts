@@ -11,13 +11,13 @@ export class CliError extends Error {
   /** For scripts: `error.code` under `--json`. */
   readonly code: string
   /** Further members of `error` under `--json`. */
-  readonly members: Readonly<Record<string, unknown>>
+  readonly members: Readonly<Record<string, unknown>> = {}
   /** Lines printed below the message, for people; `members` has them for scripts. */
-  readonly lines: readonly string[]
+  readonly lines: readonly string[] = []
   /** What the command did before it failed: `data` beside `error` under `--json`. */
-  readonly data: unknown
+  readonly data?: unknown
   /** A command that helps; the output adds it to the message. */
-  readonly remedy: Remedy | undefined
+  readonly remedy?: Remedy | undefined
 
   constructor(
     exitCode: ExitCode,
@@ -28,10 +28,7 @@ export class CliError extends Error {
     super(detail)
     this.exitCode = exitCode
     this.code = code
-    this.members = more.members ?? {}
-    this.lines = more.lines ?? []
-    this.data = more.data
-    this.remedy = more.remedy
+    Object.assign(this, more)
   }
 }
 

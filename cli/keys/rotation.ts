@@ -83,16 +83,13 @@ const show: StoreAction<[string]> = async (store, { output }, id) => {
   })
   const moved = days.findLast((day) => day.moved !== null)?.moved ?? null
   const next = nextStep(output, keys, now)
-  const keyRows = keys.map((key) => [
+  const keyRows = keys.map((key) => {
+    const { id, state, createdAt, lastUsedAt } = key
     // A revoked key has ended before.
-    ...[
-      key.id,
-      keyState(key, now),
-      formatTime(key.createdAt),
-      key.state === 'revoked' ? '–' : formatTime(endOf(key)),
-    ],
-    ...[formatTime(key.lastUsedAt), formatCount(requestsOf(key))],
-  ])
+    const times = [createdAt, state === 'revoked' ? null : endOf(key), lastUsedAt]
+    const cells = times.map((time) => time === null ? '–' : formatTime(time))
+    return [id, keyState(key, now), ...cells, formatCount(requestsOf(key))]
+  })
   const dayRows = days.slice(-maxShownDays).map(({ day, old_key, successors, moved }) => {
     const share = moved === null
       ? '–'
