@@ -1,6 +1,6 @@
 import { findPartner } from '../../core/admin/apply.ts'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { readKeys } from '../../core/ports/store.ts'
 import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
 import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
@@ -106,9 +106,8 @@ const create: StoreAction<[string, Options & { readonly name: string }]> = async
 const remove: StoreAction<[string, Options]> = async (store, invocation, slug, { yes, dryRun }) => {
   const { name } = await findPartner(store, slug)
   const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
-  const filter = { partner: slug, states, now: timeOf(store) }
   let count = 0
-  for await (const _key of createKeyAdministration(store, invocation).list(filter)) count++
+  for await (const _ of readKeys(store, { partner: slug, states, now: timeOf(store) })) count++
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
   const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
   if (!yes && !dryRun) await confirm(invocation.io, consequence, slug)

@@ -3,7 +3,7 @@ import { disableWebhooks } from '../../core/admin/apply.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import { type Key, type LimitOverrides, type Module, moduleForScope, type Partner } from '../../core/model.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readKeys, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { Invocation } from '../command.ts'
 import type { Output } from '../output/print.ts'
@@ -46,7 +46,7 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   const [lost, first, keys, last]: [string[], Words[], Words[], Words[]] = [[], [], [], []]
   /** Modules that have to be active while scopes are granted, by partner. */
   const needed = new Map<string, Module[]>()
-  for await (const key of readPages<Key>((from, limit) => replaced.listKeys({}, from, limit))) {
+  for await (const key of readKeys(replaced, {})) {
     const before = (await restored.findKey(key.id))?.key
     const commands = before && keyCommands(before, key, now)
     if (commands === undefined) {
@@ -57,7 +57,7 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
       needed.set(key.partner, [...needed.get(key.partner) ?? [], ...granted])
     }
   }
-  for await (const partner of readPages<Partner>((from, limit) => replaced.listPartners(from?.slug, limit))) {
+  for await (const partner of readPartners(replaced)) {
     const { slug, modules, state } = partner
     const before = await restored.findPartner(slug)
     if (state === 'removed') {
