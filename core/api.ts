@@ -14,7 +14,7 @@ import type { WebRequest, WebResponse } from './lib/options.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
-import { createLocalLimiter } from './limits/limiter.ts'
+import { createLocalLimiter, type Limiter } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
@@ -22,13 +22,14 @@ import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { Revision } from './ports/facts.ts'
 import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
+import type { QuotaStore } from './ports/quotas.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
-import { createUsageCounter } from './reports/usage-counter.ts'
+import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
@@ -101,7 +102,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     onLeftOut: () => invalidRows++,
     report: options.log === undefined ? console.error : logger.directoryInvalid,
   }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
-  const { facts, directory, catalog, signups, reports, isDirectoryAvailable } = bounded
+  const { facts, directory, catalog, signups, reports } = bounded
   const clock = createClock(() => store.clock?.())
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
@@ -113,24 +114,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const paths = compileRoutes(ROUTES, names.name)
   const principals = createPrincipalCache(facts, limits)
-  const limiter = bounded.quotas === undefined || !settings.sharedLimits
-    ? createLocalLimiter()
-    : createSharedLimiter(bounded.quotas, {
-      replicas: replica.replicaCount,
-      elapsed,
-      localFallback: settings.staleIfErrorSeconds > 0,
-    })
+  const limiter = createLimiter(bounded.quotas, settings, replica.replicaCount)
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
-  const usage = createUsageCounter({
-    recordUsage: (counts, batch) =>
-      reports.recordUsage(
-        counts,
-        batch,
-        clock.isSettled() ? utcDay(clock.now() - settings.keepUsageDays * MS_PER_DAY) : undefined,
-      ),
-  }, logger.writeFailed)
+  const usage = createUsage(reports, settings.keepUsageDays, clock, logger)
   const handle = createPipeline({
     names,
     routes: paths,
@@ -161,11 +149,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       endpoints: paths.endpoints,
       staleness,
       clockSkewMs,
-      checkStore: () =>
-        all<[void, boolean], boolean>(
-          [facts.check(), isDirectoryAvailable()],
-          ([, isAvailable]) => isAvailable,
-        ),
+      checkStore: bounded.check,
     },
   })
 
@@ -278,11 +262,39 @@ function boundPorts(
       return { ...registration, ...lookUps.wrap(registration, ['registered']) }
     }),
     revision: combined?.revision ?? facts.revision,
-    isDirectoryAvailable: combined?.isAvailable ?? (() => true),
+    /** @returns Whether a custom directory, if there is one, is available. */
+    check: () =>
+      all<[void, boolean], boolean>(
+        [facts.check(), combined?.isAvailable() ?? true],
+        ([, isAvailable]) => isAvailable,
+      ),
     hasRevision: !directory || directory.directoryRevision != null,
     /** Resolves when no call is pending. */
     idle: () => Promise.all([data.idle(), lookUps.idle()]),
   }
+}
+
+function createLimiter(
+  quotas: QuotaStore | undefined,
+  { sharedLimits, staleIfErrorSeconds }: Settings,
+  replicas: () => number,
+): Limiter {
+  return quotas === undefined || !sharedLimits
+    ? createLocalLimiter()
+    : createSharedLimiter(quotas, { replicas, elapsed, localFallback: staleIfErrorSeconds > 0 })
+}
+
+function createUsage(
+  reports: Pick<Store, 'recordUsage'>,
+  keepDays: number,
+  clock: Clock,
+  { writeFailed }: RequestLogger,
+): UsageCounter {
+  const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepDays * MS_PER_DAY) : undefined
+  return createUsageCounter(
+    { recordUsage: (counts, batch) => reports.recordUsage(counts, batch, firstDay()) },
+    writeFailed,
+  )
 }
 
 /** A slow round trip looks like skew of this size. */

@@ -76,6 +76,8 @@ interface LoggedRequest {
   readonly requestId: string
   readonly path: string
   readonly client: ClientAddress | undefined
+  /** The client's own trace. */
+  traceId(): string | undefined
 }
 
 interface CompletedRequest extends LoggedRequest {
@@ -109,20 +111,7 @@ export function createRequestLogger(
     ignoreFailure(() => sink?.({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) }))
   }
 
-  function requestFields({ request, requestId, path, client }: LoggedRequest): LogFields {
-    const fields = { request_id: requestId, method: undefined, path: redactPath(path) }
-    try {
-      return {
-        ...fields,
-        method: registeredMethod(request.method),
-        address: (client ?? clientAddressOf(request, trustedProxies)).text,
-        trace_id: observer?.traceId?.(request) ?? traceId(request.header('traceparent')),
-      }
-    } catch {
-      // The host's request or the observer has failed.
-      return fields
-    }
-  }
+  const fieldsOf = (logged: LoggedRequest) => requestFields(logged, trustedProxies, observer)
 
   return {
     requestCompleted(completed: CompletedRequest, status: number): void {
@@ -131,7 +120,7 @@ export function createRequestLogger(
       const { error, principal, startedAt } = completed
       const isProblem = error instanceof Problem
       write(levelOf(status, isCredentialRejected), 'request', {
-        ...requestFields(completed),
+        ...fieldsOf(completed),
         status,
         duration_ms: Math.round((elapsed() - startedAt) * 1000) / 1000,
         code: isProblem ? error.code : error === undefined ? undefined : 'internal',
@@ -153,8 +142,7 @@ export function createRequestLogger(
         error: errorText(error),
       })
     },
-    browserAllowed: (request: LoggedRequest): void =>
-      write('warn', 'browser_allowed', requestFields(request)),
+    browserAllowed: (request: LoggedRequest): void => write('warn', 'browser_allowed', fieldsOf(request)),
     auditLogged: ({ type, actor, at, partner, keyId }: AuditEntry): void =>
       write('info', 'administration', { type, actor, decided_at: rfc3339(at), partner, key_id: keyId }),
     writeFailed: (error: unknown): void => write('error', 'write_failed', { error: errorText(error) }),
@@ -165,6 +153,26 @@ export function createRequestLogger(
     connectionsRefused: (limit: number): void =>
       write('warn', 'connections_refused', { error: `${limit} connections are open` }),
     directoryInvalid: (error: string): void => write('warn', 'directory_invalid', { error }),
+  }
+}
+
+function requestFields(
+  logged: LoggedRequest,
+  trustedProxies: number,
+  observer: Pick<Observer, 'traceId'> | undefined,
+): LogFields {
+  const { request, requestId, path, client } = logged
+  const fields = { request_id: requestId, method: undefined, path: redactPath(path) }
+  try {
+    return {
+      ...fields,
+      method: registeredMethod(request.method),
+      address: (client ?? clientAddressOf(request, trustedProxies)).text,
+      trace_id: observer?.traceId?.(request) ?? logged.traceId(),
+    }
+  } catch {
+    // The host's request or the observer has failed.
+    return fields
   }
 }
 
@@ -208,13 +216,4 @@ function errorText(error: unknown): string | undefined {
   if (error === undefined) return undefined
   const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error
   return inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner)
-}
-
-/** The trace id of a valid `traceparent` of version 00 or later (W3C Trace Context §3.2.2). */
-function traceId(traceparent: string | undefined): string | undefined {
-  if (traceparent === undefined) return undefined
-  const [, version, trace, parent, rest] =
-    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/.exec(traceparent) ?? []
-  if (trace === undefined || version === 'ff' || (version === '00' && rest !== undefined)) return undefined
-  return /^0+$/.test(trace) || /^0+$/.test(parent ?? '') ? undefined : trace
 }

@@ -90,7 +90,17 @@ export class RequestContext {
     this.startedAt = service.elapsed()
     this.now = service.clock.now(this.startedAt)
   }
+
+  /** The trace id of a valid `traceparent` of version 00 or later (W3C Trace Context §3.2.2). */
+  traceId(): string | undefined {
+    const [, version, trace = '', parent = '', rest] =
+      traceparent.exec(this.request.header('traceparent') ?? '') ?? []
+    const isInvalid = version === 'ff' || version === '00' && rest !== undefined
+    return isInvalid || /^0*$/.test(trace) || /^0+$/.test(parent) ? undefined : trace
+  }
 }
+
+const traceparent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 
 /** A request for an endpoint that takes a key, once the key is known. */
 export interface AuthenticatedContext extends RequestContext {

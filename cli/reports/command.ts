@@ -68,8 +68,8 @@ async function report(
 ): Promise<void> {
   if (csv && output.json) throw usageError('--csv and --json contradict each other.')
   const now = timeOf(store)
-  const period = resolvePeriod(from, to, now)
-  if (typeof period === 'string') throw usageError(`--from ${period.replace(/\bto$/, '--to')}.`)
+  const period = resolvePeriod(from, to, now, '--to')
+  if (typeof period === 'string') throw usageError(`--from ${period}.`)
   if (slug === undefined) {
     const all = readReports(store, period)
     if (csv) return await writeCsv(output, all)

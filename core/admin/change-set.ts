@@ -156,21 +156,16 @@ function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
     .flatMap(({ id }) => applyChange(changeSet, { type: 'key.revoked', id }))
 }
 
-const partnerStates = {
-  'partner.suspended': 'suspended',
-  'partner.resumed': 'active',
-  'partner.removed': 'removed',
-} as const
-const keyStates = { 'key.disabled': 'disabled', 'key.enabled': 'active', 'key.revoked': 'revoked' } as const
-
 function changedPartner(partner: Partner, change: Extract<Change, { slug: string }>): Partner {
   switch (change.type) {
     case 'partner.updated':
       return { ...partner, name: change.name, limits: change.limits }
     case 'partner.suspended':
+      return { ...partner, state: 'suspended' }
     case 'partner.resumed':
+      return { ...partner, state: 'active' }
     case 'partner.removed':
-      return { ...partner, state: partnerStates[change.type] }
+      return { ...partner, state: 'removed' }
     case 'module.activated':
       return { ...partner, modules: inOrder(MODULE_NAMES, [...partner.modules, change.module]) }
     case 'module.deactivated':
@@ -191,9 +186,11 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
       return { ...key, name, allow, limits, expiresAt }
     }
     case 'key.disabled':
+      return { ...key, state: 'disabled' }
     case 'key.enabled':
+      return { ...key, state: 'active' }
     case 'key.revoked':
-      return { ...key, state: keyStates[change.type] }
+      return { ...key, state: 'revoked' }
     case 'scope.granted':
       return { ...key, scopes: inOrder(SCOPES, [...key.scopes, change.scope]) }
     case 'scope.removed':

@@ -94,29 +94,28 @@ export interface DirectoryChecks {
 
 const maxReported = 1_000
 
-/** The same directory with valid results: it leaves invalid rows out, and throws for any other invalid result. */
-export function checkedDirectory(
-  directory: Directory,
-  { failsOnInvalidRow, onLeftOut, report }: DirectoryChecks,
-): Required<Directory> {
+type CallDirectory = <T>(
+  method: keyof Directory,
+  args: readonly unknown[],
+  read: ResultReader<T>,
+) => MaybePromise<T>
+
+/** Calls methods of a directory, and reads what they return. */
+function createCaller(directory: Directory, checks: DirectoryChecks): CallDirectory {
+  const methods = directory as unknown as Record<string, (...args: readonly unknown[]) => unknown>
   const reported = new Set<string>()
   function reportOnce(message: string): void {
     if (reported.has(message) || reported.size >= maxReported) return
     reported.add(message)
-    report?.(message)
+    checks.report?.(message)
   }
 
-  function call<T>(
-    method: keyof Directory,
-    args: readonly unknown[],
-    read: ResultReader<T>,
-  ): MaybePromise<T> {
+  return (method, args, read) => {
     const leaveOut: LeaveOut = (reason) => {
-      if (failsOnInvalidRow) failing(reason)
-      onLeftOut?.()
+      if (checks.failsOnInvalidRow) failing(reason)
+      checks.onLeftOut?.()
       reportOnce(`directory.${method}: ${reason}`)
     }
-    const methods = directory as unknown as Record<string, (...args: readonly unknown[]) => unknown>
     return andThen(toPromise(methods[method]!(...args)), (found) => {
       try {
         return read(found, leaveOut)
@@ -127,6 +126,11 @@ export function checkedDirectory(
       }
     })
   }
+}
+
+/** The same directory with valid results: it leaves invalid rows out, and throws for any other invalid result. */
+export function checkedDirectory(directory: Directory, checks: DirectoryChecks): Required<Directory> {
+  const call = createCaller(directory, checks)
 
   /** Asks for more rows when some are left out: a short page is taken for the last one. */
   function readPage(

@@ -59,29 +59,7 @@ export function createObjectReader<R>(
     return undefined
   }
 
-  const reader: ValueReader = {
-    isLine: true,
-    fail: (path, reason) => addError(line, path, reason),
-    readScalar(format, value, path) {
-      const instant = format.type === 'instant' && typeof value === 'string' ? parseInstant(value) : undefined
-      if (instant !== undefined) return instant
-      const error = scalarError(format, value, references)
-      return error === undefined ? value : addError(line, path, error)
-    },
-    checkNames(names, members, path) {
-      for (const name of names) {
-        if (!members.has(name)) addError(line, pathOf(path, printableName(name)), 'is not a known field')
-      }
-    },
-    check(format, value, path) {
-      const { max = Infinity } = format.type === 'list' ? format : {}
-      const count = Array.isArray(value) ? value.length : 0
-      if (count > max) return addError(line, path, `must have at most ${max} items, not ${count}`)
-      const found = 'check' in format ? format.check?.(value as never) : undefined
-      const [error, at] = typeof found === 'string' ? [found] : found ?? []
-      if (error !== undefined) addError(line, at === undefined ? path : pathOf(path, at), error)
-    },
-  }
+  const reader = createValueReader(references, (path, reason) => addError(line, path, reason))
 
   return {
     addError,
@@ -105,6 +83,33 @@ export function createObjectReader<R>(
     /** All errors by line; `undefined` when there are none. */
     errors: (): LineErrors | undefined =>
       errorCount === 0 ? undefined : { errors: errors.sort((a, b) => a.line - b.line), errorCount },
+  }
+}
+
+/** Reads the values of lines. */
+function createValueReader(references: References, fail: ValueReader['fail']): ValueReader {
+  return {
+    isLine: true,
+    fail,
+    readScalar(format, value, path) {
+      const instant = format.type === 'instant' && typeof value === 'string' ? parseInstant(value) : undefined
+      if (instant !== undefined) return instant
+      const error = scalarError(format, value, references)
+      return error === undefined ? value : fail(path, error)
+    },
+    checkNames(names, members, path) {
+      for (const name of names) {
+        if (!members.has(name)) fail(pathOf(path, printableName(name)), 'is not a known field')
+      }
+    },
+    check(format, value, path) {
+      const { max = Infinity } = format.type === 'list' ? format : {}
+      const count = Array.isArray(value) ? value.length : 0
+      if (count > max) return fail(path, `must have at most ${max} items, not ${count}`)
+      const found = 'check' in format ? format.check?.(value as never) : undefined
+      const [error, at] = typeof found === 'string' ? [found] : found ?? []
+      if (error !== undefined) fail(at === undefined ? path : pathOf(path, at), error)
+    },
   }
 }
 

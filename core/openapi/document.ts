@@ -7,30 +7,14 @@ import { EXAMPLE_REQUEST_ID, problemSchema, REQUEST_ID_PATTERN } from '../schema
 import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
 import template from './document.json' with { type: 'json' }
 import { createSchemaCollection } from './json-schema.ts'
-import type {
-  DocumentSettings,
-  HeaderObject,
-  OperationObject,
-  ParameterObject,
-  ResponseObject,
-} from './model.ts'
-import { describeOperation, exampleProblem, hasOwnExample, tagOf } from './operation.ts'
+import type { DocumentSettings, ResponseObject } from './model.ts'
+import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
-/** The parts of the document that are the same for all routes. */
-interface FixedParts {
-  readonly info: { readonly summary: string; readonly description: string; readonly version: string }
-  readonly license: object
-  readonly tags: Readonly<Record<string, string>>
-  readonly parameters: Readonly<Record<string, ParameterObject>>
-  readonly headers: Readonly<Record<string, HeaderObject>>
-  readonly securitySchemes: Readonly<Record<string, { readonly name?: string }>>
-}
-
 export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
   const { names, title = 'Partner API', contact, terms, servers } = settings
-  const { info, license, tags, parameters, headers, securitySchemes } = fill<FixedParts>(template, settings)
+  const { info, license, tags, parameters, headers, securitySchemes } = fill(template, settings)
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
@@ -56,7 +40,7 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
     servers: servers ?? [{ url: '/', description: 'The origin of this document.' }],
     tags: [...new Set(routes.map(tagOf))].map((name) => ({
       name,
-      description: tags[name] ?? `${MODULES[name as Module].feature}.`,
+      description: name in tags ? tags[name as keyof typeof tags] : `${MODULES[name as Module].feature}.`,
     })),
     paths,
     components: {
@@ -75,7 +59,7 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
 
 /** Replaces the names in braces in the texts of a JSON value. */
 export function fill<T>(
-  json: unknown,
+  json: T,
   { names, limits: { key }, maxStalenessMs, allowBrowsers }: DocumentSettings,
 ): T {
   const values: Readonly<Record<string, string | number>> = {

@@ -1,6 +1,5 @@
 /** The subset of OpenAPI 3.1 that the document uses. */
 import type { ServiceNames } from '../http/headers.ts'
-import type { ProblemCode } from '../http/problem.ts'
 import type { Limit, LimitName } from '../model.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 
@@ -66,19 +65,4 @@ export interface ResponseObject {
   readonly content?: Named<MediaTypeObject>
 }
 
-export interface OperationObject {
-  readonly operationId: string
-  readonly summary: string
-  readonly description: string
-  readonly tags: readonly string[]
-  readonly security: readonly Named<readonly string[]>[]
-  readonly parameters: readonly (ParameterObject | Reference)[]
-  readonly requestBody?: {
-    readonly description: string
-    readonly required: true
-    readonly content: Named<MediaTypeObject>
-  }
-  readonly responses: Named<ResponseObject | Reference>
-  /** Every problem of the operation. */
-  readonly 'x-problems': readonly ProblemCode[]
-}
+export type ResponsesObject = Named<ResponseObject | Reference>

@@ -11,15 +11,17 @@ import type { SchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   ExampleObject,
-  OperationObject,
   ParameterObject,
   Reference,
   ResponseObject,
+  ResponsesObject,
 } from './model.ts'
 
 /** A sentence or two about each endpoint, and one about each status. */
 const DESCRIPTIONS: Readonly<Record<EndpointName, string>> = texts.endpoints
 const STATUSES: Readonly<Record<string, string>> = texts.statuses
+
+export type OperationObject = ReturnType<typeof describeOperation>
 
 /** @param path The complete path. @param shared Responses that several operations have, by name. */
 export function describeOperation(
@@ -28,7 +30,7 @@ export function describeOperation(
   schemas: SchemaCollection,
   shared: Record<string, ResponseObject>,
   settings: DocumentSettings,
-): OperationObject {
+) {
   const problems = problemsOf(route, settings)
   // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
   const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
@@ -96,7 +98,7 @@ function queryParameter([name, { schema, maxValues, absent }]: [string, InputDef
   }
 }
 
-function requestBodyOf(route: Route, schemas: SchemaCollection): Pick<OperationObject, 'requestBody'> {
+function requestBodyOf(route: Route, schemas: SchemaCollection) {
   if (route.access === 'open' || route.body === undefined) return {}
   const members = Object.entries(route.body)
   const schema: JsonSchema = {
@@ -132,7 +134,7 @@ function successOf(
   route: Route,
   schemas: SchemaCollection,
   settings: DocumentSettings,
-): OperationObject['responses'] {
+): ResponsesObject {
   const keyed = route.access === 'key' ? route : undefined
   const document = 'contentType' in route ? route : undefined
   const headers = [
@@ -172,7 +174,7 @@ function failuresOf(
   path: string,
   shared: Record<string, ResponseObject>,
   settings: DocumentSettings,
-): OperationObject['responses'] {
+): ResponsesObject {
   const scope = route.access === 'key' && route.scope || 'read:profiles'
   const exampleOf = (code: ProblemCode) =>
     hasOwnExample(code)

@@ -3,7 +3,8 @@ import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
-import type { DocumentSettings, OperationObject, ParameterObject, ResponseObject } from './model.ts'
+import type { DocumentSettings, ParameterObject, ResponseObject } from './model.ts'
+import type { OperationObject } from './operation.ts'
 
 interface EndpointEntry {
   readonly path: string

@@ -95,7 +95,9 @@ interface Guide {
 function guides(described: OpenApiDocument, settings: DocumentSettings) {
   const { examples } = described.components
   const tables = tablesOf(settings)
-  return Object.entries(fill<Record<string, Guide>>(texts, settings)).map(([id, { title, text, code }]) => ({
+  return Object.entries(fill<Readonly<Record<string, Guide>>>(texts, settings)).map((
+    [id, { title, text, code }],
+  ) => ({
     id,
     title,
     text: paragraphs(text),

@@ -16,12 +16,14 @@ export function isCalendarDay(text: string): boolean {
 
 /**
  * Fills in the bounds of a period. Without `from` it has 30 days; without `to` it ends today, or after 366 days.
+ * @param nameOfTo How messages call `to`.
  * @returns An error message about `from` when it is after the end or the period is longer than 366 days.
  */
 export function resolvePeriod(
   from: string | undefined,
   to: string | undefined,
   now: number,
+  nameOfTo = 'to',
 ): Period | string {
   const today = utcDay(now)
   if (from === undefined) {
@@ -29,7 +31,7 @@ export function resolvePeriod(
     return { from: utcDay(startOfDay(end) - (defaultDays - 1) * MS_PER_DAY), to: end }
   }
   if (from > (to ?? today)) {
-    return to === undefined ? 'must not be after today in UTC' : 'must not be after to'
+    return to === undefined ? 'must not be after today in UTC' : `must not be after ${nameOfTo}`
   }
   const last = startOfDay(from) + (maxDays - 1) * MS_PER_DAY
   if (to === undefined) return { from, to: utcDay(Math.min(last, startOfDay(today))) }

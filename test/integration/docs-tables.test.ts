@@ -198,16 +198,15 @@ t.test('the parameters of the PostgreSQL URL match the code', (t) => {
 function eventsOfService(): readonly LogEvent[] {
   const events: LogEvent[] = []
   const logger = createRequestLogger((event) => events.push(event), true, () => 0, 0)
-  const headers: Readonly<Record<string, string>> = {
-    traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01`,
-  }
   const principal = { partner: { slug: 'acme' }, key: { id: 'x' } }
   const base = { requestId: 'req_x', path: '/', client: undefined }
-  const full = {
+  const request = { method: 'GET', header: () => undefined, address: '192.0.2.7' }
+  const full = { ...base, request, traceId: () => '1'.repeat(32) }
+  const least = {
     ...base,
-    request: { method: 'GET', header: (name: string) => headers[name], address: '192.0.2.7' },
+    request: { ...request, method: 'BREW', address: undefined },
+    traceId: () => undefined,
   }
-  const least = { ...base, request: { method: 'BREW', header: () => undefined, address: undefined } }
   const problem = new Problem('store_unavailable', {}, new Error('x'))
   for (
     const [message, rest] of [

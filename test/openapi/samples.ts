@@ -8,7 +8,8 @@ import { writeFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { createDocument } from '../../core/openapi/document.ts'
 import type { Language } from '../../core/openapi/html.ts'
-import type { OperationObject, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
+import type { ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
+import type { OperationObject } from '../../core/openapi/operation.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
 
@@ -56,7 +57,7 @@ export function formatSamples(samples: Samples): string {
 }
 
 function requestOf(path: string, method: string, operation: OperationObject): SampleRequest {
-  const shared = described.components.parameters
+  const shared: Readonly<Record<string, object>> = described.components.parameters
   const parameters = operation.parameters
     .map((one) => '$ref' in one ? shared[one.$ref.split('/').at(-1) ?? ''] as ParameterObject : one)
   const valuesIn = (place: ParameterObject['in']) =>
