@@ -93,14 +93,13 @@ export class RequestContext {
 
   /** The trace id of a valid `traceparent` of version 00 or later (W3C Trace Context §3.2.2). */
   traceId(): string | undefined {
-    const [, version, trace = '', parent = '', rest] =
-      traceparent.exec(this.request.header('traceparent') ?? '') ?? []
-    const isInvalid = version === 'ff' || version === '00' && rest !== undefined
-    return isInvalid || /^0*$/.test(trace) || /^0+$/.test(parent) ? undefined : trace
+    const [, version, trace, rest] = traceparent.exec(this.request.header('traceparent') ?? '') ?? []
+    return version === '00' && rest !== undefined ? undefined : trace
   }
 }
 
-const traceparent = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
+/** Neither id may be zero, and only versions after 00 may have further fields. */
+const traceparent = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?$/
 
 /** A request for an endpoint that takes a key, once the key is known. */
 export interface AuthenticatedContext extends RequestContext {

@@ -66,13 +66,17 @@ export function createPrincipalCache(
   source: Pick<FactSource, 'findKey' | 'findImportedKey'>,
   limits: Parameters<typeof policiesFor>[0],
 ) {
-  const share = shareLookups<Principal | undefined>()
-  const policiesOf = sharePolicies(limits)
+  // Keys with equal limits share their policies.
+  const policies = createLruCache<Policies>(1_000)
   const principals = createLruCache<CachedPrincipal>(maxKeys)
   const unknownIds = createLruCache<string>(maxKeys)
   const counts = { hit: 0, miss: 0 }
   /** The revision of facts under which the source has no imported keys. */
   let withoutImports: string | undefined
+  const inFlight = new Map<
+    string,
+    { readonly facts: string; readonly result: Promise<Principal | undefined> }
+  >()
 
   function remember(id: string, facts: string, found: KeyFacts | undefined | false): Principal | undefined {
     if (found === false) withoutImports = facts
@@ -81,7 +85,11 @@ export function createPrincipalCache(
       unknownIds.set(id, facts)
       return undefined
     }
-    const principal = preparePrincipal(found, policiesOf(found))
+    const ownLimits = JSON.stringify([found.key.limits, found.partner.limits])
+    const principal = preparePrincipal(
+      found,
+      policies.getOrMake(ownLimits, () => policiesFor(limits, found)),
+    )
     principals.set(id, { facts, principal, wasRefused: false })
     return principal
   }
@@ -103,14 +111,21 @@ export function createPrincipalCache(
      * @param importedText The text of an imported key, whose SHA-256 is `id`.
      */
     find(id: string, { facts }: Revision, importedText?: string): MaybePromise<Principal | undefined> {
-      return share(id, facts, () => {
-        counts.miss++
-        // Stored under the revision from before the look-up, so that a change during it is noticed.
-        return andThen<KeyFacts | undefined | false, Principal | undefined>(
-          importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
-          (found) => remember(id, facts, found),
-        )
-      })
+      const pending = inFlight.get(id)
+      if (pending !== undefined && pending.facts === facts) return pending.result
+      counts.miss++
+      // Stored under the revision from before the look-up, so that a change during it is noticed.
+      const result = andThen<KeyFacts | undefined | false, Principal | undefined>(
+        importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
+        (found) => remember(id, facts, found),
+      )
+      if (!(result instanceof Promise)) return result
+      inFlight.set(id, { facts, result })
+      const done = (): void => {
+        if (inFlight.get(id)?.result === result) inFlight.delete(id)
+      }
+      result.then(done, done)
+      return result
     },
 
     /** Records that a key with this id, which was just looked up, has a wrong secret. */
@@ -124,31 +139,5 @@ export function createPrincipalCache(
       const cached = principals.get(id)
       return unknownIds.get(id) === facts || (cached?.facts === facts && cached.wasRefused)
     },
-  }
-}
-
-/** Keys with equal limits share their policies. */
-function sharePolicies(limits: Parameters<typeof policiesFor>[0]): (facts: KeyFacts) => Policies {
-  const policies = createLruCache<Policies>(1_000)
-  return (facts) => {
-    const ownLimits = JSON.stringify([facts.key.limits, facts.partner.limits])
-    return policies.getOrMake(ownLimits, () => policiesFor(limits, facts))
-  }
-}
-
-/** Look-ups of one id under one revision share the first that is pending. */
-function shareLookups<T>() {
-  const pending = new Map<string, { readonly facts: string; readonly result: Promise<T> }>()
-  return (id: string, facts: string, lookUp: () => MaybePromise<T>): MaybePromise<T> => {
-    const known = pending.get(id)
-    if (known?.facts === facts) return known.result
-    const result = lookUp()
-    if (!(result instanceof Promise)) return result
-    pending.set(id, { facts, result })
-    const done = (): void => {
-      if (pending.get(id)?.result === result) pending.delete(id)
-    }
-    result.then(done, done)
-    return result
   }
 }

@@ -4,14 +4,19 @@ import type { Policy } from './policies.ts'
 
 export type FailedAuthentications = ReturnType<typeof createFailedAuthentications>
 
+/** The look-ups of an address. */
+interface AddressLookups {
+  active: number
+  readonly waiting: Set<PromiseWithResolvers<void>>
+}
+
 /**
  * Counts refused credentials against the addresses that they come from. An unknown address (`subject` is `undefined`)
  * is neither counted nor blocked, and without a policy none is.
  */
 export function createFailedAuthentications(limiter: Limiter, policy: Policy | undefined) {
   let lastFailureAt = -Infinity
-  const failuresLeft = (subject: string, now: number) => limiter.peekLocal(policy!, subject, now).remaining
-  const turns = createLookupTurns(failuresLeft)
+  const lookupsByAddress = new Map<string, AddressLookups>()
 
   return {
     /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
@@ -45,27 +50,11 @@ export function createFailedAuthentications(limiter: Limiter, policy: Policy | u
      * @returns `undefined` when it may start at once; else a promise that resolves when it may, after other look-ups
      * ended, and rejects when the store fails them.
      */
-    beginLookup: (subject: string | undefined, now: number): Promise<void> | undefined =>
-      policy === undefined || subject === undefined ? undefined : turns.begin(subject, now),
-
-    /**
-     * Ends a look-up, after its failure was counted if it was one.
-     * @param error Why the store could not decide it.
-     */
-    endLookup(subject: string | undefined, now: number, error?: unknown): void {
-      if (subject !== undefined) turns.end(subject, now, error)
-    },
-  }
-}
-
-/** The look-ups of each address: as many at once as it may have failures. */
-function createLookupTurns(failuresLeft: (subject: string, now: number) => number) {
-  const bySubject = new Map<string, { active: number; readonly waiting: Set<PromiseWithResolvers<void>> }>()
-  return {
-    begin(subject: string, now: number): Promise<void> | undefined {
-      let lookups = bySubject.get(subject)
-      if (lookups === undefined) bySubject.set(subject, lookups = { active: 0, waiting: new Set() })
-      if (lookups.active < failuresLeft(subject, now)) {
+    beginLookup(subject: string | undefined, now: number): Promise<void> | undefined {
+      if (policy === undefined || subject === undefined) return undefined
+      let lookups = lookupsByAddress.get(subject)
+      if (lookups === undefined) lookupsByAddress.set(subject, lookups = { active: 0, waiting: new Set() })
+      if (lookups.active < limiter.peekLocal(policy, subject, now).remaining) {
         lookups.active++
         return undefined
       }
@@ -74,14 +63,18 @@ function createLookupTurns(failuresLeft: (subject: string, now: number) => numbe
       return turn.promise
     },
 
-    end(subject: string, now: number, error: unknown): void {
-      const lookups = bySubject.get(subject)
-      if (lookups === undefined) return
+    /**
+     * Ends a look-up, after its failure was counted if it was one.
+     * @param error Why the store could not decide it.
+     */
+    endLookup(subject: string | undefined, now: number, error?: unknown): void {
+      const lookups = subject === undefined ? undefined : lookupsByAddress.get(subject)
+      if (policy === undefined || subject === undefined || lookups === undefined) return
       lookups.active--
-      const left = failuresLeft(subject, now)
+      const { remaining } = limiter.peekLocal(policy, subject, now)
       for (const turn of lookups.waiting) {
         // Once the address is blocked, all of them may continue, only to be refused.
-        if (error === undefined && left > 0 && lookups.active >= left) break
+        if (error === undefined && remaining > 0 && lookups.active >= remaining) break
         lookups.waiting.delete(turn)
         if (error !== undefined) turn.reject(error)
         else {
@@ -89,7 +82,7 @@ function createLookupTurns(failuresLeft: (subject: string, now: number) => numbe
           turn.resolve()
         }
       }
-      if (lookups.active === 0) bySubject.delete(subject)
+      if (lookups.active === 0) lookupsByAddress.delete(subject)
     },
   }
 }

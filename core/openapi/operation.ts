@@ -1,7 +1,6 @@
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { type EndpointName, moduleForScope, type Scope } from '../model.ts'
-import { problemForDenial } from '../policy/decide.ts'
 import type { Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
@@ -253,10 +252,11 @@ export function exampleProblem(
   scope: Scope,
   { problemBase }: DocumentSettings,
 ): ExampleObject {
+  const module = moduleForScope(scope)
   const members = code === 'scope_missing'
-    ? problemForDenial({ reason: code, requiredScope: scope }).members
+    ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
     : code === 'module_inactive'
-    ? problemForDenial({ reason: code, requiredModule: moduleForScope(scope) }).members
+    ? { detail: `The module ${module} is not active for this partner.`, required_module: module }
     : code === 'invalid_parameter'
     ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
     : code === 'invalid_body'

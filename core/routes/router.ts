@@ -1,4 +1,4 @@
-import { Router } from 'itty-router/Router'
+import { IttyRouter } from 'itty-router/IttyRouter'
 import {
   banner,
   countries,
@@ -40,7 +40,7 @@ export type RouteTable = ReturnType<typeof compileRoutes>
 /** Compiles the route table. Only itty-router's expressions are used: its `fetch` builds a URL and has no 405. */
 export function compileRoutes(routes: readonly Route[], serviceName: string) {
   const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName))
-  const router = Router()
+  const router = IttyRouter()
   for (const path of byPath.keys()) router.all?.(path)
   const compiled = [...byPath.values()].map((routes, index) => {
     const expression = router.routes?.[index]?.[1]

@@ -39,7 +39,7 @@ function layerOf(path: string): number {
 }
 
 const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
-  ['core/', /^(?:valibot|@valibot\/to-json-schema|itty-router\/Router)$/],
+  ['core/', /^(?:valibot|@valibot\/to-json-schema|itty-router\/IttyRouter)$/],
   ['adapters/', /^(?:@opentelemetry\/api|postgres|@prometheus-io\/client|undici\/index\.js|node:.+)$/],
   ['cli/build/', /^(?:rollup|rollup-plugin-dts|node:.+)$/],
   ['cli/', /^(?:commander|undici|valibot|node:.+)$/],
