@@ -119,7 +119,7 @@ const commands = [
   'keys rotate KEY --overlap 0',
 ]
 
-test('a dry run says what HTTP answers after the change', { timeout: 120_000 }, async (t) => {
+test('a dry run says what HTTP answers after the change', { timeout: 600_000 }, async (t) => {
   const { store, partners, keys, json } = await open()
   const off = ['key', 'signup', 'verify', 'authfail'].map((name) => [name, { quota: 0, windowSeconds: 1 }])
   const api = createPartnerApi({ store }, { maxStalenessMs: 0, limits: Object.fromEntries(off) })
