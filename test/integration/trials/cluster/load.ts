@@ -85,7 +85,10 @@ export async function startClusterLoad(
   const isServed = (since: number) => (lane: Lane) => lane.replies.some((reply) => isGood(reply, since))
   /** Resolves when every lane was served with something that it asked for after this instant. */
   const served = (since: number) =>
-    until(() => lanes.every(isServed(since)), 'every client to be served', PATIENCE_MS)
+    until(() => lanes.every(isServed(since)), 'every client to be served', PATIENCE_MS).catch((error) => {
+      describeLanes(lanes, since)
+      throw error
+    })
   await served(performance.now())
   await until(() => revoking.revoked.length > 0, 'a first receipt', PATIENCE_MS)
 
