@@ -92,13 +92,7 @@ export function createContentAdministration(
 /** The records of an import as a list: synchronous unless they arrive one by one. */
 export function collect<R>(records: Iterable<R> | AsyncIterable<R>): MaybePromise<readonly R[]> {
   if (Array.isArray(records)) return records
-  return Symbol.iterator in records ? [...records] : collectAsync(records)
-}
-
-async function collectAsync<R>(records: AsyncIterable<R>): Promise<R[]> {
-  const all: R[] = []
-  for await (const record of records) all.push(record)
-  return all
+  return Symbol.iterator in records ? [...records] : Array.fromAsync(records)
 }
 
 function toDrafts<K extends ContentKind>(

@@ -337,8 +337,11 @@ async function openExisting(url: string): Promise<CopySource | undefined> {
   const address = parseCopyUrl(url)
   if (address.kind === 'postgres') return await openTarget(url)
   if (!existsSync(address.file)) return undefined
-  const { openSqliteSource } = await import('../../adapters/stores/sqlite/copy.ts')
-  return await openSqliteFile(address.file, () => openSqliteSource(address.file))
+  const { openSqliteCopy } = await import('../../adapters/stores/sqlite/copy.ts')
+  return await openSqliteFile(
+    address.file,
+    () => openSqliteCopy(address.file, { create: false, readOnly: true }),
+  )
 }
 
 /** Opens a store to copy into. It is created, or changed, when the copy begins. */
@@ -348,8 +351,8 @@ export async function openTarget(url: string): Promise<CopyTarget> {
     const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
     return openPostgresCopy(address.url)
   }
-  const { openSqliteTarget } = await import('../../adapters/stores/sqlite/copy.ts')
-  return await openSqliteFile(address.file, () => openSqliteTarget(address.file))
+  const { openSqliteCopy } = await import('../../adapters/stores/sqlite/copy.ts')
+  return await openSqliteFile(address.file, () => openSqliteCopy(address.file, { create: true }))
 }
 
 function parseCopyUrl(url: string): DurableAddress {

@@ -4,7 +4,7 @@ import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { copyStore } from '../../adapters/stores/copy/copy.ts'
-import { openSqliteSource, openSqliteTarget } from '../../adapters/stores/sqlite/copy.ts'
+import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
@@ -247,7 +247,8 @@ await t.test('every connection that commits waits for the disk', async (t) => {
     await (await openSqliteStore(newFile(), { keyPrefix: 'abc' })).close()
   })
   await isDurable('a copy', async () => {
-    const [source, target] = [openSqliteSource(file), openSqliteTarget(newFile())]
+    const source = openSqliteCopy(file, { create: false, readOnly: true })
+    const target = openSqliteCopy(newFile(), { create: true })
     await copyStore(source, target, { now: T0 })
     await source.close()
     await target.close()

@@ -1,4 +1,4 @@
-import { type CopySource, type CopyTarget, createCopyTarget } from '../copy/ends.ts'
+import { type CopyTarget, createCopyTarget } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { createProfileTable } from './profile-table.ts'
@@ -7,24 +7,11 @@ import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
 import { createQuery, DIALECT } from './sql-database.ts'
 
 /**
- * Opens a file to copy from, read-only.
- *
- * @throws {StoreError} `unreachable` when there is no such file or it cannot be opened.
- */
-export function openSqliteSource(file: string): CopySource {
-  return openCopyEnd(file, { create: false, readOnly: true })
-}
-
-/**
- * Opens a file to copy into. An existing file is not changed before the copy begins.
+ * Opens either end of a copy. An existing file is not changed before a copy into it begins.
  *
  * @throws {StoreError} `unreachable` when it cannot be opened.
  */
-export function openSqliteTarget(file: string): CopyTarget {
-  return openCopyEnd(file, { create: true })
-}
-
-function openCopyEnd(file: string, options: { create: boolean; readOnly?: boolean }): CopyTarget {
+export function openSqliteCopy(file: string, options: { create: boolean; readOnly?: boolean }): CopyTarget {
   const database = openDatabase(file, options)
   const profiles = createProfileTable(database)
   const read = createQuery(database)

@@ -35,8 +35,9 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   }
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
+  const statements = createStatements(driver, file)
   return {
-    ...createStatements(driver, file),
+    ...statements,
     ...createTransactions(driver, file, identity.check),
 
     /**
@@ -45,6 +46,16 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
      * @throws {StoreError} `unreachable` when it does not.
      */
     checkFileIdentity: identity.checkThrottled,
+
+    /** Runs `work`, whose commits do not wait for the disk: a power failure may undo them. */
+    unsynced<T>(work: () => T): T {
+      statements.exec('PRAGMA synchronous = NORMAL')
+      try {
+        return work()
+      } finally {
+        statements.exec('PRAGMA synchronous = FULL')
+      }
+    },
 
     /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
     async copyTo(copy: string, progress: (part: number) => void): Promise<void> {

@@ -31,16 +31,6 @@ export function createRebuild(database: Database, id: string) {
     })
   }
 
-  /** Steps before the swap do not wait for the disk: a power failure loses only the import. */
-  function unsyncedStep<T>(work: () => T): T {
-    database.exec('PRAGMA synchronous = NORMAL')
-    try {
-      return step(work)
-    } finally {
-      database.exec('PRAGMA synchronous = FULL')
-    }
-  }
-
   return {
     database,
     id,
@@ -50,7 +40,8 @@ export function createRebuild(database: Database, id: string) {
     async repeat(work: (rows: number) => boolean): Promise<void> {
       for (let more = true; more;) {
         const startedAt = performance.now()
-        more = unsyncedStep(() => work(rows))
+        // A power failure before the swap loses only the import.
+        more = database.unsynced(() => step(() => work(rows)))
         const factor = stepMs / (performance.now() - startedAt)
         rows = Math.round(Math.min(20_000, Math.max(500, rows * Math.min(2, Math.max(0.25, factor)))))
         await delay(pauseMs)

@@ -70,14 +70,9 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
 
   const writeUnsynced: SqlDatabase['write'] = (statements, parameters) =>
     // A sync of the disk would delay signups.
-    runWithRetry(() => {
-      database.exec('PRAGMA synchronous = NORMAL')
-      try {
-        return database.transaction(() => runAll(statements, parameters), { wait: false })
-      } finally {
-        database.exec('PRAGMA synchronous = FULL')
-      }
-    })
+    runWithRetry(() =>
+      database.unsynced(() => database.transaction(() => runAll(statements, parameters), { wait: false }))
+    )
 
   function runAll(statements: readonly string[], parameters: readonly Value[]): StoredRow[] {
     return statements.map((sql) => query(sql, parameters)).at(-1)!
