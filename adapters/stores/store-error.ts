@@ -2,7 +2,7 @@ import type { Remedy } from '../../core/admin/validate.ts'
 
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
- * a place that must have one, a newer program has migrated it, it refuses an operation, or it has too much to do.
+ * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded.
  */
 export type StoreErrorCode = 'unreachable' | 'overloaded' | 'missing' | 'newer_schema' | 'refused'
 
@@ -45,7 +45,7 @@ export function danglingReferenceError(place: string, cause: unknown): StoreErro
   return new StoreError(
     'refused',
     `A row for ${place} refers to another row that the source did not have a moment before: the source is being ` +
-      'changed. The same command, given again, brings that, too.',
+      'changed. Repeat the command to copy that row, too.',
     { cause },
   )
 }

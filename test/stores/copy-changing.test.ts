@@ -182,7 +182,7 @@ for (const kind of places.kinds) {
     }))
     await t.rejects(added, {
       code: 'refused',
-      message: /the source is being changed\. The same command, given again, brings that/,
+      message: /the source is being changed\. Repeat the command to copy that row/,
     })
     await store.close()
     t.match(await copy(changing, target), { isFinished: true })

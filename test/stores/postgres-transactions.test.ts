@@ -302,8 +302,8 @@ async function change(slug: string, ...fates: Fate[]) {
 }
 
 await t.test('a change whose commit got no response is looked up', async (t) => {
-  const nothing = /has nothing of the change: try again\.$/
-  const unknown = /the change may have been made all the same\. Look before trying again\.$/
+  const nothing = /which was not saved: try again\.$/
+  const unknown = /which may have been saved\. Check before trying again\.$/
   const cases:
     readonly (readonly [fates: Fate[], applied: unknown, isCommitted: boolean, notified: number])[] = [
       [['committed', 'fine'], true, true, 1],

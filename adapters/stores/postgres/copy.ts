@@ -51,8 +51,7 @@ async function hasStore(database: Database): Promise<boolean> {
   // Older programs may serve it, but do not know everything that has to be copied.
   throw new StoreError(
     'newer_schema',
-    `The store ${database.place} has been migrated by a newer program, and this one does not know all that is in it: ` +
-      'copy it with that one.',
+    `The store ${database.place} was migrated by a newer program: copy it with that one.`,
   )
 }
 

@@ -126,5 +126,5 @@ export function toStoreError(place: string, error: unknown): unknown {
 }
 
 export function overloadedError(place: string, reason: string): StoreError {
-  return new StoreError('overloaded', `The store ${place} has too much to do: ${reason}.`)
+  return new StoreError('overloaded', `The store ${place} is overloaded: ${reason}.`)
 }

@@ -173,7 +173,7 @@ function createInserter(database: Database) {
         if (performance.now() + resendPauseMs > end) {
           throw new StoreError(
             'unreachable',
-            `The store ${database.place} was lost while it stored a signup, which may be stored all the same.`,
+            `The connection to the store ${database.place} was lost during a signup, which may have been saved.`,
             { cause: error },
           )
         }

@@ -92,7 +92,7 @@ async function runAudited<T>(
     }
     throw new StoreError(
       'unreachable',
-      `The store ${database.place} was lost while it was changed, and has nothing of the change: try again.`,
+      `The connection to the store ${database.place} was lost during a change, which was not saved: try again.`,
       { cause: error },
     )
   }
@@ -122,8 +122,8 @@ async function wasCommitted(
   }
   throw new StoreError(
     'unreachable',
-    `The store ${database.place} was lost while it was changed: the change may have been made all the same. ` +
-      'Look before trying again.',
+    `The connection to the store ${database.place} was lost during a change, which may have been saved. ` +
+      'Check before trying again.',
     { cause },
   )
 }
