@@ -1,14 +1,8 @@
 import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
-import type { TableReport } from '../../adapters/stores/copy/compare.ts'
-import {
-  type CopyOptions,
-  type CopyReport,
-  copyStore,
-  planCopy,
-  readSourceState,
-} from '../../adapters/stores/copy/copy.ts'
+import type { CopyOptions, TableReport } from '../../adapters/stores/copy/compare.ts'
+import { type CopyReport, copyStore, planCopy, readSourceState } from '../../adapters/stores/copy/copy.ts'
 import type { CopySource, CopyTarget } from '../../adapters/stores/copy/ends.ts'
 import { type Action, type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
@@ -18,11 +17,11 @@ export interface TableReport {
   readonly differsAt: string | undefined
 }
 
-export interface CompareOptions {
+export interface CopyOptions {
   /** Milliseconds since the epoch: idempotency keys that have expired by then are skipped on both sides. */
   readonly now: number
   /** Called page by page with the number of rows of a table that have been compared. */
-  readonly progress: (table: TableName, rows: number) => void
+  readonly progress?: (doing: 'copying' | 'comparing', table: TableName, rows: number) => void
 }
 
 /** The differences between two stores from one key to another. */
@@ -39,7 +38,7 @@ export interface Differences {
 export async function compareTables(
   source: CopySource,
   target: CopySource | undefined,
-  options: CompareOptions,
+  options: CopyOptions,
 ): Promise<readonly TableReport[]> {
   const reports: TableReport[] = []
   for (const table of TABLE_NAMES) reports.push(await compareTable(table, source, target, options))
@@ -49,14 +48,14 @@ export async function compareTables(
 /**
  * Compares a table from its first key to its last, one page of each store at a time.
  *
- * @param onDifferences Called with the differences of each page, while the next pages are read.
+ * @param copy Called with the differences of each page, while the next pages are read.
  */
 export async function compareTable(
   table: TableName,
   source: CopySource,
   target: CopySource | undefined,
-  { now, progress }: CompareOptions,
-  onDifferences: (differences: Differences) => MaybePromise<void> = () => undefined,
+  { now, progress }: CopyOptions,
+  copy?: (differences: Differences) => Promise<void>,
 ): Promise<TableReport> {
   const hash = createHash('sha256')
   let [rows, toWrite, toRemove] = [0, 0, 0]
@@ -69,8 +68,8 @@ export async function compareTable(
     toWrite += differences.missing.length + differences.changed.length
     toRemove += differences.surplus.length
     differsAt ??= firstLabel(table, differences)
-    await onDifferences(differences)
-    progress(table, rows)
+    await copy?.(differences)
+    progress?.(copy ? 'copying' : 'comparing', table, rows)
   }
   return { table, rows, checksum: hash.digest('hex'), toWrite, toRemove, differsAt }
 }

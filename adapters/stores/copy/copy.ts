@@ -1,21 +1,14 @@
 import { StoreError, unfinishedCopyError } from '../store-error.ts'
 import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
 import {
-  type CompareOptions,
   compareTable,
   compareTables,
+  type CopyOptions,
   type Differences,
   keyOf,
   type TableReport,
 } from './compare.ts'
 import type { CopySource, CopyTarget, Row, StoreState } from './ends.ts'
-
-export interface CopyOptions {
-  /** Milliseconds since the epoch: idempotency keys that have expired by then are not copied. */
-  readonly now: number
-  /** Called page by page with the number of rows of a table that have been compared. */
-  readonly progress?: (doing: 'copying' | 'comparing', table: TableName, rows: number) => void
-}
 
 export interface CopyReport {
   /** Every table, compared after the last row was written. */
@@ -49,7 +42,7 @@ export async function copyStore(
     if (targetState === 'modified') throw divergedError(source, target)
   }
   await target.begin(id)
-  await syncTables(source, target, compareOptions('copying', options))
+  await syncTables(source, target, options)
   await target.refreshStatistics()
   const report = await compare()
   if (report.isFinished) await target.finish(id)
@@ -63,7 +56,7 @@ async function compareStores(
   options: CopyOptions,
 ): Promise<CopyReport> {
   const tokenBefore = await source.changeToken()
-  const tables = await compareTables(source, target, compareOptions('comparing', options))
+  const tables = await compareTables(source, target, options)
   const tokenAfter = await source.changeToken()
   // Rows read before a change and rows read after it may never have existed together.
   const isFinished = tokenAfter === tokenBefore && tables.every(isEqual)
@@ -84,7 +77,7 @@ export async function planCopy(
   await readSourceState(source)
   const targetState = target === undefined ? 'missing' : await checkTarget(source, target)
   const existing = targetState === 'missing' ? undefined : target
-  const tables = await compareTables(source, existing, compareOptions('comparing', options))
+  const tables = await compareTables(source, existing, options)
   if (targetState === 'modified' && !tables.every(isEqual)) throw divergedError(source, target!)
   return tables
 }
@@ -92,10 +85,6 @@ export async function planCopy(
 /** Whether a table of the target has the same rows as the source's. */
 function isEqual({ differsAt }: TableReport): boolean {
   return differsAt === undefined
-}
-
-function compareOptions(doing: 'copying' | 'comparing', { now, progress }: CopyOptions): CompareOptions {
-  return { now, progress: (table, rows) => progress?.(doing, table, rows) }
 }
 
 /**
@@ -159,7 +148,7 @@ function divergedError(source: CopySource, target: CopySource): StoreError {
 }
 
 /** Makes the tables of a target equal to those of a source, one after the other. */
-async function syncTables(source: CopySource, target: CopyTarget, options: CompareOptions): Promise<void> {
+async function syncTables(source: CopySource, target: CopyTarget, options: CopyOptions): Promise<void> {
   const sync = (
     table: TableName,
     rowsOf = ({ missing, changed }: Differences) => [...missing, ...changed],
