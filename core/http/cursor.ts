@@ -34,9 +34,8 @@ export function createCursors(sha256: Sha256, secret: string) {
 
 function pad(secret: string, mask: number): string {
   // Beyond the secret, NaN counts as 0.
-  return Array.from({ length: 64 }, (_, index) => String.fromCharCode(secret.charCodeAt(index) ^ mask)).join(
-    '',
-  )
+  const codes = Array.from({ length: 64 }, (_, index) => secret.charCodeAt(index) ^ mask)
+  return String.fromCharCode(...codes)
 }
 
 /** ASCII as it is, and any other code point in three bytes: UTF-8 has four for letters that names can consist of. */
