@@ -1,10 +1,12 @@
 /** The HTTP contract in this process, a test for each suite. */
 import process from 'node:process'
+import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import type { PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { Problem } from '../../core/http/problem.ts'
 import { deployTo, type Mounted } from '../contract/http/deploy.ts'
+import type { TestContext } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract, type SuiteName, SUITES } from '../contract/http/suites.ts'
 import { toTestResponse } from '../contract/http/wires.ts'
@@ -43,7 +45,19 @@ function directly(api: PartnerApi): Promise<Mounted> {
   })
 }
 
+/** Throws at the first failed check: tap would take seconds to report thousands. */
+const strict: TestContext = {
+  test: (_, body) => body(strict),
+  ok(value, message) {
+    if (!value) throw new Error(message)
+  },
+  equal: (found, expected, message = 'equal') => strict.ok(Object.is(found, expected), message),
+  strictSame: (found, expected, message = 'same') => strict.ok(isDeepStrictEqual(found, expected), message),
+}
+
 const suites = process.env['SUITES']?.split(',') ?? Object.keys(SUITES)
 for (const suite of suites as SuiteName[]) {
-  t.test(suite, async (t) => void await httpContract(t, deployTo(memory, directly), [suite]))
+  t.test(suite, async (t) => {
+    t.ok(await httpContract(strict, deployTo(memory, directly), [suite]))
+  })
 }
