@@ -1,12 +1,12 @@
 /** Dry runs: which requests of the last days a change would refuse, by the policy's decisions before and after it. */
-import { findKey, findPartner } from '../core/admin/apply.ts'
+import { findKey, findPartner, readModules } from '../core/admin/apply.ts'
 import { applyChanges, factsOf } from '../core/admin/change-set.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
 import { DEFAULT_LIMITS, policiesFor, type Policy } from '../core/limits/policies.ts'
-import type { Key, KeyFacts, Scope } from '../core/model.ts'
+import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
@@ -96,9 +96,10 @@ async function findRefusals(
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
   let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
+  const modules = await readModules(store)
   const subject = changes.find((each) => 'id' in each || 'slug' in each)
   for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
-    const effects = effectsOf(store, page, changes, now)
+    const effects = effectsOf(store, page, changes, modules, now)
     hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
@@ -142,29 +143,30 @@ function effectsOf(
   { sha256 }: Pick<Store, 'sha256'>,
   page: readonly KeyFacts[],
   changes: readonly Change[],
+  modules: Modules,
   now: number,
 ): Effect[] {
   const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
-  const facts = factsOf(partners, new Map(page.map(({ key }) => [key.id, key])))
+  const facts = factsOf(partners, new Map(page.map(({ key }) => [key.id, key])), new Map())
   const changed = applyChanges(facts, changes, sha256)
   return page.map((before) => {
     const key = changed.keys.get(before.key.id) ?? before.key
     const partner = changed.partners.get(before.partner.slug) ?? before.partner
-    return effectOf(before, { key, partner }, now)
+    return effectOf(before, { key, partner }, modules, now)
   })
 }
 
-function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
+function effectOf(before: KeyFacts, after: KeyFacts, modules: Modules, now: number) {
   const { key } = after
   const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now
-  const [codeBefore, codeAfter] = [createPolicy(before, at), createPolicy(after, at)]
+  const [codeBefore, codeAfter] = [createPolicy(before, modules, at), createPolicy(after, modules, at)]
   const denials = new Map<string, ProblemCode>()
   for (const { name, scope } of keyedRoutes) {
     const code = codeAfter(scope)
     if (code !== undefined && codeBefore(scope) === undefined) denials.set(name, code)
   }
   // A key whose requests are all refused anyway exceeds no limit, and meets no address range.
-  const codeNow = createPolicy(after, now)
+  const codeNow = createPolicy(after, modules, now)
   const open = keyedRoutes.filter(({ scope }) => codeNow(scope) === undefined)
   const limitsBefore = policiesFor(DEFAULT_LIMITS, before)
   const limits = Object.values(policiesFor(DEFAULT_LIMITS, after)).filter((limit) => {
@@ -177,9 +179,13 @@ function effectOf(before: KeyFacts, after: KeyFacts, now: number) {
 }
 
 /** The decision of the policy on requests with a key for its own partner. */
-function createPolicy(facts: KeyFacts, now: number): (scope: Scope | undefined) => ProblemCode | undefined {
+function createPolicy(
+  facts: KeyFacts,
+  modules: Modules,
+  now: number,
+): (scope: Scope | undefined) => ProblemCode | undefined {
   // Which addresses requests came from is not recorded.
-  const principal = preparePrincipal({ ...facts, key: { ...facts.key, allow: [] } }, {})
+  const principal = preparePrincipal({ ...facts, key: { ...facts.key, allow: [] } }, {}, modules)
   return (scope) => {
     const request = { principal, address: undefined, requestedPartner: facts.partner.slug, scope, now }
     return (admit(request) ?? authorize(request))?.reason

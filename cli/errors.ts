@@ -52,6 +52,8 @@ export function toCliError(error: unknown): CliError {
   // By name: importing the classes would load code that most commands do not need.
   if (name === 'AdminError') {
     const { code, remedy } = error as AdminError
+    // A misspelled name, as that of an option.
+    if (code === 'unknown_module' || code === 'unknown_scope') return usageError(message)
     return new CliError(1, code, message, { remedy })
   }
   if (name === 'StoreError') {

@@ -4,7 +4,7 @@ import type { LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
-import { type Limit, type LimitName, type LimitOverrides, MODULE_NAMES, SCOPES } from '../core/model.ts'
+import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
 import { CONTENT_KINDS } from '../core/ports/content.ts'
 import { WEBHOOK_EVENT_TYPES } from '../core/ports/webhooks.ts'
 import { usageError } from './errors.ts'
@@ -138,6 +138,9 @@ interface Placeholder {
   parse?(text: string, previous: unknown): unknown
 }
 
+export const moduleHelp = 'Names of modules, see modules list'
+export const scopeHelp = 'Names of scopes, see scopes list'
+
 /** What the names of arguments, and of the values of options, mean in every command. */
 const placeholders: Readonly<Record<string, Placeholder>> = {
   slug: { help: slugHelp },
@@ -145,8 +148,8 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   key: { help: keyHelp },
   webhook: { help: "The webhook's id, see webhooks list" },
   kind: { help: 'Kind of content', choices: CONTENT_KINDS },
-  module: { help: 'Names of modules', choices: MODULE_NAMES },
-  scope: { help: 'Names of scopes', choices: SCOPES },
+  module: { help: moduleHelp },
+  scope: { help: scopeHelp },
   type: { choices: WEBHOOK_EVENT_TYPES },
   policy: { choices: OVERRIDABLE_LIMITS },
   duration: { parse: durationOption },

@@ -1,3 +1,4 @@
+import { readModules } from '../core/admin/apply.ts'
 import type { Store } from '../core/ports/store.ts'
 import { toCliError } from './errors.ts'
 import { joinList } from './output/text.ts'
@@ -16,15 +17,21 @@ export function suggest(name: string, known: readonly string[]): string {
   return `\n(Did you mean ${joinList(similar, 'or')}?)`
 }
 
-/** Adds suggestions from the store to the message about a partner or a key that does not exist. */
+/** Adds suggestions from the store to the message about a partner, key, module or scope that does not exist. */
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
-  const { code, message } = toCliError(error)
-  const [, name] = /"([\w-]{1,80})"/.exec(message) ?? []
-  if (name === undefined || !/^(?:partner|key)_not_found$/.test(code)) return
-  const known = code === 'partner_not_found'
-    ? (await store.listPartners(undefined, maxCompared)).map(({ slug }) => slug)
-    : (await store.listKeys({}, undefined, maxCompared)).map(({ id }) => id)
-  ;(error as Error).message += suggest(name, known)
+  const { message } = toCliError(error)
+  const { code } = error as { readonly code?: string }
+  const [, name] = /"([\w:-]{1,80})"/.exec(message) ?? []
+  if (name !== undefined) (error as Error).message += suggest(name, await listKnown(store, code))
+}
+
+async function listKnown(store: Store, code: string | undefined): Promise<readonly string[]> {
+  if (code === 'partner_not_found') {
+    return (await store.listPartners(undefined, maxCompared)).map(({ slug }) => slug)
+  }
+  if (code === 'key_not_found') return (await store.listKeys({}, undefined, maxCompared)).map(({ id }) => id)
+  const { names, scopes } = await readModules(store)
+  return code === 'unknown_module' ? names : code === 'unknown_scope' ? scopes : []
 }
 
 /** People confuse case, O with 0, and I with l and 1. */

@@ -241,7 +241,14 @@ function boundPorts(
   const data = withTimeouts(settings.storeTimeoutMs, observer)
   const lookUps = withTimeouts(settings.lookUpTimeoutMs, observer)
   const { quotas, replicas } = store
-  const facts = lookUps.wrap(store, ['check', 'revision', 'findKey', 'findImportedKey', 'recordKeyUses'])
+  const facts = lookUps.wrap(store, [
+    'check',
+    'revision',
+    'findKey',
+    'findImportedKey',
+    'listModules',
+    'recordKeyUses',
+  ])
   const signups = data.wrap(store, ['createSignup', 'claimSignup', 'isClaimed', 'findSignup'])
   const custom = directory && checkedDirectory({
     ...data.wrap(directory, requiredMethods.directory, 'directory'),

@@ -10,7 +10,7 @@ export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLE
 export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/options.ts'
 export type { LogEvent } from './log.ts'
-export { KEY_STATES, MODULE_NAMES, moduleForScope, MODULES, SCOPES } from './model.ts'
+export { KEY_STATES, MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
 export type { Endpoint } from './routes/route.ts'
@@ -38,6 +38,7 @@ export {
   type PartnerAdministration,
   type PartnerUpdate,
 } from './admin/partners.ts'
+export { createModuleAdministration, type ModuleAdministration } from './admin/modules.ts'
 export { AdminError, type AdminErrorCode, type LimitChange, type Remedy } from './admin/validate.ts'
 export { importContent, type ImportOutcome } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'

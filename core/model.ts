@@ -13,21 +13,78 @@ export const MODULES = {
   reporting: { scope: 'read:partner-reports', feature: 'Partner reporting' },
 } as const
 
-/** The name of an integration module. */
-export type Module = keyof typeof MODULES
+/** The eight modules by name, in the contract's order. */
+export const MODULE_NAMES: readonly BuiltInModule[] = Object.keys(MODULES) as BuiltInModule[]
+
+/** Their scopes, in the same order. */
+export const SCOPES: readonly BuiltInScope[] = MODULE_NAMES.map((module) => MODULES[module].scope)
+
+/** The name of one of the eight modules. */
+export type BuiltInModule = keyof typeof MODULES
+
+/** A scope of theirs. */
+export type BuiltInScope = (typeof MODULES)[BuiltInModule]['scope']
+
+/** The name of an integration module: one of the eight, or one that the operator has defined. */
+export type Module = BuiltInModule | (string & Record<never, never>)
 
 /** One permission of a key. */
-export type Scope = (typeof MODULES)[Module]['scope']
+export type Scope = BuiltInScope | (string & Record<never, never>)
 
-/** The modules by name, in the contract's order. */
-export const MODULE_NAMES: readonly Module[] = Object.keys(MODULES) as Module[]
+/** Modules that an operator can define. */
+export const MAX_OWN_MODULES = 24
 
-/** Every scope that a key can hold, in the order of the modules. */
-export const SCOPES: readonly Scope[] = MODULE_NAMES.map((module) => MODULES[module].scope)
+/** The name of a module that an operator defines. */
+export const MODULE_PATTERN = /^[a-z][a-z0-9-]{0,39}$/
+/** Its scope. */
+export const SCOPE_PATTERN = /^(?:read|create|update|delete):[a-z][a-z0-9-]{0,39}$/
 
-/** The module that needs a scope. */
-export function moduleForScope(scope: Scope): Module {
-  return MODULE_NAMES[SCOPES.indexOf(scope)]!
+/** An integration module that the operator has defined. */
+export interface ModuleDefinition {
+  /** 1–40 of `a-z 0-9 -`, a letter first; none of the eight. */
+  readonly name: Module
+  /** `VERB:NAME`, the verb `read`, `create`, `update` or `delete` and the name as that of a module. Of no other module. */
+  readonly scope: Scope
+  /** What it switches on: 1–200 code points. */
+  readonly feature: string
+}
+
+/** All modules of a store: the eight, then those that its operator has defined, in the order of definition. */
+export interface Modules {
+  /** Each with its scope and feature. */
+  readonly list: readonly ModuleDefinition[]
+  /** Their names. */
+  readonly names: readonly Module[]
+  /** Their scopes. */
+  readonly scopes: readonly Scope[]
+  /** The scope that a module needs; `undefined` for a name of none. */
+  scopeOf(module: Module): Scope | undefined
+  /** The module that needs a scope; `undefined` for a scope of none. */
+  moduleFor(scope: Scope): Module | undefined
+}
+
+/** All modules of a store. @param own In the order of definition. */
+export function modulesWith(own: readonly ModuleDefinition[]): Modules {
+  const list = [...MODULE_NAMES.map((name) => ({ name, ...MODULES[name] })), ...own]
+  const [names, scopes] = [list.map(({ name }) => name), list.map(({ scope }) => scope)]
+  const scopeOf = new Map(list.map(({ name, scope }) => [name, scope]))
+  const moduleFor = new Map(list.map(({ name, scope }) => [scope, name]))
+  return {
+    list,
+    names,
+    scopes,
+    scopeOf: (module) => scopeOf.get(module),
+    moduleFor: (scope) => moduleFor.get(scope),
+  }
+}
+
+/** Those of a store without others. */
+export const BUILT_IN_MODULES: Modules = modulesWith([])
+
+/** Names in the order of the contract, each once; others after them, by code points. */
+export function inContractOrder<Name extends string>(first: readonly Name[], held: Iterable<Name>): Name[] {
+  const rest = new Set(held)
+  return [...first.filter((name) => rest.delete(name)), ...[...rest].sort()]
 }
 
 /** Names of endpoints in usage counts, documents and logs; they never change. */

@@ -1,4 +1,11 @@
-import { type Module, MODULE_NAMES, moduleForScope, type Scope, SCOPES } from '../../core/model.ts'
+import {
+  BUILT_IN_MODULES,
+  type BuiltInModule,
+  type Module,
+  MODULE_NAMES,
+  type Scope,
+  SCOPES,
+} from '../../core/model.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
@@ -10,7 +17,9 @@ export type StoredRow = Value[]
 /** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
   ('modules scopes created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
-    'errors sequence at audit_sequence failing_since disabled_at attempts due_at last_status').split(' '),
+    'errors position sequence at audit_sequence failing_since disabled_at attempts due_at last_status').split(
+      ' ',
+    ),
 )
 
 /**
@@ -69,8 +78,8 @@ function rowFormat<R extends object>(
   }
 }
 
-/** Frozen: stores contain these bits. A new module gets a new bit, and no bit is reused. Its scope has the same. */
-const moduleBits: Readonly<Record<Module, number>> = {
+/** Frozen: stores contain these bits. A new built-in module gets a new bit, and no bit is reused. Its scope has the same. */
+const moduleBits: Readonly<Record<BuiltInModule, number>> = {
   widget: 1,
   profiles: 2,
   banner: 4,
@@ -81,13 +90,15 @@ const moduleBits: Readonly<Record<Module, number>> = {
   reporting: 128,
 }
 
-export const moduleSet: Codec<readonly Module[]> = createBitSet(MODULE_NAMES, (module) => moduleBits[module])
-export const scopeSet: Codec<readonly Scope[]> = createBitSet(
+const bitOf = (module: Module | undefined): number => moduleBits[module as BuiltInModule] ?? 0
+
+export const moduleSet: Codec<readonly Module[]> = createBitSet<Module>(MODULE_NAMES, bitOf)
+export const scopeSet: Codec<readonly Scope[]> = createBitSet<Scope>(
   SCOPES,
-  (scope) => moduleBits[moduleForScope(scope)],
+  (scope) => bitOf(BUILT_IN_MODULES.moduleFor(scope)),
 )
 
-/** Names as one integer. They are decoded in the order of `names`. */
+/** Names as one integer, without those that have no bit. They are decoded in the order of `names`. */
 function createBitSet<Name extends string>(
   names: readonly Name[],
   bitOf: (name: Name) => number,
@@ -106,4 +117,30 @@ function createBitSet<Name extends string>(
       return held
     },
   }
+}
+
+/** Adds a column for the names of a field that have no bit: modules and scopes that the operator has defined. */
+export function withOwnNames<F extends string, R extends { readonly [Field in F]: readonly string[] }>(
+  format: RowFormat<R>,
+  field: F,
+  bits: Codec<readonly string[]>,
+): RowFormat<R> {
+  const end = format.columns.length
+  return {
+    columns: [...format.columns, `own_${field}`],
+    values(record) {
+      const own = record[field].filter((name) => bits.encode([name]) === 0)
+      return [...format.values(record), own.length === 0 ? null : own.join(' ')]
+    },
+    read(row) {
+      const record = format.read(row)
+      const own = row[end]
+      return own == null ? record : { ...record, [field]: [...record[field], ...String(own).split(' ')] }
+    },
+  }
+}
+
+/** An SQL condition: the column `own_scopes` has the scope of a parameter. */
+export function holdsOwn(scope: string): string {
+  return `(' ' || own_scopes || ' ') LIKE ('% ' || CAST(${scope} AS TEXT) || ' %')`
 }

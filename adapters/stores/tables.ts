@@ -7,6 +7,7 @@ import type {
   Key,
   KeyFacts,
   LimitOverrides,
+  ModuleDefinition,
   Partner,
   Profile,
   ProfileCard,
@@ -24,6 +25,7 @@ import {
   scopeSet,
   type StoredRow,
   type Value,
+  withOwnNames,
 } from './row-format.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
 import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
@@ -44,18 +46,24 @@ const limitsCodec = jsonCodec<LimitOverrides>({})
 
 export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm', 'prefix', 'secret'])
 
-export const PARTNERS = createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
-  ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,
-])
+export const MODULES = createRowFormat<ModuleDefinition>()(['name', 'scope', 'feature'])
 
-export const KEYS: RowFormat<Key> = createRowFormat<Key>({
-  scopes: scopeSet,
-  allow: jsonCodec<readonly string[]>([]),
-  limits: limitsCodec,
-})([
-  ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,
-  ...['allow', 'limits', 'createdAt', 'expiresAt', 'retiresAt', 'successorId', 'lastUsedAt'] as const,
-])
+export const PARTNERS: RowFormat<Partner> = withOwnNames(
+  createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
+    ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,
+  ]),
+  'modules',
+  moduleSet,
+)
+
+export const KEYS: RowFormat<Key> = withOwnNames(
+  createRowFormat<Key>({ scopes: scopeSet, allow: jsonCodec<readonly string[]>([]), limits: limitsCodec })([
+    ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,
+    ...['allow', 'limits', 'createdAt', 'expiresAt', 'retiresAt', 'successorId', 'lastUsedAt'] as const,
+  ]),
+  'scopes',
+  scopeSet,
+)
 
 /** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
 export const KEY_FACTS_COLUMNS: readonly string[] = [
@@ -220,6 +228,7 @@ export const COPIED_TABLES = {
     columns: ['key_prefix', 'cursor_secret', 'audit_sequence', 'audit_hash'],
     keyLength: 0,
   },
+  modules: { name: 'module', columns: [...MODULES.columns, 'position'], keyLength: 1 },
   partners: { name: 'partner', columns: PARTNERS.columns, keyLength: 1 },
   digest_schemes: { name: 'digest_scheme', columns: DIGEST_SCHEMES.columns, keyLength: 1 },
   keys: { name: 'partner_key', columns: [...KEYS.columns, 'revoked_at'], keyLength: 1 },

@@ -28,7 +28,7 @@ state before and after.`)
 
   audit.subcommand(
     'verify',
-    'Verify the audit log, and every partner, key and webhook against it; exits 1 and reports what is wrong',
+    'Verify the audit log, and every partner, key, module and webhook against it; exits 1 and reports what is wrong',
   )
     .option(
       '--seal <sequence:hash>',
@@ -131,7 +131,7 @@ export async function verifyAudit(store: Store, seal?: AuditHead): Promise<Comma
   const note = 'The seal 0: is that of an empty log, so it proves nothing about any entry.'
   return {
     data: { valid: true, entries: sequence, seal: hash || null },
-    text: `The audit log is intact, and every partner, key and webhook matches it.\n\n${details}`,
+    text: `The audit log is intact, and every partner, key, module and webhook matches it.\n\n${details}`,
     notes: () => seal?.sequence === 0 ? [note] : [],
   }
 }

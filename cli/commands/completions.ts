@@ -1,9 +1,10 @@
 import process from 'node:process'
 import type { Argument, Option } from 'commander'
+import { readModules } from '../../core/admin/apply.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { keyHelp, slugHelp } from '../options.ts'
+import { keyHelp, moduleHelp, scopeHelp, slugHelp } from '../options.ts'
 import { printable } from '../output/text.ts'
 import { timeOf, withStore } from '../store/open.ts'
 
@@ -88,10 +89,22 @@ async function candidatesFor(
     ? listKeys
     : place.description === slugHelp || /^--partner /.test(name)
     ? listPartners
+    : place.description === moduleHelp || /<module/.test(name)
+    ? listModules
+    : place.description === scopeHelp || /<scope/.test(name)
+    ? listScopes
     : undefined
   const storeUrl: string = program.opts().store
   if (list === undefined || storeUrl === 'memory:') return []
   return await withStore({ storeUrl, io, output }, {}, list)
+}
+
+async function listModules(store: Store): Promise<readonly Candidate[]> {
+  return (await readModules(store)).list.map(({ name, feature }) => [name, feature])
+}
+
+async function listScopes(store: Store): Promise<readonly Candidate[]> {
+  return (await readModules(store)).list.map(({ name, scope }) => [scope, name])
 }
 
 async function listPartners(store: Store): Promise<readonly Candidate[]> {

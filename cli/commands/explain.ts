@@ -1,5 +1,5 @@
 import { METHODS } from 'node:http'
-import { findKey } from '../../core/admin/apply.ts'
+import { findKey, readModules } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
@@ -56,7 +56,8 @@ const explainRequest: Action<[string, string, ExplainOptions]> = async (
   }
   const explanation = await withStore(invocation, {}, async (store) => {
     const facts = await findKey(store, keyId)
-    const principal = preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts))
+    const policies = policiesFor(DEFAULT_LIMITS, facts)
+    const principal = preparePrincipal(facts, policies, await readModules(store))
     return explain({ principal, address, requestedPartner, scope: route.scope, now: timeOf(store) })
   })
   const decision = decisionJson(explanation.denial)

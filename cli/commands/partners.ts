@@ -1,7 +1,8 @@
-import { findPartner } from '../../core/admin/apply.ts'
+import { findPartner, readModules } from '../../core/admin/apply.ts'
+import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readKeys } from '../../core/ports/store.ts'
-import { KEY_STATES, MODULE_NAMES, MODULES, type Partner } from '../../core/model.ts'
+import { KEY_STATES, type ModuleDefinition, type Modules, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
 import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
@@ -16,7 +17,7 @@ import {
   yesOrNo,
 } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
-import { timeOf, withStore } from '../store/open.ts'
+import { modulesOf, timeOf, withStore } from '../store/open.ts'
 
 /** The options of all commands; each has a few. */
 interface Options extends LimitOptions {
@@ -145,6 +146,11 @@ function partnerResult(partner: Partner): CommandResult {
   }
 }
 
+interface DefineOptions {
+  readonly scope: string
+  readonly feature: string
+}
+
 export function defineModules(modules: CliCommand): void {
   modules
     .subcommand('list [partner]', 'List modules with their scopes, and whether they are active for a partner')
@@ -165,30 +171,62 @@ export function defineModules(modules: CliCommand): void {
     ),
     'The keys still hold these scopes. Activating the module again puts them back in force.',
   ).dryRuns()
+
+  modules.subcommand('define', 'Add a module, which puts a scope of your own endpoints in force')
+    .argument('<name>', '1–40 of a-z, 0-9 and -, a letter first')
+    .requiredOption('--scope <text>', 'Its scope: read, create, update or delete, a colon and a name')
+    .requiredOption('--feature <text>', 'What it switches on, for lists of modules')
+    .change(async (store, invocation, name: string, { scope, feature }: DefineOptions) => {
+      const module = await createModuleAdministration(store, invocation).define({ name, scope, feature })
+      const next = invocation.output.command(`modules activate SLUG ${name}`)
+      return {
+        data: moduleJson(module),
+        text: formatTable(['module', 'needs', 'feature'], [[name, scope, feature]], invocation.output),
+        notes: () => [`To activate it for a partner: ${next}`],
+      }
+    })
+    .examples('partner-api modules define orders --scope read:orders --feature "Orders and their state"')
+
+  modules.subcommand(
+    'forget',
+    'Remove a module that you have defined, and its scope from ended and disabled keys',
+  )
+    .argument('<name>', 'Its name')
+    .change(async (store, invocation, name: string) => {
+      await createModuleAdministration(store, invocation).forget(name)
+      return { data: { module: name, forgotten: true }, text: `Forgot the module ${name}.\n` }
+    })
+    .details('Refused while a partner has it active, or a key in force holds its scope.')
+    .examples('partner-api modules forget orders')
 }
+
+const moduleJson = ({ name: module, scope, feature }: ModuleDefinition) => ({ module, scope, feature })
 
 function defineModuleChange(command: CliCommand, note: string): CliCommand {
   const name = command.name() as 'activate' | 'deactivate'
   return command
     .change(async (store, invocation, slug: string, names: readonly string[]) => {
       const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-      const { text } = modulesResult(invocation.output, partner)
+      const { text } = modulesResult(invocation.output, await readModules(store), partner)
       return { data: partnerJson(partner), text, notes: () => [note] }
     })
     .examples(`partner-api modules ${name} acme profiles countries`)
 }
 
 const listModules: Action<[string | undefined]> = async (invocation, slug) => {
-  const partner = slug === undefined
-    ? undefined
-    : await withStore(invocation, {}, (store) => findPartner(store, slug))
-  return modulesResult(invocation.output, partner)
+  const { output } = invocation
+  if (slug === undefined) return modulesResult(output, await modulesOf(invocation))
+  return await withStore(
+    invocation,
+    {},
+    async (store) => modulesResult(output, await readModules(store), await findPartner(store, slug)),
+  )
 }
 
-function modulesResult(output: Output, partner?: Partner): CommandResult {
-  const data = MODULE_NAMES.map((module) => {
+function modulesResult(output: Output, { list }: Modules, partner?: Partner): CommandResult {
+  const data = list.map(({ name: module, scope, feature }) => {
     const active = partner && { active: partner.modules.includes(module) }
-    return { module, ...active, scope: MODULES[module].scope, feature: MODULES[module].feature }
+    return { module, ...active, scope, feature }
   })
   const rows = data.map((row) =>
     Object.values(row).map((cell) => typeof cell === 'boolean' ? yesOrNo(cell) : cell)

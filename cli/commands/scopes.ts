@@ -1,15 +1,7 @@
-import { findKey, findPartner } from '../../core/admin/apply.ts'
+import { findKey, findPartner, readModules } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { requireNames, requireNotRemoved } from '../../core/admin/validate.ts'
-import {
-  type Key,
-  MODULE_NAMES,
-  moduleForScope,
-  MODULES,
-  type Partner,
-  type Scope,
-  SCOPES,
-} from '../../core/model.ts'
+import type { Key, Modules, Partner, Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
@@ -17,7 +9,7 @@ import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import type { CommandResult, Output } from '../output/print.ts'
 import { formatTable, printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store/open.ts'
+import { modulesOf, timeOf, withStore } from '../store/open.ts'
 
 interface PlanOptions {
   readonly module: readonly string[]
@@ -34,7 +26,13 @@ export function define(scopes: CliCommand): void {
     .read(async (store, invocation, id: string) => {
       const { key, partner } = await findKey(store, id)
       const grant = invocation.output.command(`scopes grant ${id} SCOPE…`)
-      return scopesResult(invocation.output, key, partner, `The key has no scopes. To grant one: ${grant}`)
+      return scopesResult(
+        invocation.output,
+        await readModules(store),
+        key,
+        partner,
+        `The key has no scopes. To grant one: ${grant}`,
+      )
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
 
@@ -57,8 +55,9 @@ export function define(scopes: CliCommand): void {
 /** Prints what `--partner` lacks; everything without it. */
 const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, serviceName }) => {
   const { output } = invocation
-  const modules = requireNames('module', module, MODULE_NAMES)
-  const scopes = modules.map((module) => MODULES[module].scope)
+  const known = await modulesOf(invocation)
+  const modules = requireNames('module', module, known.names)
+  const scopes = modules.map((module) => known.scopeOf(module)!)
   const found = slug === undefined
     ? undefined
     : await withStore(invocation, {}, (store) => findSufficientKey(store, slug, scopes))
@@ -66,7 +65,7 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const { endpoints } = compileRoutes(ROUTES, serviceName)
   const data = modules.map((module) => {
-    const { scope, feature } = MODULES[module]
+    const { scope, feature } = known.list.find(({ name }) => name === module)!
     const opened = endpoints.filter((endpoint) => endpoint.scope === scope)
     return { scope, module, feature, endpoints: opened.map(({ method, path }) => `${method} ${path}`) }
   })
@@ -80,7 +79,10 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
   }
   const needed = Object.entries(commands).filter((each): each is [string, string] => !!each[1])
   const rows = data.flatMap(({ scope, module, feature, endpoints }) =>
-    endpoints.map((endpoint, index) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
+    (endpoints.length > 0 ? endpoints : ['']).map((
+      endpoint,
+      index,
+    ) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
   )
   const keyNote = found?.key && `Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`
   const notes = needed.map(([purpose, command]) => `${purpose}: ${output.command(command)}`)
@@ -114,28 +116,33 @@ function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description:
     .change(async (store, invocation, id: string, names: readonly string[]) => {
       const key = await createKeyAdministration(store, invocation)[name](id, names)
       const partner = await findPartner(store, key.partner)
-      const result = scopesResult(invocation.output, key, partner, 'The key has no scopes left.')
+      const modules = await readModules(store)
+      const result = scopesResult(invocation.output, modules, key, partner, 'The key has no scopes left.')
       return { ...result, data: keyJson(key, timeOf(store)) }
     })
     .examples(`partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
 }
 
 /** @param noteIfNone For a key without scopes. */
-function scopesResult(output: Output, key: Key, { modules }: Partner, noteIfNone: string): CommandResult {
+function scopesResult(
+  output: Output,
+  modules: Modules,
+  key: Key,
+  partner: Partner,
+  noteIfNone: string,
+): CommandResult {
   const data = key.scopes.map((scope) => {
-    const module = moduleForScope(scope)
-    return { scope, in_force: modules.includes(module), module }
+    const module = modules.moduleFor(scope)!
+    return { scope, in_force: partner.modules.includes(module), module }
   })
   if (data.length === 0) return { data, text: '', notes: () => [noteIfNone] }
   const rows = data.map((row) => [row.scope, row.in_force ? 'yes' : 'no: module inactive', row.module])
   return { data, text: formatTable(['scope', 'in force', 'module'], rows, output) }
 }
 
-function list({ output }: Invocation): CommandResult {
-  const data = SCOPES.map((scope) => {
-    const module = moduleForScope(scope)
-    return { scope, module, feature: MODULES[module].feature }
-  })
+async function list(invocation: Invocation): Promise<CommandResult> {
+  const { list } = await modulesOf(invocation)
+  const data = list.map(({ name: module, scope, feature }) => ({ scope, module, feature }))
   const rows = data.map(Object.values<string>)
-  return { data, text: formatTable(['scope', 'module', 'feature'], rows, output) }
+  return { data, text: formatTable(['scope', 'module', 'feature'], rows, invocation.output) }
 }

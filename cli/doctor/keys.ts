@@ -1,7 +1,8 @@
 /** Checks of keys and partners, in one pass over each. */
+import { readModules } from '../../core/admin/apply.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import { type Key, MODULES, type Scope, SCOPES } from '../../core/model.ts'
+import type { Key, Modules, Scope } from '../../core/model.ts'
 import { readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { type Check, findMany } from './check.ts'
@@ -38,6 +39,7 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
     return await addUnusedScopes(store, await store.listKeys(filter, after, limit), now)
   }, keysPerPage)
   /** By partner: its newest key, and the scopes of all, a bit for each. */
+  const modules = await readModules(store)
   const owners = new Map<string, { readonly id: string; readonly scopes: number }>()
   for await (const key of keys) {
     const { id, partner, createdAt, lastUsedAt = createdAt, expiresAt, successorId, unusedScopes } = key
@@ -62,11 +64,11 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
     const owner = owners.get(partner) ?? { id, scopes: 0 }
     owners.set(partner, {
       id: successorId === undefined ? id : owner.id,
-      scopes: owner.scopes | toBits(key.scopes),
+      scopes: owner.scopes | toBits(key.scopes, modules),
     })
   }
 
-  await checkPartners(store, owners, found)
+  await checkPartners(store, owners, modules, found)
   for (const kind of Object.keys(kinds) as Kind[]) {
     const { names = [], command = '', count } = tallies.get(kind) ?? {}
     check(kind, findMany(kinds[kind], names, command, count))
@@ -76,6 +78,7 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
 async function checkPartners(
   store: Store,
   owners: ReadonlyMap<string, { readonly id: string; readonly scopes: number }>,
+  known: Modules,
   found: (kind: Kind, slug: string, command: string) => void,
 ): Promise<void> {
   for await (const partner of readPartners(store)) {
@@ -86,15 +89,15 @@ async function checkPartners(
       if (state !== 'removed') found('partners-without-key', slug, command)
       continue
     }
-    const missing = modules.map((module) => MODULES[module].scope)
-      .filter((scope) => !(owner.scopes & toBits([scope])))
+    const missing = modules.flatMap((module) => known.scopeOf(module) ?? [])
+      .filter((scope) => !(owner.scopes & toBits([scope], known)))
     const command = `partner-api scopes grant ${owner.id} ${missing.join(' ')}`
     if (missing.length > 0) found('modules-without-key', slug, command)
   }
 }
 
-function toBits(scopes: readonly Scope[]): number {
-  return scopes.reduce((bits, scope) => bits | 1 << SCOPES.indexOf(scope), 0)
+function toBits(scopes: readonly Scope[], known: Modules): number {
+  return scopes.reduce((bits, scope) => bits | 1 << known.scopes.indexOf(scope), 0)
 }
 
 /** With the scopes that no request of the last 90 days needed; none unless its requests are counted since 30 days. */

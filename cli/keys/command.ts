@@ -1,5 +1,6 @@
 import { Option } from 'commander'
-import { findKey, findPartner } from '../../core/admin/apply.ts'
+import { findKey, findPartner, readModules } from '../../core/admin/apply.ts'
+import { requireNames } from '../../core/admin/validate.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
@@ -244,6 +245,7 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
 ) => {
   const { expiring, unused, state: states, scope, environment, after, limit } = options
   if (partner !== undefined) await findPartner(store, partner)
+  if (scope !== undefined) requireNames('scope', [scope], (await readModules(store)).scopes)
   const start = after === undefined ? undefined : (await findKey(store, after)).key
   const now = timeOf(store)
   const selection = {

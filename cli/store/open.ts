@@ -2,6 +2,8 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { MigrationStatus } from '../../adapters/stores/schema.ts'
+import { readModules } from '../../core/admin/apply.ts'
+import { BUILT_IN_MODULES, type Modules } from '../../core/model.ts'
 import { createClock } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
@@ -39,7 +41,7 @@ export async function withStore<T>(
   try {
     return await command(store)
   } catch (error) {
-    if (toCliError(error).code.endsWith('_not_found')) {
+    if (/_not_found$|^usage$/.test(toCliError(error).code)) {
       const { suggestStored } = await import('../suggest.ts')
       await suggestStored(error, store)
     }
@@ -74,6 +76,11 @@ async function openStore(
 /** Milliseconds since the epoch, by the store's clock if it has one. */
 export function timeOf(store: Store): number {
   return createClock(() => store.clock?.()).now()
+}
+
+/** All modules of the store; the built-in ones if there is no store. */
+export async function modulesOf(access: StoreAccess): Promise<Modules> {
+  return await isMissingStore(access) ? BUILT_IN_MODULES : await withStore(access, {}, readModules)
 }
 
 /** Whether opening the store would create it. */

@@ -1,8 +1,8 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
-import { disableWebhooks } from '../../core/admin/apply.ts'
+import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
-import { type Key, type LimitOverrides, type Module, moduleForScope, type Partner } from '../../core/model.ts'
+import type { Key, LimitOverrides, Module, ModuleDefinition, Partner } from '../../core/model.ts'
 import { readKeys, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { Invocation } from '../command.ts'
@@ -11,7 +11,14 @@ import { formatLimits, pluralize, printable, shellQuote } from '../output/text.t
 
 type Records = Pick<
   Store,
-  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks'
+  | 'auditHead'
+  | 'listAudit'
+  | 'listPartners'
+  | 'findPartner'
+  | 'listKeys'
+  | 'findKey'
+  | 'listModules'
+  | 'webhooks'
 >
 
 type Words = readonly string[]
@@ -46,34 +53,37 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   const [lost, first, keys, last]: [string[], Words[], Words[], Words[]] = [[], [], [], []]
   /** Modules that have to be active while scopes are granted, by partner. */
   const needed = new Map<string, Module[]>()
-  for await (const key of readKeys(replaced, {})) {
+  const [modulesBefore, modules] = [await readModules(restored), await readModules(replaced)]
+  for await (const key of readKeys(replaced)) {
     const before = (await restored.findKey(key.id))?.key
     const commands = before && keyCommands(before, key, now)
     if (commands === undefined) {
       if (!hasEnded(key, now)) lost.push(key.id)
     } else if (commands.length > 0 && (await replaced.findPartner(key.partner))?.state !== 'removed') {
       keys.push(...commands)
-      const granted = without(key.scopes, before!.scopes).map(moduleForScope)
+      const granted = without(key.scopes, before!.scopes).flatMap((scope) => modules.moduleFor(scope) ?? [])
       needed.set(key.partner, [...needed.get(key.partner) ?? [], ...granted])
     }
   }
   for await (const partner of readPartners(replaced)) {
-    const { slug, modules, state } = partner
+    const { slug, modules: active, state } = partner
     const before = await restored.findPartner(slug)
     if (state === 'removed') {
       if (before && before.state !== state) first.push(['partners', 'remove', slug, '--yes'])
       continue
     }
     const was = before?.modules ?? []
-    const activated = [...new Set(without([...modules, ...needed.get(slug) ?? []], was))]
-    const deactivated = without([...was, ...activated], modules)
+    const activated = [...new Set(without([...active, ...needed.get(slug) ?? []], was))]
+    const deactivated = without([...was, ...activated], active)
     first.push(...partnerCommands(before, partner, activated))
     last.push(...command(deactivated.length > 0, 'modules', 'deactivate', slug, ...deactivated))
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
   const ofWebhooks = webhookCommands(replaced.webhooks ? hooksBefore : [], hooks)
-  const commands = [...ofWebhooks, ...first, ...keys, ...last]
+  const defined = modules.list.filter(({ name }) => !modulesBefore.names.includes(name)).map(defineCommand)
+  const forgotten = without(modulesBefore.names, modules.names).map((name) => ['modules', 'forget', name])
+  const commands = [...ofWebhooks, ...defined, ...first, ...keys, ...last, ...forgotten]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
 }
@@ -171,6 +181,10 @@ function limitOptions(before: LimitOverrides, limits: LimitOverrides): string[] 
   const cleared = without(Object.keys(before), Object.keys(limits))
   const set = without(current!, old!).flatMap((limit) => ['--limit', limit])
   return cleared.length > 0 ? [...set, '--clear-limit', ...cleared] : set
+}
+
+function defineCommand({ name, scope, feature }: ModuleDefinition): Words {
+  return ['modules', 'define', name, '--scope', scope, `--feature=${feature}`]
 }
 
 function command(isNeeded: boolean, ...words: string[]): Words[] {

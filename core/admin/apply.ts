@@ -3,7 +3,7 @@ import { KEY_ID_PATTERN } from '../keys/format.ts'
 import { createClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import type { KeyFacts, Partner } from '../model.ts'
+import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
 import type { AuditContext, Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
@@ -25,16 +25,19 @@ const maxAttempts = 8
  * @throws {RangeError} for an actor that the audit log cannot show.
  */
 export function createAdministrator(
-  store: Pick<Store, 'revision' | 'apply' | 'clock'>,
+  store: Pick<Store, 'revision' | 'apply' | 'clock' | 'listModules'>,
   { actor, clock: now = createClock(() => store.clock?.()).now }: Operator,
 ) {
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 
-  async function apply(buildChanges: () => MaybePromise<readonly Change[]>): Promise<readonly Change[]> {
+  /** @param buildChanges Gets all modules of the store. */
+  async function apply(
+    buildChanges: (modules: Modules) => MaybePromise<readonly Change[]>,
+  ): Promise<readonly Change[]> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const { facts } = await store.revision()
-      const changes = await buildChanges()
+      const changes = await buildChanges(await readModules(store))
       if (changes.length === 0 || await store.apply(changes, facts, { actor, at: now() })) return changes
     }
     const detail =
@@ -43,6 +46,11 @@ export function createAdministrator(
   }
 
   return { now, apply }
+}
+
+/** All modules of a store. */
+export async function readModules(store: Pick<Store, 'listModules'>): Promise<Modules> {
+  return modulesWith(await store.listModules?.() ?? [])
 }
 
 export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {

@@ -3,12 +3,22 @@ import {
   type AuditRecord,
   keyAuditRecord,
   keySnapshot,
+  moduleAuditRecord,
   partnerAuditRecord,
   partnerSnapshot,
 } from '../audit/records.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { compareCodePoints } from '../lib/text.ts'
-import { type Key, MODULE_NAMES, type Partner, SCOPES } from '../model.ts'
+import {
+  inContractOrder,
+  type Key,
+  type Module,
+  MODULE_NAMES,
+  type ModuleDefinition,
+  type Partner,
+  type Scope,
+  SCOPES,
+} from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { AdminError } from './validate.ts'
 
@@ -18,6 +28,10 @@ export interface StoredFacts {
   findKey(id: string): Key | undefined
   /** The unrevoked keys of a partner that is to be removed, in any order. */
   listUnrevokedKeys(partner: string): readonly Key[]
+  /** The module that the operator has defined under a name. */
+  findModule(name: Module): ModuleDefinition | undefined
+  /** All keys that hold the scope of a module that is to be forgotten, in any order. */
+  listHolders(scope: Scope): readonly Key[]
 }
 
 export interface AppliedChanges {
@@ -27,6 +41,8 @@ export interface AppliedChanges {
   readonly keys: ReadonlyMap<string, Key>
   /** The digest schemes of imported keys, each once. */
   readonly schemes: readonly DigestScheme[]
+  /** Modules by name as they are to be written; `undefined` for one that is to be removed. */
+  readonly modules: ReadonlyMap<Module, ModuleDefinition | undefined>
   readonly auditRecords: readonly AuditRecord[]
 }
 
@@ -53,6 +69,7 @@ export function applyChanges(
   return {
     partners: changeSet.partners,
     keys: changeSet.keys,
+    modules: changeSet.modules,
     schemes: [...new Map(schemes.map((scheme) => [scheme.id, scheme])).values()],
     auditRecords,
   }
@@ -62,8 +79,11 @@ export function applyChanges(
 export function factsOf(
   partners: ReadonlyMap<string, Partner>,
   keys: ReadonlyMap<string, Key>,
+  modules: ReadonlyMap<Module, ModuleDefinition>,
 ): StoredFacts {
   return {
+    findModule: (name) => modules.get(name),
+    listHolders: (scope) => [...keys.values()].filter(({ scopes }) => scopes.includes(scope)),
     findPartner: (slug) => partners.get(slug),
     findKey: (id) => keys.get(id),
     listUnrevokedKeys: (partner) =>
@@ -101,10 +121,17 @@ type ChangeSet = ReturnType<typeof createChangeSet>
 function createChangeSet(stored: StoredFacts, sha256: Sha256) {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
+  const modules = new Map<Module, ModuleDefinition | undefined>()
   return {
     sha256,
     partners,
     keys,
+    modules,
+    findModule: (name: Module) => modules.has(name) ? modules.get(name) : stored.findModule(name),
+    /** Oldest first, then by id. */
+    listHolders: (scope: Scope) =>
+      [...stored.listHolders(scope)].filter(({ id }) => !keys.has(id))
+        .concat([...keys.values()].filter(({ scopes }) => scopes.includes(scope))).sort(oldestFirst),
     findPartner: (slug: string) => partners.get(slug) ?? stored.findPartner(slug),
     findKey: (id: string) => keys.get(id) ?? stored.findKey(id),
     /** Oldest first, then by id. */
@@ -126,7 +153,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
   if (change.type === 'partner.created') {
     const { slug, modules } = change.partner
     requireAbsent(changeSet.findPartner(slug), change, `partner ${slug}`)
-    const after = { ...change.partner, modules: inOrder(MODULE_NAMES, modules) }
+    const after = { ...change.partner, modules: inContractOrder(MODULE_NAMES, modules) }
     changeSet.partners.set(after.slug, after)
     return [partnerAuditRecord(change, undefined, after)]
   }
@@ -134,9 +161,23 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     const { id, partner, scopes } = change.key
     requireExisting(changeSet.findPartner(partner), change, `partner ${partner}`)
     requireAbsent(changeSet.findKey(id), change, `key ${id}`)
-    const after = { ...change.key, scopes: inOrder(SCOPES, scopes) }
+    const after = { ...change.key, scopes: inContractOrder(SCOPES, scopes) }
     changeSet.keys.set(after.id, after)
     return [keyAuditRecord(change, undefined, after, changeSet.sha256)]
+  }
+  if (change.type === 'module.defined') {
+    const { module } = change
+    requireAbsent(changeSet.findModule(module.name), change, `module ${module.name}`)
+    changeSet.modules.set(module.name, module)
+    return [moduleAuditRecord(change.type, undefined, module)]
+  }
+  if (change.type === 'module.forgotten') {
+    const module = requireExisting(changeSet.findModule(change.name), change, `module ${change.name}`)
+    changeSet.modules.set(module.name, undefined)
+    const { scope } = module
+    const removed = changeSet.listHolders(scope)
+      .flatMap(({ id }) => applyChange(changeSet, { type: 'scope.removed', id, scope }))
+    return [...removed, moduleAuditRecord(change.type, module, undefined)]
   }
   if ('slug' in change) {
     const before = requireExisting(changeSet.findPartner(change.slug), change, `partner ${change.slug}`)
@@ -167,7 +208,7 @@ function changedPartner(partner: Partner, change: Extract<Change, { slug: string
     case 'partner.removed':
       return { ...partner, state: 'removed' }
     case 'module.activated':
-      return { ...partner, modules: inOrder(MODULE_NAMES, [...partner.modules, change.module]) }
+      return { ...partner, modules: inContractOrder(MODULE_NAMES, [...partner.modules, change.module]) }
     case 'module.deactivated':
       return { ...partner, modules: partner.modules.filter((module) => module !== change.module) }
   }
@@ -192,14 +233,10 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
     case 'key.revoked':
       return { ...key, state: 'revoked' }
     case 'scope.granted':
-      return { ...key, scopes: inOrder(SCOPES, [...key.scopes, change.scope]) }
+      return { ...key, scopes: inContractOrder(SCOPES, [...key.scopes, change.scope]) }
     case 'scope.removed':
       return { ...key, scopes: key.scopes.filter((scope) => scope !== change.scope) }
   }
-}
-
-function inOrder<Name>(all: readonly Name[], held: readonly Name[]): Name[] {
-  return all.filter((name) => held.includes(name))
 }
 
 function requireExisting<T>(found: T | undefined, change: Change, what: string): T {

@@ -7,21 +7,12 @@ import type { Sha256 } from '../lib/digest.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import {
-  type Key,
-  type Limit,
-  moduleForScope,
-  MODULES,
-  type OverridableLimit,
-  type Partner,
-  type Scope,
-  SCOPES,
-} from '../model.ts'
+import type { Key, Limit, Modules, OverridableLimit, Partner, Scope } from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
-import { createAdministrator, type Operator } from './apply.ts'
+import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { newKey } from './keys.ts'
-import { equalLimits, validateName, validateRange } from './validate.ts'
+import { equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -68,13 +59,16 @@ export interface KeyImportReport {
  * @throws {AdminError} `concurrent_change`
  */
 export async function importKeys(
-  store: Pick<Store, 'revision' | 'clock' | 'apply' | 'findDigests' | 'listPartners' | 'sha256'>,
+  store: Pick<
+    Store,
+    'revision' | 'clock' | 'apply' | 'findDigests' | 'listModules' | 'listPartners' | 'sha256'
+  >,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
   options: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
   const { now, apply } = createAdministrator(store, operator)
-  const reader = createObjectReader(lineFormat)
+  const reader = createObjectReader(lineFormat(await readModules(store)))
   const rows: Row[] = []
   let report: KeyImportReport = { lines: [], unchanged: 0 }
   let line = 0
@@ -93,7 +87,7 @@ export async function importKeys(
     break
   }
 
-  await apply(async () => {
+  await apply(async (modules) => {
     const target = await readTarget(store, rows)
     const changes: Change[] = []
     const changedLines: KeyImportReport['lines'][number][] = []
@@ -107,13 +101,15 @@ export async function importKeys(
         reader.addError(row.line, ...mismatch)
         continue
       }
-      const modules = partner?.modules ?? []
-      const key = toKey(row, existing?.scopes ?? modules.map((module) => MODULES[module].scope), at)
+      const ownScopes = partner?.modules.map((module) => modules.scopeOf(module)!) ?? []
+      const key = toKey(row, existing?.scopes ?? ownScopes, at)
       const fields = existing && differingFields(existing, key)
       if (fields?.length === 0) continue
       changedLines.push({ line: row.line, key: existing ?? key, fields })
       if (existing !== undefined && !options.update) continue
-      for (const error of keyErrors(row, key, existing, modules, at)) reader.addError(row.line, ...error)
+      for (const error of keyErrors(row, key, existing, partner, modules, at)) {
+        reader.addError(row.line, ...error)
+      }
       if (existing === undefined) changes.push({ type: 'key.issued', key, scheme: row.scheme })
       else changes.push(...updateChanges(existing, key, fields!))
     }
@@ -204,14 +200,15 @@ function* keyErrors(
   row: Row,
   key: Key,
   existing: Key | undefined,
-  modules: Partner['modules'],
+  partner: Partner | undefined,
+  modules: Modules,
   now: number,
 ): Generator<FieldError> {
   if ((row.expiresAt ?? Infinity) <= now) yield ['expires_at', 'must be in the future']
   if ((row.createdAt ?? 0) > now) yield ['created_at', 'must not be in the future']
   if ((row.lastUsedAt ?? 0) > now) yield ['last_used_at', 'must not be in the future']
   const missing = key.scopes.filter((scope) => !existing?.scopes.includes(scope))
-  const inactive = missing.find((scope) => !modules.includes(moduleForScope(scope)))
+  const [inactive] = inactiveScopes({ modules: partner?.modules ?? [] }, missing, modules)
   if (inactive !== undefined) {
     yield ['scopes', `has ${inactive}, which no active module of ${row.partner} needs`]
   }
@@ -243,7 +240,7 @@ const oneOf = (names: readonly string[], name = names.join(' or ')) =>
   code(name, (text) => names.includes(text))
 
 // Messages do not show values that may contain a key by mistake.
-const lineFormat: ObjectFormat<KeyLine> = {
+const lineFormat = ({ scopes }: Modules): ObjectFormat<KeyLine> => ({
   type: 'object',
   fields: {
     partner: SLUG,
@@ -257,8 +254,8 @@ const lineFormat: ObjectFormat<KeyLine> = {
     prefix: { type: 'text', isSecret: true, absent },
     scopes: {
       type: 'list',
-      max: SCOPES.length,
-      item: oneOf(SCOPES, 'a scope'),
+      max: scopes.length,
+      item: oneOf(scopes, 'a scope'),
       check: (scopes) => findRepeated(scopes, 'repeats a scope'),
       absent,
     },
@@ -287,7 +284,7 @@ const lineFormat: ObjectFormat<KeyLine> = {
       absent,
     },
   },
-}
+})
 
 function findRepeated(values: readonly string[], error: string): readonly [string, number] | undefined {
   const index = values.findIndex((value, index) => value !== undefined && values.indexOf(value) < index)
@@ -324,7 +321,8 @@ function differingFields(existing: Key, key: Key): readonly string[] {
 
 function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly string[]): readonly Change[] {
   const { scopes, name, allow, limits, expiresAt } = key
-  const changed = SCOPES.filter((scope) => scopes.includes(scope) !== before.includes(scope))
+  const changed = [...new Set([...before, ...scopes])]
+    .filter((scope) => scopes.includes(scope) !== before.includes(scope))
   const updated: Change = { type: 'key.updated', id, name, allow, limits, expiresAt }
   return [
     ...fields.join() === 'scopes' ? [] : [updated],

@@ -2,7 +2,7 @@ import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
-import { type Environment, type Key, type KeyFacts, type LimitOverrides, MODULES, SCOPES } from '../model.ts'
+import type { Environment, Key, KeyFacts, LimitOverrides, Modules } from '../model.ts'
 import type { Change, KeyFilter } from '../ports/changes.ts'
 import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
@@ -128,7 +128,15 @@ export interface KeyAdministration {
 export function createKeyAdministration(
   store: Pick<
     Store,
-    'revision' | 'clock' | 'findKey' | 'listKeys' | 'findPartner' | 'apply' | 'settings' | 'sha256'
+    | 'revision'
+    | 'clock'
+    | 'findKey'
+    | 'listKeys'
+    | 'findPartner'
+    | 'listModules'
+    | 'apply'
+    | 'settings'
+    | 'sha256'
   >,
   operator: Operator,
 ): KeyAdministration {
@@ -138,22 +146,25 @@ export function createKeyAdministration(
     return (await findKey(store, id)).key
   }
 
-  async function change(id: string, buildChanges: (facts: KeyFacts) => readonly Change[]): Promise<Key> {
-    await apply(async () => {
+  async function change(
+    id: string,
+    buildChanges: (facts: KeyFacts, modules: Modules) => readonly Change[],
+  ): Promise<Key> {
+    await apply(async (modules) => {
       const facts = await findKey(store, id)
       requireNotEnded(facts.key, now())
-      return buildChanges(facts)
+      return buildChanges(facts, modules)
     })
     return show(id)
   }
 
   async function issue(
     environment: Environment,
-    buildChanges: (minted: MintedKey) => Promise<readonly Change[]>,
+    buildChanges: (minted: MintedKey, modules: Modules) => Promise<readonly Change[]>,
   ): Promise<IssuedKey> {
     const { text, id, hint } = mintKey(store.settings.keyPrefix, environment)
     const digest = store.sha256(text)
-    const changes = await apply(() => buildChanges({ id, hint, digest }))
+    const changes = await apply((modules) => buildChanges({ id, hint, digest }, modules))
     // Taken from the changes, because a failed read would lose the text of a key that exists.
     return { key: changes.find((change) => change.type === 'key.issued')!.key, text }
   }
@@ -164,13 +175,12 @@ export function createKeyAdministration(
       requireLimits(limits)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
-      const requested = names && requireNames('scope', names, SCOPES)
-      return await issue(environment, async (minted) => {
+      return await issue(environment, async (minted, modules) => {
+        const requested = names && requireNames('scope', names, modules.scopes)
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
-        const scopes = requested ??
-          requireNames('scope', partner.modules.map((module) => MODULES[module].scope), SCOPES)
-        requireActiveModules(partner, scopes)
+        const scopes = requested ?? partner.modules.map((module) => modules.scopeOf(module)!)
+        requireActiveModules(partner, scopes, modules)
         const key = { ...minted, partner: slug, name, environment, scopes, allow, limits, expiresAt }
         return [{ type: 'key.issued', key: newKey({ ...key, createdAt: now() }) }]
       })
@@ -225,19 +235,21 @@ export function createKeyAdministration(
     },
 
     async grant(id, names) {
-      const scopes = requireNames('scope', names, SCOPES)
-      return await change(id, ({ key, partner }) => {
-        requireActiveModules(partner, scopes)
+      return await change(id, ({ key, partner }, modules) => {
+        const scopes = requireNames('scope', names, modules.scopes)
+        requireActiveModules(partner, scopes, modules)
         return scopes.filter((scope) => !key.scopes.includes(scope))
           .map((scope) => ({ type: 'scope.granted', id, scope }))
       })
     },
 
     async remove(id, names) {
-      const scopes = requireNames('scope', names, SCOPES)
-      return await change(id, ({ key }) =>
-        scopes.filter((scope) => key.scopes.includes(scope))
-          .map((scope) => ({ type: 'scope.removed', id, scope })))
+      return await change(
+        id,
+        ({ key }, modules) =>
+          requireNames('scope', names, modules.scopes).filter((scope) => key.scopes.includes(scope))
+            .map((scope) => ({ type: 'scope.removed', id, scope })),
+      )
     },
   }
 }

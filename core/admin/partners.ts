@@ -1,4 +1,4 @@
-import { type LimitOverrides, MODULE_NAMES, type Partner } from '../model.ts'
+import type { LimitOverrides, Modules, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
@@ -70,41 +70,48 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store: Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'webhooks'>,
+  store: Pick<
+    Store,
+    'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'listModules' | 'webhooks'
+  >,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply } = createAdministrator(store, operator)
   const show = (slug: string) => findPartner(store, slug)
 
-  async function change(slug: string, buildChanges: (partner: Partner) => Change[]): Promise<Partner> {
-    await apply(async () => {
+  async function change(
+    slug: string,
+    buildChanges: (partner: Partner, modules: Modules) => Change[],
+  ): Promise<Partner> {
+    await apply(async (modules) => {
       const partner = await show(slug)
       requireNotRemoved(partner)
-      return buildChanges(partner)
+      return buildChanges(partner, modules)
     })
     return show(slug)
   }
 
   async function setModules(slug: string, names: readonly string[], isActive: boolean): Promise<Partner> {
-    const modules = requireNames('module', names, MODULE_NAMES)
     const type = isActive ? 'module.activated' : 'module.deactivated'
     return await change(
       slug,
-      (partner) =>
-        modules.filter((module) => partner.modules.includes(module) !== isActive)
+      (partner, modules) =>
+        requireNames('module', names, modules.names).filter((module) =>
+          partner.modules.includes(module) !== isActive
+        )
           .map((module) => ({ type, slug, module })),
     )
   }
 
   return {
     async create(created) {
-      const partner = newPartner(created, now())
-      const { slug } = partner
-      await apply(async () => {
+      const { slug } = created
+      const [change] = await apply(async (modules) => {
+        const partner = newPartner(created, modules, now())
         if (await store.findPartner(slug) === undefined) return [{ type: 'partner.created', partner }]
         throw new AdminError('partner_exists', `The slug ${slug} is taken; a removed partner keeps its slug.`)
       })
-      return partner
+      return (change as Extract<Change, { type: 'partner.created' }>).partner
     },
 
     list: () => readPartners(store),
@@ -143,7 +150,11 @@ export function createPartnerAdministration(
   }
 }
 
-function newPartner({ slug, name, modules, limits = {} }: NewPartner, createdAt: number): Partner {
+function newPartner(
+  { slug, name, modules: names, limits = {} }: NewPartner,
+  modules: Modules,
+  createdAt: number,
+): Partner {
   requireSlug(slug)
   requireName(name)
   requireLimits(limits)
@@ -151,7 +162,7 @@ function newPartner({ slug, name, modules, limits = {} }: NewPartner, createdAt:
     slug,
     name,
     state: 'active',
-    modules: requireNames('module', modules, MODULE_NAMES),
+    modules: requireNames('module', names, modules.names),
     limits,
     createdAt,
   }

@@ -3,7 +3,7 @@ import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import { type Key, type LimitOverrides, moduleForScope, type Partner, type Scope } from '../model.ts'
+import type { Key, LimitOverrides, Modules, Partner, Scope } from '../model.ts'
 
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
@@ -21,6 +21,11 @@ export type AdminErrorCode =
   | 'invalid_duration'
   | 'invalid_expiry'
   | 'unknown_module'
+  | 'invalid_module'
+  /** A module has this name or this scope. */
+  | 'module_exists'
+  /** A partner has it active, or a key in force holds its scope. */
+  | 'module_in_use'
   | 'unknown_scope'
   /** No active module of the partner needs the scope. */
   | 'module_inactive'
@@ -77,7 +82,7 @@ export function requireName(name: string): void {
   throw new AdminError('invalid_name', `The name ${formatValue(name)} ${problem}.`)
 }
 
-/** The modules or scopes of these names in the contract's order, each once. */
+/** The modules or scopes of these names in the order of `known`, each once. */
 export function requireNames<N extends string>(
   noun: 'module' | 'scope',
   names: readonly string[],
@@ -91,8 +96,17 @@ export function requireNames<N extends string>(
   return known.filter((name) => names.includes(name))
 }
 
-export function requireActiveModules(partner: Partner, scopes: readonly Scope[]): void {
-  const inactive = scopes.filter((scope) => !partner.modules.includes(moduleForScope(scope)))
+/** The scopes whose module is not active for a partner. */
+export function inactiveScopes(
+  { modules: active }: Pick<Partner, 'modules'>,
+  scopes: readonly Scope[],
+  modules: Modules,
+): Scope[] {
+  return scopes.filter((scope) => !active.includes(modules.moduleFor(scope) ?? ''))
+}
+
+export function requireActiveModules(partner: Partner, scopes: readonly Scope[], modules: Modules): void {
+  const inactive = inactiveScopes(partner, scopes, modules)
   if (inactive.length === 0) return
   throw new AdminError(
     'module_inactive',
@@ -100,7 +114,7 @@ export function requireActiveModules(partner: Partner, scopes: readonly Scope[])
     {
       purpose: 'Run first',
       command: 'modules activate',
-      args: [partner.slug, ...inactive.map(moduleForScope)],
+      args: [partner.slug, ...inactive.map((scope) => modules.moduleFor(scope)!)],
     },
   )
 }

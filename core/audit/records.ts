@@ -1,7 +1,7 @@
 /** What an administrative change leaves in the audit log. */
 import type { Sha256 } from '../lib/digest.ts'
 import { drawId } from '../lib/ids.ts'
-import type { Key, Partner } from '../model.ts'
+import type { Key, ModuleDefinition, Partner } from '../model.ts'
 import type { AuditEntry, AuditHead } from '../ports/audit.ts'
 import type { AuditContext, Change } from '../ports/changes.ts'
 import type { ContentKind, ImportReport } from '../ports/content.ts'
@@ -10,7 +10,11 @@ import type { Webhook } from '../ports/webhooks.ts'
 /** An audit entry before it is chained. */
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
 
-export function partnerAuditRecord(change: Change, before: Partner | undefined, after: Partner): AuditRecord {
+export function partnerAuditRecord(
+  change: Exclude<Change, { type: 'module.defined' }>,
+  before: Partner | undefined,
+  after: Partner,
+): AuditRecord {
   return {
     type: change.type,
     partner: after.slug,
@@ -35,6 +39,16 @@ export function keyAuditRecord(
     before: before && keySnapshot(before, sha256),
     after: keySnapshot(after, sha256),
   }
+}
+
+export function moduleAuditRecord(
+  type: 'module.defined' | 'module.forgotten',
+  before: ModuleDefinition | undefined,
+  after: ModuleDefinition | undefined,
+): AuditRecord {
+  const [old, current] = [before, after].map((module) => module && moduleSnapshot(module))
+  const subject = (after ?? before)!.name
+  return { type, partner: undefined, keyId: undefined, subject, before: old, after: current }
 }
 
 /** @param slugs Of created or replaced records: not all of a large import. */
@@ -91,6 +105,11 @@ export function hashEntry(
 /** The state of a partner in audit entries. Lists its members, so that a new member does not change old hashes. */
 export function partnerSnapshot({ slug, name, state, modules, limits, createdAt }: Partner): string {
   return JSON.stringify({ slug, name, state, modules, limits, createdAt })
+}
+
+/** The state of a module in audit entries. */
+export function moduleSnapshot({ name, scope, feature }: ModuleDefinition): string {
+  return JSON.stringify({ name, scope, feature })
 }
 
 /** The state of a webhook in audit entries, without its secrets and whether it fails. */

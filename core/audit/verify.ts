@@ -1,12 +1,12 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 import { readKeys, readPages, readPartners, type Store } from '../ports/store.ts'
-import { hashEntry, keySnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
+import { hashEntry, keySnapshot, moduleSnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 
-/** A partner, key or webhook whose row, or whose entries, were changed outside of the service. */
+/** A partner, key, module or webhook whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {
-  readonly kind: 'partner' | 'key' | 'webhook'
-  /** The slug or the id. */
+  readonly kind: 'partner' | 'key' | 'module' | 'webhook'
+  /** The slug, the id or the name. */
   readonly id: string
   /** The state after its last entry, see `AuditEntry`; `undefined` without an entry. */
   readonly expected: string | undefined
@@ -18,7 +18,15 @@ export interface AuditDifference {
 
 type AuditedStore = Pick<
   Store,
-  'auditHead' | 'listAudit' | 'listPartners' | 'findPartner' | 'listKeys' | 'findKey' | 'webhooks' | 'sha256'
+  | 'auditHead'
+  | 'listAudit'
+  | 'listPartners'
+  | 'findPartner'
+  | 'listKeys'
+  | 'findKey'
+  | 'listModules'
+  | 'webhooks'
+  | 'sha256'
 >
 
 const pageSize = 500
@@ -62,7 +70,7 @@ export async function verifyChain(
 }
 
 /**
- * Verifies the chain, replays it, and compares every partner, key and webhook with the result. Memory grows by about
+ * Verifies the chain, replays it, and compares every partner, key, module and webhook with the result. Memory grows by about
  * 200 bytes for each of them.
  *
  * @param seal A head that was stored elsewhere.
@@ -125,6 +133,9 @@ async function* readSnapshots(
   for await (const key of readKeys(store)) {
     yield [formatSubject('key', key.id), keySnapshot(key, store.sha256)]
   }
+  for (const module of await store.listModules?.() ?? []) {
+    yield [formatSubject('module', module.name), moduleSnapshot(module)]
+  }
   for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
     yield [formatSubject('webhook', webhook.id), webhookSnapshot(webhook)]
   }
@@ -163,6 +174,10 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
     const facts = await store.findKey(id)
     return facts && keySnapshot(facts.key, store.sha256)
   }
+  if (kind === 'module') {
+    const module = (await store.listModules?.())?.find(({ name }) => name === id)
+    return module && moduleSnapshot(module)
+  }
   if (kind === 'webhook') {
     const webhook = (await store.webhooks?.listWebhooks())?.find((each) => each.id === id)
     return webhook && webhookSnapshot(webhook)
@@ -171,12 +186,13 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner, key or webhook of an entry; `undefined` for content, and for webhooks that cannot be compared. */
+/** The partner, key, module or webhook of an entry; `undefined` for content, and for webhooks that cannot be compared. */
 function subjectOf(
   { type, partner, keyId, subject }: AuditEntry,
   { webhooks }: Pick<Store, 'webhooks'>,
 ): string | undefined {
   if (type.startsWith('webhook.')) return webhooks && formatSubject('webhook', subject ?? '')
+  if (type === 'module.defined' || type === 'module.forgotten') return formatSubject('module', subject ?? '')
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined ? undefined : formatSubject('partner', partner)
 }

@@ -1,12 +1,22 @@
 import { type IpRange, parseCidr } from '../lib/ip-address.ts'
 import { createLruCache } from '../lib/lru.ts'
-import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { type Policies, policiesFor } from '../limits/policies.ts'
-import { type Key, type KeyFacts, MODULES, type Partner, type Scope } from '../model.ts'
+import {
+  BUILT_IN_MODULES,
+  type Key,
+  type KeyFacts,
+  type Modules,
+  modulesWith,
+  type Partner,
+  type Scope,
+} from '../model.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 
 /** A key's facts, with what is computed once for all of its requests. */
 export interface Principal extends KeyFacts {
+  /** All modules of the store when the facts were read. */
+  readonly modules: Modules
   readonly heldScopes: ReadonlySet<Scope>
   /** The scopes that an active module of the partner needs. */
   readonly activeScopes: ReadonlySet<Scope>
@@ -15,11 +25,15 @@ export interface Principal extends KeyFacts {
   readonly policies: Policies
 }
 
-export function preparePrincipal(facts: KeyFacts, policies: Policies): Principal {
+export function preparePrincipal(
+  facts: KeyFacts,
+  policies: Policies,
+  modules: Modules = BUILT_IN_MODULES,
+): Principal {
   const { scopes, allow, limits, heldScopes, allowedRanges } = sharedPermissions(facts.key)
-  const { partner, activeScopes } = sharedFacts(facts.partner)
+  const { partner, activeScopes } = sharedFacts(facts.partner, modules)
   const key = { ...facts.key, scopes, allow, limits }
-  return { key, partner, heldScopes, activeScopes, allowedRanges, policies }
+  return { key, partner, modules, heldScopes, activeScopes, allowedRanges, policies }
 }
 
 /** What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory. */
@@ -28,11 +42,11 @@ const permissions = createLruCache<
   Pick<Key, 'scopes' | 'allow' | 'limits'> & Pick<Principal, 'heldScopes' | 'allowedRanges'>
 >(1_000)
 
-function sharedFacts(partner: Partner): Pick<Principal, 'partner' | 'activeScopes'> {
-  return partners.getOrMake(JSON.stringify(partner), () => ({
-    partner,
-    activeScopes: new Set(partner.modules.map((module) => MODULES[module].scope)),
-  }))
+function sharedFacts(partner: Partner, modules: Modules): Pick<Principal, 'partner' | 'activeScopes'> {
+  const scopes = partner.modules.flatMap((module) => modules.scopeOf(module) ?? [])
+  return partners.getOrMake(JSON.stringify([partner, scopes]), () => (
+    { partner, activeScopes: new Set(scopes) }
+  ))
 }
 
 function sharedPermissions({ scopes, allow, limits }: Key) {
@@ -63,7 +77,7 @@ const maxKeys = 10_000
 
 /** Caches principals by key id, and those of imported keys by the SHA-256 of their text. */
 export function createPrincipalCache(
-  source: Pick<FactSource, 'findKey' | 'findImportedKey'>,
+  source: Pick<FactSource, 'findKey' | 'findImportedKey' | 'listModules'>,
   limits: Parameters<typeof policiesFor>[0],
 ) {
   // Keys with equal limits share their policies.
@@ -78,7 +92,24 @@ export function createPrincipalCache(
     { readonly facts: string; readonly result: Promise<Principal | undefined> }
   >()
 
-  function remember(id: string, facts: string, found: KeyFacts | undefined | false): Principal | undefined {
+  /** The modules of the source, and the revision of facts under which they were read. */
+  let known: { readonly facts: string; readonly modules: Modules } | undefined
+
+  function readModules(facts: string): MaybePromise<Modules> {
+    if (source.listModules === undefined) return BUILT_IN_MODULES
+    if (known?.facts === facts) return known.modules
+    return andThen(source.listModules(), (own) => {
+      known = { facts, modules: own.length === 0 ? BUILT_IN_MODULES : modulesWith(own) }
+      return known.modules
+    })
+  }
+
+  function remember(
+    id: string,
+    facts: string,
+    found: KeyFacts | undefined | false,
+    modules: Modules,
+  ): Principal | undefined {
     if (found === false) withoutImports = facts
     if (!found) {
       principals.delete(id)
@@ -89,6 +120,7 @@ export function createPrincipalCache(
     const principal = preparePrincipal(
       found,
       policies.getOrMake(ownLimits, () => policiesFor(limits, found)),
+      modules,
     )
     principals.set(id, { facts, principal, wasRefused: false })
     return principal
@@ -115,9 +147,12 @@ export function createPrincipalCache(
       if (pending !== undefined && pending.facts === facts) return pending.result
       counts.miss++
       // Stored under the revision from before the look-up, so that a change during it is noticed.
-      const result = andThen<KeyFacts | undefined | false, Principal | undefined>(
-        importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
-        (found) => remember(id, facts, found),
+      const result = all<[KeyFacts | undefined | false, Modules], Principal | undefined>(
+        [
+          importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
+          readModules(facts),
+        ],
+        ([found, modules]) => remember(id, facts, found, modules),
       )
       if (!(result instanceof Promise)) return result
       inFlight.set(id, { facts, result })

@@ -1,7 +1,7 @@
 import type { StaticDocument } from '../http/message.ts'
 import { MAX_BODY_BYTES } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
-import { type Module, MODULES } from '../model.ts'
+import { BUILT_IN_MODULES } from '../model.ts'
 import { endpointPath, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, problemSchema, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
@@ -40,7 +40,9 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
     servers: servers ?? [{ url: '/', description: 'The origin of this document.' }],
     tags: [...new Set(routes.map(tagOf))].map((name) => ({
       name,
-      description: name in tags ? tags[name as keyof typeof tags] : `${MODULES[name as Module].feature}.`,
+      description: name in tags
+        ? tags[name as keyof typeof tags]
+        : `${BUILT_IN_MODULES.list.find((module) => module.name === name)!.feature}.`,
     })),
     paths,
     components: {

@@ -1,6 +1,6 @@
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
-import { type EndpointName, moduleForScope, type Scope } from '../model.ts'
+import { BUILT_IN_MODULES, type EndpointName, type Scope } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
@@ -49,16 +49,18 @@ export function describeOperation(
   }
 }
 
+const moduleFor = (scope: Scope) => BUILT_IN_MODULES.moduleFor(scope)!
+
 /** The group of an operation: the module that enables it. */
 export function tagOf(route: Route): string {
   if (route.access === 'open') return 'service'
-  return route.scope === undefined ? 'keys' : moduleForScope(route.scope)
+  return route.scope === undefined ? 'keys' : moduleFor(route.scope)
 }
 
 function accessOf(route: Route): string {
   if (route.access === 'open') return 'Needs no key.'
   if (route.scope === undefined) return 'Works with any valid key.'
-  return `Needs the scope \`${route.scope}\` and the active module \`${moduleForScope(route.scope)}\`.`
+  return `Needs the scope \`${route.scope}\` and the active module \`${moduleFor(route.scope)}\`.`
 }
 
 /** Whether responses to GET have an entity tag. */
@@ -252,7 +254,7 @@ export function exampleProblem(
   scope: Scope,
   { problemBase }: DocumentSettings,
 ): ExampleObject {
-  const module = moduleForScope(scope)
+  const module = moduleFor(scope)
   const members = code === 'scope_missing'
     ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
     : code === 'module_inactive'

@@ -6,7 +6,7 @@ import { Problem, type ProblemCode } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
-import { type Key, type Module, moduleForScope, type Partner, type Scope } from '../model.ts'
+import type { Key, Module, Partner, Scope } from '../model.ts'
 
 /** What is known of a request once its key is identified. */
 export interface AccessFacts {
@@ -87,16 +87,20 @@ export function authorize(facts: AccessFacts): Denial | undefined {
   return firstDenial(ACCESS_RULES, facts, facts.scope)
 }
 
-function firstDenial<F>(rules: readonly Rule<F>[], facts: F, scope?: Scope): Denial | undefined {
+function firstDenial<F extends AdmissionFacts>(
+  rules: readonly Rule<F>[],
+  facts: F,
+  scope?: Scope,
+): Denial | undefined {
   for (const rule of rules) {
-    if (rule[1](facts)) return deny(rule[0], scope)
+    if (rule[1](facts)) return deny(rule[0], facts.principal, scope)
   }
   return undefined
 }
 
-function deny(reason: DenialReason, scope: Scope | undefined): Denial {
+function deny(reason: DenialReason, { modules }: Principal, scope: Scope | undefined): Denial {
   if (reason === 'scope_missing') return { reason, requiredScope: scope! }
-  return reason === 'module_inactive' ? { reason, requiredModule: moduleForScope(scope!) } : { reason }
+  return reason === 'module_inactive' ? { reason, requiredModule: modules.moduleFor(scope!)! } : { reason }
 }
 
 /** Admits and authorizes, with the outcome of every rule: those after the first that refuses are not reached. */

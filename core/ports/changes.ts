@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Environment, Key, KeyState, Module, Partner, Scope } from '../model.ts'
+import type { Environment, Key, KeyState, Module, ModuleDefinition, Partner, Scope } from '../model.ts'
 
 /** Who made a change, and when. */
 export interface AuditContext {
@@ -79,6 +79,9 @@ export type Change =
   | { readonly type: 'partner.created'; readonly partner: Partner }
   | ({ readonly type: 'partner.updated' } & Pick<Partner, 'slug' | 'name' | 'limits'>)
   | { readonly type: 'partner.suspended' | 'partner.resumed' | 'partner.removed'; readonly slug: string }
+  | { readonly type: 'module.defined'; readonly module: ModuleDefinition }
+  /** Also takes its scope away from all keys, none of which is in force. */
+  | { readonly type: 'module.forgotten'; readonly name: Module }
   | {
     readonly type: 'module.activated' | 'module.deactivated'
     readonly slug: string

@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { KeyFacts } from '../model.ts'
+import type { KeyFacts, ModuleDefinition } from '../model.ts'
 
 /** The source of key facts. */
 export interface FactSource {
@@ -25,6 +25,9 @@ export interface FactSource {
    * @throws when the store does not respond.
    */
   findImportedKey?(text: string): MaybePromise<KeyFacts | undefined | false>
+
+  /** The modules that the operator has defined, in the order of definition. A store without this method has none. */
+  listModules?(): MaybePromise<readonly ModuleDefinition[]>
 
   /** Records when keys were last used, by public id. Does not change the revision; ignores unknown ids. */
   recordKeyUses(uses: ReadonlyMap<string, number>): MaybePromise<void>

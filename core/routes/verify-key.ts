@@ -6,7 +6,6 @@ import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { RateLimitState } from '../limits/limiter.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
-import { MODULE_NAMES, MODULES, SCOPES } from '../model.ts'
 import { partner } from '../schemas/inputs.ts'
 import { API_VERSION, type Verification } from '../wire.ts'
 import { definePost, type Endpoint, type Staleness } from './route.ts'
@@ -75,7 +74,7 @@ function describeKey(grant: Grant, endpoints: readonly Endpoint[]): Description 
 type Check = 'limits' | 'version' | 'checked_at' | 'max_staleness_ms' | 'stale_if_error'
 
 function describeFacts(
-  { partner, key, principal: { heldScopes, activeScopes } }: Grant,
+  { partner, key, principal: { modules, heldScopes, activeScopes } }: Grant,
   endpoints: readonly Endpoint[],
 ): Omit<Verification, Check> {
   return {
@@ -92,10 +91,9 @@ function describeFacts(
         ? null
         : { successor_id: key.successorId, retires_at: rfc3339(key.retiresAt) },
     },
-    scopes: SCOPES.filter((scope) => heldScopes.has(scope))
+    scopes: modules.scopes.filter((scope) => heldScopes.has(scope))
       .map((scope) => ({ scope, in_force: activeScopes.has(scope) })),
-    modules: MODULE_NAMES.map((module) => {
-      const { scope } = MODULES[module]
+    modules: modules.list.map(({ name: module, scope }) => {
       const active = partner.modules.includes(module)
       const held = heldScopes.has(scope)
       return { module, active, ready: active && held, missing_scope: held ? null : scope }

@@ -51,6 +51,17 @@ export function slug(description: string, example: string): Schema<string> {
   return text(description, example, 80, { pattern: SLUG_PATTERN.source })
 }
 
+/** @param pattern Validated. */
+export function name(
+  description: string,
+  example: string,
+  maxLength: number,
+  pattern: RegExp,
+): Schema<string> {
+  const keywords = { pattern: pattern.source, maxLength, examples: [example] }
+  return v.pipe(v.string(), v.description(description), v.regex(pattern), v.metadata(keywords))
+}
+
 export function country(): Schema<string> {
   return v.pipe(
     v.string(),

@@ -7,7 +7,7 @@ import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
-import { type EndpointName, MODULE_NAMES, SCOPES } from '../model.ts'
+import { type EndpointName, MAX_OWN_MODULES, MODULE_NAMES, MODULE_PATTERN, SCOPE_PATTERN } from '../model.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,
@@ -40,7 +40,8 @@ const endpointPlace = {
   method: field.oneOf('HTTP method.', ['GET', 'POST']),
   path: field.text('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
 }
-const scope = (description: string) => field.oneOf(description, SCOPES, 'read:profiles')
+const scope = (description: string) => field.name(description, 'read:profiles', 47, SCOPE_PATTERN)
+const module = (description: string) => field.name(description, 'profiles', 40, MODULE_PATTERN)
 
 const keySchema = field.named('Key', 'A key without its secret.', {
   id: keyId('Public id of the key: the 12 characters after its prefix.', 'Zt81mK0qWv3B'),
@@ -55,8 +56,10 @@ const keySchema = field.named('Key', 'A key without its secret.', {
   })),
 })
 
+const maxModules = MODULE_NAMES.length + MAX_OWN_MODULES
+
 const moduleSchema = v.strictObject({
-  module: field.oneOf('Name of the module.', MODULE_NAMES, 'profiles'),
+  module: module('Name of the module.'),
   active: field.flag('Whether the module is active for the partner.', true),
   ready: field.flag('Whether the module works with this key.', true),
   missing_scope: v.nullable(scope('The scope that the key lacks.')),
@@ -74,14 +77,14 @@ export const verificationSchema: field.Schema<Verification> = field.named(
     key: keySchema,
     scopes: field.list(
       'The scopes that the key holds.',
-      SCOPES.length,
+      maxModules,
       v.strictObject({
         scope: scope('A scope that the key holds.'),
         in_force: field.flag('Whether an active module of the partner needs the scope.', true),
       }),
     ),
     modules: v.pipe(
-      field.list('All modules.', MODULE_NAMES.length, moduleSchema),
+      field.list('All modules.', maxModules, moduleSchema),
       v.metadata({ examples: [[{ module: 'profiles', active: true, ready: true, missing_scope: null }]] }),
     ),
     endpoints: field.list(
@@ -185,10 +188,10 @@ const activitySchema: field.Schema<Activity> = v.pipe(
     ),
     activityRow(['scope.granted', 'scope.removed'], {
       ...key,
-      scope: field.oneOf('The scope.', SCOPES, 'read:profiles'),
+      scope: scope('The scope.'),
     }),
     activityRow(['module.activated', 'module.deactivated'], {
-      module: field.oneOf('The module.', MODULE_NAMES, 'profiles'),
+      module: module('The module.'),
     }),
   ]),
   v.metadata({ title: 'Activity', description: 'An activity. Contains no personal data.' }),
@@ -295,7 +298,7 @@ export const problemSchema: field.Schema<Problem> = field.named(
       pattern: REQUEST_ID_PATTERN,
     }),
     required_scope: v.optional(scope('The scope that the key lacks.')),
-    required_module: v.optional(field.oneOf('The module to activate.', MODULE_NAMES, 'profiles')),
+    required_module: v.optional(module('The module to activate.')),
     errors: v.optional(field.list(
       'All errors in the parameters or the body.',
       8192,

@@ -172,6 +172,8 @@ const changes: readonly (readonly [before: string, since: string, listed?: strin
   ['', 'modules activate P banner; scopes grant X read:banner; modules deactivate P banner'],
   ['modules activate P banner; scopes grant X read:banner', 'scopes remove X read:banner'],
   ['', 'modules deactivate P signup'],
+  ['', 'modules define own --scope read:own --feature=P; modules activate P own; scopes grant X read:own'],
+  ['modules define P-old --scope read:old --feature Old', 'modules forget P-old'],
   ['', 'keys disable X'],
   ['keys disable X', 'keys enable X'],
   ['', 'keys rotate X --overlap 0'],
@@ -330,7 +332,9 @@ test('a store that contradicts its audit log is backed up with a warning, and no
 test('a backup of an older schema is migrated, and its webhooks start disabled', async (t) => {
   const { file, issued: [key], createWebhook, backup, run, json } = await filled(1)
   const id = await createWebhook()
-  const older = 'ALTER TABLE webhook DROP COLUMN disabled_at; DELETE FROM migration WHERE version > 5'
+  const older = 'ALTER TABLE webhook DROP COLUMN disabled_at; DROP TABLE module; ' +
+    'ALTER TABLE partner DROP COLUMN own_modules; ALTER TABLE partner_key DROP COLUMN own_scopes; ' +
+    'DELETE FROM migration WHERE version > 5'
   edit(file, older)
   t.match(await json('store', 'backup', backup), { code: 0, data: { schema: 5, warnings: [] } })
   await run('migrate')

@@ -146,6 +146,32 @@ test('modules list, activate and deactivate', async (t) => {
   t.match((await run('modules', 'list', 'acme')).stdout, /countries +yes +read:countries/)
 })
 
+test('modules are defined, used as the built-in ones, and forgotten', async (t) => {
+  const { run, json } = await createStore({ modules: ['banner'] })
+  const orders = { module: 'orders', scope: 'read:orders', feature: 'Orders' }
+  const define = ['modules', 'define', 'orders', '--scope', 'read:orders', '--feature', 'Orders']
+  t.match(await json(...define, '--wait'), { code: 0, data: orders, receipt: { replicas: [] } })
+  t.strictSame((await json('modules', 'list')).data.slice(8), [orders])
+  t.strictSame((await json('scopes', 'list')).data.slice(8), [orders])
+  t.match((await json('modules', 'activate', 'acme', 'orders')).data, { modules: ['banner', 'orders'] })
+  const { data: { id, scopes } } = await json('keys', 'issue', 'acme', '--name', 'n')
+  t.strictSame(scopes, ['read:banner', 'read:orders'])
+  t.match((await run('scopes', 'show', id)).stdout, /read:orders +yes +orders/)
+  t.same((await json('keys', 'list', '--scope', 'read:orders')).data.length, 1)
+  const plan = await json('scopes', 'plan', '--module', 'orders', '--partner', 'acme')
+  t.match(plan.data, { scopes: [{ ...orders, endpoints: [] }], key_id: id, commands: [] })
+  const refused = await json('modules', 'forget', 'orders')
+  t.match(refused, {
+    code: 1,
+    error: { code: 'module_in_use', remedy: { command: 'modules deactivate', args: ['acme', 'orders'] } },
+  })
+  await run('modules', 'deactivate', 'acme', 'orders')
+  await run('scopes', 'remove', id, 'read:orders')
+  t.match(await json('modules', 'forget', 'orders'), { code: 0, data: { module: 'orders', forgotten: true } })
+  t.match((await run('modules', 'activate', 'acme', 'order')).stderr, /no module "order"/)
+  t.match(await run('audit', 'verify'), { code: 0 })
+})
+
 test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
   const { file, run, json } = await createStore({ modules: ['profiles', 'banner'], keyPrefix: 'acme' })
   t.match(await run('keys', 'list'), { code: 0, stdout: '', stderr: 'no keys' })

@@ -155,7 +155,7 @@ test('--module requires modules to be ready', async (t) => {
   t.match(unready.stderr, /pricing needs the scope read:plans/)
   t.match(unready.stderr, /banner is not active/)
   t.match(unready.stderr, /no module widget/)
-  t.equal((await verify(['--module', 'nothing'])).code, 2)
+  t.match((await verify(['--module', 'nothing'])).stderr, /no module nothing/)
 })
 
 test('the key is read from a file, standard input or the environment', async (t) => {

@@ -191,7 +191,9 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
           },
           scopes: SCOPES.filter((scope) => key.scopes.includes(scope)).map((scope) => ({
             scope,
-            in_force: partner.modules.some((module) => MODULES[module].scope === scope),
+            in_force: partner.modules.some((module) =>
+              MODULES[module as keyof typeof MODULES].scope === scope
+            ),
           })),
           modules: MODULE_NAMES.map((module) => {
             const [active, { scope }] = [partner.modules.includes(module), MODULES[module]]

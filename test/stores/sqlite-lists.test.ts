@@ -25,7 +25,8 @@ const filler = new DatabaseSync(file)
 t.teardown(() => filler.close())
 filler.exec(`
   PRAGMA synchronous = OFF;
-  INSERT INTO partner VALUES ('acme', 'Acme', 'active', 0, NULL, 1), ('big', 'Big', 'active', 0, NULL, 1);
+  INSERT INTO partner (slug, name, state, modules, limits, created_at)
+  VALUES ('acme', 'Acme', 'active', 0, NULL, 1), ('big', 'Big', 'active', 0, NULL, 1);
   WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < ${keys - 1})
   INSERT INTO partner_key (id, partner, name, environment, digest, hint, state, scopes, created_at)
   SELECT printf('key-%08d', n), iif(n < ${keys - bigPartnerKeys}, 'acme', 'big'), 'Key ' || n, 'live',

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { importKeys, type KeyImportOptions, type KeyImportReport } from '../../core/admin/import-keys.ts'
 import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
+import { createModuleAdministration, type ModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
@@ -75,6 +76,7 @@ export interface WorldContents {
 
 /** The contents of a store, and its administration. */
 export interface World extends WorldContents {
+  readonly modules: ModuleAdministration
   readonly partners: PartnerAdministration
   readonly keyRing: KeyAdministration
   issue(key: Partial<NewKey>): Promise<TestKey>
@@ -223,6 +225,7 @@ function administrationOf(store: Store): Omit<World, keyof WorldContents> {
   const keyRing = createKeyAdministration(store, { actor })
   return {
     partners: createPartnerAdministration(store, { actor }),
+    modules: createModuleAdministration(store, { actor }),
     keyRing,
     async issue(key) {
       const issued = await keyRing.issue({ partner: 'demo', name: 'Test key', environment: 'live', ...key })

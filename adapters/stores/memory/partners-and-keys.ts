@@ -1,7 +1,7 @@
 import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../../../core/admin/change-set.ts'
 import { createKeySelector } from '../../../core/keys/lifecycle.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
-import type { Key, Partner } from '../../../core/model.ts'
+import type { Key, Module, ModuleDefinition, Partner } from '../../../core/model.ts'
 import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
@@ -20,6 +20,7 @@ export function pageOf<T extends P, P>(
 export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
+  const modules = new Map<Module, ModuleDefinition>()
   const schemes = new Map<string, DigestScheme>()
   /** The ids of keys by digest. */
   const idsByDigest = new Map<string, string>()
@@ -41,6 +42,7 @@ export function createPartnersAndKeys() {
       const found = [...keys.values()].filter(({ digest }) => wanted.has(digest.slice(-64)))
       return { schemes: [...schemes.keys()], keys: found }
     },
+    listModules: () => [...modules.values()],
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) =>
       pageOf(partners.keys(), compareCodePoints, after, limit).map((slug) => partners.get(slug)!),
@@ -62,8 +64,12 @@ export function createPartnersAndKeys() {
 
     /** Applies all changes or, when one throws, none. */
     apply(changes: readonly Change[]): AppliedChanges {
-      const changed = applyChanges(factsOf(partners, keys), changes, sha256)
+      const changed = applyChanges(factsOf(partners, keys, modules), changes, sha256)
       for (const [slug, partner] of changed.partners) partners.set(slug, partner)
+      for (const [name, module] of changed.modules) {
+        if (module === undefined) modules.delete(name)
+        else modules.set(name, module)
+      }
       for (const scheme of changed.schemes) schemes.set(scheme.id, scheme)
       for (const [id, key] of changed.keys) {
         idsByDigest.set(key.digest, id)

@@ -20,6 +20,7 @@ import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as webhook from './migrations/004-webhook.ts'
 import * as quotaTerm from './migrations/005-quota-term.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
+import * as module from './migrations/007-module.ts'
 
 /**
  * Reads the version of the schema.
@@ -148,6 +149,7 @@ export const MIGRATIONS: readonly Migration[] = [
   webhook,
   quotaTerm,
   disabledAt,
+  module,
 ]
 
 export const LATEST: number = MIGRATIONS.length

@@ -6,13 +6,13 @@ import {
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
-import type { KeyState } from '../../../core/model.ts'
+import type { KeyState, Module } from '../../../core/model.ts'
 import type { Administration, Change, KeyFilter } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { scopeSet, type StoredRow, type Value } from '../row-format.ts'
-import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, PARTNERS, readKeyFacts } from '../tables.ts'
+import { holdsOwn, scopeSet, type StoredRow, type Value } from '../row-format.ts'
+import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from '../tables.ts'
 import {
   type Dialect,
   idsSql,
@@ -26,6 +26,7 @@ import {
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
+const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
 const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
 export const selectFacts = `
   SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
@@ -99,7 +100,10 @@ function keyConditions(filter: KeyFilter, parameter: (value: Value) => string): 
   const conditions: string[] = []
   if (partner !== undefined) conditions.push(`partner = ${parameter(partner)}`)
   if (environment !== undefined) conditions.push(`environment = ${parameter(environment)}`)
-  if (scope !== undefined) conditions.push(`scopes & ${parameter(scopeSet.encode([scope]))} <> 0`)
+  if (scope !== undefined) {
+    const bit = scopeSet.encode([scope])
+    conditions.push(bit === 0 ? holdsOwn(parameter(scope)) : `scopes & ${parameter(bit)} <> 0`)
+  }
   if (states !== undefined) {
     conditions.push(states.map((state) => stateConditions[state]).join(' OR ') || 'FALSE')
   }
@@ -122,34 +126,47 @@ function loadFacts(dialect: Dialect, changes: readonly Change[]): Work<StoredFac
   const slugs = new Set<string>()
   const ids = new Set<string>()
   const removed = new Set<string>()
+  const modules = new Set<Module>()
   for (const change of changes) {
     if (change.type === 'partner.created') slugs.add(change.partner.slug)
     else if (change.type === 'key.issued') {
       slugs.add(change.key.partner)
       ids.add(change.key.id)
-    } else if ('slug' in change) slugs.add(change.slug)
+    } else if (change.type === 'module.defined') modules.add(change.module.name)
+    else if (change.type === 'module.forgotten') modules.add(change.name)
+    else if ('slug' in change) slugs.add(change.slug)
     else ids.add(change.id)
     if (change.type === 'partner.removed') removed.add(change.slug)
     if (change.type === 'key.rotated') ids.add(change.successorId)
   }
-  return readFacts(dialect, slugs, ids, removed)
+  return readFacts(dialect, slugs, ids, removed, modules)
 }
 
-/** Reads partners and keys. @param removed Partners whose unrevoked keys are read, too. */
+/**
+ * Reads partners and keys.
+ *
+ * @param removed Partners whose unrevoked keys are read, too.
+ * @param modules Names of modules to read, and of all keys that hold their scopes.
+ */
 function* readFacts(
   dialect: Dialect,
   slugs: Iterable<string>,
   ids: Iterable<string>,
   removed: Iterable<string> = [],
+  modules: ReadonlySet<Module> = new Set(),
 ): Work<StoredFacts> {
   const partners = yield* readByIds(`${selectPartners} WHERE slug IN ${idsSql(dialect, '$1')}`, slugs)
   const keys = yield* readByIds(`${selectKeys} WHERE id IN ${idsSql(dialect, '$1')}`, ids)
   for (const partner of removed) {
     keys.push(...yield* query(`${selectKeys} WHERE partner = $1 AND state <> 'revoked'`, [partner]))
   }
+  const known = modules.size === 0 ? [] : (yield* query(selectModules)).map(MODULES.read)
+  const read = known.filter(({ name }) => modules.has(name))
+  for (const { scope } of read) keys.push(...yield* query(`${selectKeys} WHERE ${holdsOwn('$1')}`, [scope]))
   return factsOf(
     new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
     new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
+    new Map(read.map((module) => [module.name, module])),
   )
 }
 
@@ -158,8 +175,16 @@ function* readByIds(sql: string, ids: Iterable<string>): Work<StoredRow[]> {
   return listed.length === 0 ? [] : yield* query(sql, [idsText(listed)])
 }
 
+const deleteModule = 'DELETE FROM partner_api.module WHERE name = $1'
+const insertModule = `
+  INSERT INTO partner_api.module (name, scope, feature, position)
+  SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), COALESCE(MAX(position), 0) + 1 FROM partner_api.module`
+
 function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Work<void> {
-  const { partners, schemes, keys, auditRecords } = changed
+  const { modules, partners, schemes, keys, auditRecords } = changed
+  for (const [name, module] of modules) {
+    yield* module === undefined ? query(deleteModule, [name]) : query(insertModule, MODULES.values(module))
+  }
   yield* writeRows(upsertRowsSql(dialect, 'partner', PARTNERS.columns), PARTNERS, partners.values())
   yield* writeRows(upsertRowsSql(dialect, 'digest_scheme', DIGEST_SCHEMES.columns), DIGEST_SCHEMES, schemes)
   // Other processes may have recorded uses since the row was read.
@@ -189,6 +214,8 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
     ) AS used WHERE k.id = used.id`
 
   return {
+    listModules: () => andThen(lookUp(selectModules), (rows) => rows.map(MODULES.read)),
+
     findKey: (id) => andThen(lookUp(selectKey, [id]), ([row]) => row && readKeyFacts(row)),
 
     findImportedKey: (text) =>
@@ -206,5 +233,5 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
       if (uses.size === 0) return
       return andThen(write([updateLastUsed], [JSON.stringify([...uses])]), () => undefined)
     },
-  } satisfies Pick<FactSource, 'findKey' | 'findImportedKey' | 'recordKeyUses'>
+  } satisfies Pick<FactSource, 'listModules' | 'findKey' | 'findImportedKey' | 'recordKeyUses'>
 }

@@ -89,13 +89,20 @@ function listForeign(database: Database, file: string): string[] {
   }
 }
 
+/** Adds to schemas before the seventh, for one connection, what queries of partners and keys read. */
+const withoutModules = `
+  CREATE TEMP VIEW module AS SELECT '' AS name, '' AS scope, '' AS feature, 0 AS position WHERE FALSE;
+  CREATE TEMP VIEW partner AS SELECT *, NULL AS own_modules FROM main.partner;
+  CREATE TEMP VIEW partner_key AS SELECT *, NULL AS own_scopes FROM main.partner_key`
+
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
   const { webhooks, ...records } = createSharedMembers(
     createSqlDatabase(database, createRevisions(database, file)),
   )
-  const isCurrent = readSchema(database, file).version === MIGRATIONS.length
-  return { ...records, ...(isCurrent && { webhooks }) }
+  const { version } = readSchema(database, file)
+  if (version < 7) database.exec(withoutModules)
+  return { ...records, ...(version === MIGRATIONS.length && { webhooks }) }
 }
 
 /** Opens a copy that is not in use, and migrates it. */

@@ -20,8 +20,17 @@ import * as digestScheme from './migrations/003-digest-scheme.ts'
 import * as keyList from './migrations/004-key-list.ts'
 import * as webhook from './migrations/005-webhook.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
+import * as module from './migrations/007-module.ts'
 
-export const MIGRATIONS: readonly Migration[] = [store, keyUsage, digestScheme, keyList, webhook, disabledAt]
+export const MIGRATIONS: readonly Migration[] = [
+  store,
+  keyUsage,
+  digestScheme,
+  keyList,
+  webhook,
+  disabledAt,
+  module,
+]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

@@ -1,6 +1,7 @@
 /** Section 4, verify-key: it predicts the outcome of requests. */
 import { SCOPED_ENDPOINTS, SCOPES } from './expect.ts'
-import { get, post, type Service, type Suite, type TestContext, VERSION } from './service.ts'
+import type { TestKey } from '../../support/world.ts'
+import { get, post, type Service, type Suite, type TestContext, until, VERSION } from './service.ts'
 
 type Module = keyof typeof SCOPES
 const modules = Object.keys(SCOPES) as Module[]
@@ -13,6 +14,7 @@ export const verifyKey: readonly Suite[] = [{
     'endpoints are allowed exactly as reported': predictedEndpoints,
     'a rotated key reports its successor': rotatedKey,
     'the response is not cached': notCached,
+    'own modules and scopes follow the built-in ones': ownModules,
   },
 }, { settings: { limits: {} }, tests: { 'limits report the remaining quota': remainingQuotas } }]
 
@@ -111,6 +113,32 @@ async function rotatedKey(t: TestContext, service: Service): Promise<void> {
   const expected = { successor_id: successor.id, retires_at: new Date(retiresAt).toISOString() }
   t.strictSame(await rotationOf(old), expected)
   t.equal(await rotationOf(successor), null, 'the successor has no rotation')
+}
+
+async function ownModules(t: TestContext, service: Service): Promise<void> {
+  const { modules: defined, partners, issue } = service.world
+  const request = (key: TestKey) => post(service, '{"partner":"owner"}', { key })
+  const read = async (key: TestKey) => {
+    const { modules, scopes } = (await request(key)).json.data
+    return { modules: modules.slice(8), scopes: scopes.slice(1) }
+  }
+  await partners.create({ slug: 'owner', name: 'Owner', modules: ['banner'] })
+  const before = await issue({ partner: 'owner' })
+  t.strictSame(await read(before), { modules: [], scopes: [] })
+  for (const name of ['orders', 'exports']) {
+    await defined.define({ name, scope: `read:${name}`, feature: name })
+  }
+  await partners.activate('owner', ['orders'])
+  const key = await issue({ partner: 'owner' })
+  const exports = { module: 'exports', active: false, ready: false, missing_scope: 'read:exports' }
+  t.strictSame(await read(key), {
+    modules: [{ module: 'orders', active: true, ready: true, missing_scope: null }, exports],
+    scopes: [{ scope: 'read:orders', in_force: true }],
+  })
+  await partners.deactivate('owner', ['orders'])
+  await until(() => request(key), ({ json }) => !json.data.scopes[1].in_force)
+  const orders = { module: 'orders', active: false, ready: false, missing_scope: 'read:orders' }
+  t.strictSame(await read(before), { modules: [orders, exports], scopes: [] })
 }
 
 async function notCached(t: TestContext, service: Service): Promise<void> {

@@ -8,6 +8,7 @@ import { contentContract } from './content.ts'
 import { directoryContract } from './directory.ts'
 import { factsContract } from './facts.ts'
 import { importsContract } from './imports.ts'
+import { modulesContract } from './modules.ts'
 import { quotasContract } from './quotas.ts'
 import { replicasContract } from './replicas.ts'
 import { searchContract } from './search.ts'
@@ -60,6 +61,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
     })
   }
   await factsContract(check)
+  await modulesContract(check)
   await importsContract(check)
   await contentContract(check)
   await auditContract(check)

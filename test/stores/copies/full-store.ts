@@ -1,5 +1,6 @@
 /** A store with rows in every table, for tests of copies. */
 import { createHmac } from 'node:crypto'
+import { createModuleAdministration } from '../../../core/admin/modules.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import type { Webhook } from '../../../core/ports/webhooks.ts'
@@ -49,6 +50,10 @@ export async function fillStore(store: Store): Promise<World> {
     name: 'Kiosk “am Eck” 😀',
     limits: { set: { verify: { quota: 5, windowSeconds: 60 }, key: { quota: 7, windowSeconds: 60 } } },
   })
+  const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
+  await createModuleAdministration(store, { actor }).define(orders)
+  await partners.activate('demo', ['orders'])
+  await keyRing.grant(keys['demo local'].id, ['read:orders'])
   await partners.create({ slug: 'gone', name: 'Gone', modules: ['widget'] })
   await keyRing.issue({ partner: 'gone', name: 'Gone, too', environment: 'live' })
   await partners.remove('gone')

@@ -1,0 +1,114 @@
+import { formatValue } from '../http/redact.ts'
+import {
+  BUILT_IN_MODULES,
+  type Key,
+  MAX_OWN_MODULES,
+  type Module,
+  MODULE_PATTERN,
+  type ModuleDefinition,
+  type Modules,
+  type Scope,
+  SCOPE_PATTERN,
+} from '../model.ts'
+import { readPartners, type Store } from '../ports/store.ts'
+import { createAdministrator, type Operator, readModules } from './apply.ts'
+import { AdminError, requireNames, validateName } from './validate.ts'
+
+/**
+ * Administration of the modules that open endpoints of one's own. Methods throw `AdminError` with `concurrent_change`,
+ * and each with its own codes.
+ */
+export interface ModuleAdministration {
+  /** All modules: the eight, then the others in the order of definition. */
+  list(): Promise<readonly ModuleDefinition[]>
+  /**
+   * Adds a module; nothing changes when it exists with the same scope and feature.
+   * @throws {AdminError} `invalid_module`, `module_exists`
+   */
+  define(module: ModuleDefinition): Promise<ModuleDefinition>
+  /**
+   * Removes a module, and its scope from keys that are not in force.
+   * @throws {AdminError} `unknown_module`, `invalid_module` for one of the eight, `module_in_use` while a partner has it
+   * active or a key in force holds its scope
+   */
+  forget(name: string): Promise<void>
+}
+
+/** Administers the modules of a store. @throws {RangeError} for an invalid name of the operator. */
+export function createModuleAdministration(
+  store: Pick<Store, 'revision' | 'clock' | 'apply' | 'listModules' | 'listPartners' | 'listKeys'>,
+  operator: Operator,
+): ModuleAdministration {
+  const { now, apply } = createAdministrator(store, operator)
+  return {
+    list: async () => (await readModules(store)).list,
+
+    async define({ name, scope, feature }) {
+      const module = { name, scope, feature }
+      requireValid(module)
+      await apply((modules) => {
+        const known = modules.list.find((each) => each.name === name)
+        if (known?.scope === scope && known.feature === feature) return []
+        requireUnused(module, modules)
+        return [{ type: 'module.defined', module }]
+      })
+      return module
+    },
+
+    async forget(name) {
+      await apply(async (modules) => {
+        requireNames('module', [name], modules.names)
+        if (BUILT_IN_MODULES.scopeOf(name) !== undefined) {
+          throw new AdminError('invalid_module', `The module ${name} is built in and cannot be forgotten.`)
+        }
+        await requireInactive(store, name)
+        await requireNotHeld(store, modules.scopeOf(name)!, now())
+        return [{ type: 'module.forgotten', name }]
+      })
+    },
+  }
+}
+
+function requireValid({ name, scope, feature }: ModuleDefinition): void {
+  const problem = !MODULE_PATTERN.test(name)
+    ? `A module's name must be 1–40 of a-z, 0-9 and -, a letter first, not ${formatValue(name)}.`
+    : BUILT_IN_MODULES.scopeOf(name) !== undefined
+    ? `The module ${name} is built in. Choose another name.`
+    : !SCOPE_PATTERN.test(scope)
+    ? `A scope must be read, create, update or delete, a colon, and 1–40 of a-z, 0-9 and -, a letter first, ` +
+      `not ${formatValue(scope)}.`
+    : validateName(feature) && `The feature ${formatValue(feature)} ${validateName(feature)}.`
+  if (problem) throw new AdminError('invalid_module', problem)
+}
+
+function requireUnused({ name, scope }: ModuleDefinition, modules: Modules): void {
+  const purpose = 'To define it anew, first run'
+  const [known, holder] = [modules.scopeOf(name), modules.moduleFor(scope)]
+  if (known !== undefined) {
+    const detail = `The module ${name} exists, with the scope ${known}.`
+    throw new AdminError('module_exists', detail, { purpose, command: 'modules forget', args: [name] })
+  }
+  if (holder !== undefined) {
+    throw new AdminError('module_exists', `The scope ${scope} belongs to the module ${holder}.`)
+  }
+  if (modules.list.length < BUILT_IN_MODULES.list.length + MAX_OWN_MODULES) return
+  const detail = `There are ${MAX_OWN_MODULES} modules besides the built-in ones, and no more are possible.`
+  throw new AdminError('module_exists', detail)
+}
+
+async function requireInactive(store: Pick<Store, 'listPartners'>, module: Module): Promise<void> {
+  for await (const partner of readPartners(store)) {
+    const { slug, state, modules } = partner
+    if (state === 'removed' || !modules.includes(module)) continue
+    const remedy = { purpose: 'To deactivate it', command: 'modules deactivate', args: [slug, module] }
+    throw new AdminError('module_in_use', `The module ${module} is active for ${slug}.`, remedy)
+  }
+}
+
+async function requireNotHeld(store: Pick<Store, 'listKeys'>, scope: Scope, now: number): Promise<void> {
+  const inForce = { scope, states: ['active', 'retiring'], now } as const
+  const [key]: readonly Key[] = await store.listKeys(inForce, undefined, 1)
+  if (key === undefined) return
+  const remedy = { purpose: 'To remove it', command: 'scopes remove', args: [key.id, scope] }
+  throw new AdminError('module_in_use', `Key ${key.id} of ${key.partner} holds ${scope}.`, remedy)
+}

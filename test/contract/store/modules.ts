@@ -1,0 +1,125 @@
+import { createKeyAdministration } from '../../../core/admin/keys.ts'
+import { createModuleAdministration } from '../../../core/admin/modules.ts'
+import { createPartnerAdministration } from '../../../core/admin/partners.ts'
+import { verifyAuditLog } from '../../../core/audit/verify.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import type { Check } from './suites.ts'
+
+const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
+const exports = { name: 'a-export', scope: 'create:a-export', feature: 'Exports ñ \u{1f600}' }
+const operator = { actor: 'grace' }
+
+const administer = (store: Store) => ({
+  modules: createModuleAdministration(store, operator),
+  partners: createPartnerAdministration(store, operator),
+  keys: createKeyAdministration(store, operator),
+})
+
+/** The error code of an administrative change; `undefined` when it succeeds. */
+async function codeOf(change: Promise<unknown>): Promise<unknown> {
+  try {
+    await change
+  } catch (error) {
+    return (error as { code?: unknown }).code ?? error
+  }
+}
+
+/** Modules that the operator has defined (contract, section 12). */
+export async function modulesContract(check: Check): Promise<void> {
+  await check('modules are listed in the order of definition, and forgotten', async (t, store) => {
+    const { modules } = administer(store)
+    for (const module of [orders, exports, orders]) t.strictSame(await modules.define(module), module)
+    t.strictSame(await store.listModules!(), [orders, exports])
+    await modules.forget('orders')
+    await modules.define(orders)
+    t.strictSame(await store.listModules!(), [exports, orders])
+    const { facts } = await store.revision()
+    await modules.forget('orders')
+    t.ok((await store.revision()).facts !== facts, 'the revision of facts moves')
+    t.strictSame(
+      (await store.listAudit(0, 10)).map(({ type, subject, partner }) => [type, subject, partner]),
+      [
+        ['module.defined', 'orders', undefined],
+        ['module.defined', 'a-export', undefined],
+        ['module.forgotten', 'orders', undefined],
+        ['module.defined', 'orders', undefined],
+        ['module.forgotten', 'orders', undefined],
+      ],
+    )
+    t.strictSame((await verifyAuditLog(store)).differences, [])
+  })
+
+  await check(
+    'partners and keys have defined modules and scopes after the built-in ones',
+    async (t, store) => {
+      const { modules, partners, keys } = administer(store)
+      await modules.define(orders)
+      await modules.define(exports)
+      await partners.create({ slug: 'acme', name: 'Acme', modules: ['orders', 'banner', 'a-export'] })
+      t.strictSame((await partners.show('acme')).modules, ['banner', 'a-export', 'orders'])
+      const { key } = await keys.issue({ partner: 'acme', name: 'Key', environment: 'live' })
+      const scopes = ['read:banner', 'create:a-export', 'read:orders']
+      t.strictSame((await store.findKey(key.id))!.key.scopes, scopes)
+      t.strictSame((await keys.rotate(key.id)).key.scopes, scopes)
+      for (const scope of scopes) t.equal((await store.listKeys({ scope }, undefined, 10)).length, 2, scope)
+      t.strictSame((await keys.remove(key.id, ['read:orders'])).scopes, scopes.slice(0, 2))
+      t.equal((await store.listKeys({ scope: 'read:orders' }, undefined, 10)).length, 1)
+      t.strictSame((await keys.grant(key.id, ['read:orders'])).scopes, scopes)
+      await partners.deactivate('acme', ['a-export'])
+      t.strictSame((await partners.show('acme')).modules, ['banner', 'orders'])
+      t.equal(await codeOf(keys.grant(key.id, ['create:a-export'])), 'module_inactive')
+      t.strictSame((await verifyAuditLog(store)).differences, [])
+    },
+  )
+
+  await check(
+    'a module in use is not forgotten, and a key that held it does not get it back',
+    async (t, store) => {
+      const { modules, partners, keys } = administer(store)
+      await modules.define(orders)
+      await partners.create({ slug: 'acme', name: 'Acme', modules: ['orders'] })
+      const { key } = await keys.issue({ partner: 'acme', name: 'Key', environment: 'live' })
+      t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
+      await partners.deactivate('acme', ['orders'])
+      t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
+      await keys.disable(key.id)
+      await modules.forget('orders')
+      await modules.define(orders)
+      await partners.activate('acme', ['orders'])
+      t.strictSame((await keys.enable(key.id)).scopes, [])
+      t.strictSame((await verifyAuditLog(store)).differences, [])
+    },
+  )
+
+  await check('what cannot be a module is refused, and nothing is stored', async (t, store) => {
+    const { modules } = administer(store)
+    await modules.define(orders)
+    for (
+      const [code, wrong] of [
+        ['invalid_module', { name: 'banner' }],
+        ['invalid_module', { name: 'Orders' }],
+        ['invalid_module', { name: '1st' }],
+        ['invalid_module', { name: 'a'.repeat(41) }],
+        ['invalid_module', { name: 'new', scope: 'list:orders' }],
+        ['invalid_module', { name: 'new', scope: 'read:' }],
+        ['invalid_module', { name: 'new', scope: `read:${'a'.repeat(41)}` }],
+        ['invalid_module', { name: 'new', feature: ' ' }],
+        ['module_exists', { name: 'new' }],
+        ['module_exists', { name: 'new', scope: 'read:banner' }],
+        ['module_exists', { scope: 'create:orders' }],
+        ['module_exists', { feature: 'Another' }],
+      ] as const
+    ) t.equal(await codeOf(modules.define({ ...orders, ...wrong })), code, JSON.stringify(wrong))
+    t.equal(await codeOf(modules.forget('new')), 'unknown_module')
+    t.equal(await codeOf(modules.forget('banner')), 'invalid_module')
+    const names = Array.from({ length: 23 }, (_, index) => `m${index}`)
+    for (const name of names) await modules.define({ name, scope: `read:${name}`, feature: name })
+    t.equal(
+      await codeOf(modules.define({ name: 'm23', scope: 'read:m23', feature: 'One more' })),
+      'module_exists',
+    )
+    await modules.forget('m0')
+    await modules.define({ name: 'm23', scope: 'read:m23', feature: 'In its place' })
+    t.strictSame((await store.listModules!()).map(({ name }) => name), ['orders', ...names.slice(1), 'm23'])
+  })
+}
