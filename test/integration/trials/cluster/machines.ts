@@ -43,6 +43,9 @@ export function createMachines(names: readonly string[]) {
   const hosts = Array.from(addresses, ([name, address]) => `${address} ${name}.example`)
   writeFileSync(join(home, 'hosts'), ['127.0.0.1 localhost', ...hosts, ''].join('\n'), { mode: 0o644 })
   sh('mount --bind "$0" /etc/hosts', join(home, 'hosts'))
+  // Whatever this machine has, no name server answers: nothing may need one.
+  writeFileSync(join(home, 'resolv.conf'), 'nameserver 10.77.0.1\n', { mode: 0o644 })
+  sh('[ ! -e /etc/resolv.conf ] || mount --bind "$0" /etc/resolv.conf', join(home, 'resolv.conf'))
   for (const [name, address] of addresses) {
     const gateway = address.replace(/2$/, '1')
     ip(`netns add ${name}`)
