@@ -10,15 +10,24 @@ const noReaders = { near: () => {}, far: () => {} }
 /**
  * A TCP proxy to a server in the test's process, which tests can interrupt.
  *
- * @param read Makes what reads the bytes of a connection: those of the client, and those of the server.
+ * @param read Creates the readers of one connection: `near` of the client's bytes, and `far` of the server's.
  */
 export async function startGate(target: number, read: () => { near: Read; far: Read } = () => noReaders) {
-  const port = await freePort()
+  let port = await freePort()
   const host = '127.0.0.1'
-  // From either side to the other one; a connection that came while the way was cut has no other side yet.
+  // From either side to the other one; a connection made while the gate is cut has no other side yet.
   const others = new Map<Socket, Socket | undefined>()
   let isCut = false
-  let server: Server | undefined = await listen()
+  let server: Server | undefined
+  for (let tries = 5; server === undefined; tries--) {
+    try {
+      server = await listen()
+    } catch (error) {
+      // Another program took the port.
+      if (tries === 1) throw error
+      port = await freePort()
+    }
+  }
 
   function listen(): Promise<Server> {
     const server = createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, enter)
