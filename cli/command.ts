@@ -94,7 +94,7 @@ export class CliCommand extends Command {
     applySettings(this, this.run.settings, this.run.io.env)
     const [option] = parsed.unknown
     const isHelp = parsed.unknown.some((word) => /^(?:-h|--help)$/.test(word))
-    // Otherwise Commander reports a required option as missing, of which this one may be a misspelling.
+    // Commander would first report a missing required option, although this one may be a misspelling of it.
     if (option !== undefined && this.commands.length === 0 && !isHelp) this.unknownOption(option)
     return parsed
   }

@@ -76,7 +76,7 @@ interface LoggedRequest {
   readonly requestId: string
   readonly path: string
   readonly client: ClientAddress | undefined
-  /** The client's own trace. */
+  /** The trace id that the client sent, if it is valid. */
   traceId(): string | undefined
 }
 

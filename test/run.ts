@@ -27,8 +27,8 @@ const env = {
   // Stripped types are kept too: a third of a small test's time.
   NODE_COMPILE_CACHE: join(cache, 'node'),
 }
-// tap's domains follow every promise: a sixth of the time of a test that waits often. Without them, an error that no test
-// catches ends the program, and is in what it printed.
+// tap's domains track every promise, which takes a sixth of the time of an asynchronous test. Without them, an uncaught error
+// ends the program, which has printed it.
 const withoutDomains = `data:text/javascript,${
   encodeURIComponent(`
     import hooks from 'node:async_hooks'

@@ -23,7 +23,7 @@ export interface Draft<R> {
 /** Rows by slug. */
 export type StoredRows = ReadonlyMap<string, StoredRow>
 
-/** The table of one kind of content: steps of a transaction. */
+/** The table of one kind of content. Each method is a step of a transaction. */
 export interface ContentTable<R> {
   /** Records per call, at most. */
   readonly batchSize: number

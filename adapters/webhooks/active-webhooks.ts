@@ -1,4 +1,7 @@
-/** The active webhooks, as a process last read them: none is called later than `maxStalenessMs` after it was disabled or removed. */
+/**
+ * The active webhooks, as this process last read them. None is called later than `maxStalenessMs`, or 500 ms if that is
+ * longer, after it was disabled or removed.
+ */
 import type { Webhook, WebhookStore } from '../../core/ports/webhooks.ts'
 
 /** A webhook is failing after so many failures in a row. */

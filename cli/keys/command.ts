@@ -194,7 +194,7 @@ function defineState(
   return command
     .change(async (store, invocation, id: string, { yes, dryRun }: Options) => {
       const keys = createKeyAdministration(store, invocation)
-      // Without a terminal it goes on: scripts revoke keys in emergencies.
+      // Without a terminal it does not ask: scripts revoke keys in emergencies.
       if (name === 'revoke' && !yes && !dryRun && isInteractive(invocation.io)) {
         const key = await keys.show(id)
         const consequence = `This revokes key ${id} (${printable(key.name)}) of ${key.partner} permanently.`

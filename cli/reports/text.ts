@@ -56,7 +56,7 @@ function formatChart(daily: Daily, style: TableStyle): string[] {
 export function sparkline(values: readonly number[], cell = 1): string {
   const greatest = Math.max(...values)
   const bars = values.map((value) => {
-    // What is above 0 is visible.
+    // A value above 0 is always visible.
     const height = heights[value > 0 ? Math.max(1, Math.round(value / greatest * 7)) : 0]!
     return cell === 1 ? height : `${height.repeat(cell - 1)} `
   })

@@ -16,7 +16,7 @@ import {
 
 /** A partner to be created. */
 export interface NewPartner {
-  /** 1–80 of `a-z 0-9 -`, a letter or digit first. The slug of a removed partner stays taken. */
+  /** 1–80 of `a-z 0-9 -`, a letter or digit first. The slug of a removed partner cannot be used again. */
   readonly slug: string
   /** 1–200 code points without control characters. */
   readonly name: string
@@ -57,7 +57,7 @@ export interface PartnerAdministration {
   suspend(slug: string): Promise<Partner>
   /** Undoes `suspend`. */
   resume(slug: string): Promise<Partner>
-  /** Cannot be undone: revokes its keys and disables its webhooks; its records stay and its slug stays taken. */
+  /** Cannot be undone: revokes its keys and disables its webhooks; its records are kept, and its slug cannot be used again. */
   remove(slug: string): Promise<Partner>
   /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>

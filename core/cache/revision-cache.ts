@@ -55,7 +55,7 @@ export class RevisionCache {
   #lastReadAt = never
   #isDown = false
 
-  /** @param calendarNow Milliseconds on the calendar. When it is set forward, the source is read once too often. */
+  /** @param calendarNow Milliseconds on the calendar. If it is set forward, the source is read once more than necessary. */
   constructor(
     readRevision: () => MaybePromise<Revision>,
     { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
@@ -128,7 +128,7 @@ export class RevisionCache {
     return this.#age(this.#confirmedAt, now) < usableMs ? { since, until: since + usableMs } : undefined
   }
 
-  /** Uses nothing any more that was read before `now`. */
+  /** Discards everything that was read before `now`. */
   invalidate(now: number): void {
     this.#current = this.#pending = undefined
     this.#confirmedAt = { at: now, date: this.#calendarNow() }

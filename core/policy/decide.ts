@@ -24,7 +24,7 @@ export interface AccessFacts {
 /** The facts about the key itself: the request has named no partner yet. */
 type AdmissionFacts = Pick<AccessFacts, 'principal' | 'address' | 'now'>
 
-/** What each rule requires, for people, by the problem code of its refusal. Apart from the rules: only `explain` needs them. */
+/** What each rule requires, as text for `explain`, by the problem code of its denial. */
 const REQUIREMENTS = {
   key_revoked: 'the key is not revoked',
   key_expired: 'the key has not expired',

@@ -16,7 +16,7 @@ export function isCalendarDay(text: string): boolean {
 
 /**
  * Fills in the bounds of a period. Without `from` it has 30 days; without `to` it ends today, or after 366 days.
- * @param nameOfTo How messages call `to`.
+ * @param nameOfTo The name of `to` in messages.
  * @returns An error message about `from` when it is after the end or the period is longer than 366 days.
  */
 export function resolvePeriod(

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net'
 import { availableParallelism } from 'node:os'
 import process from 'node:process'
 
-/** What a load came to. */
+/** The outcome of a load. */
 export interface Load {
   /** The milliseconds that each response took. */
   readonly times: readonly number[]

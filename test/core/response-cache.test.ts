@@ -59,7 +59,7 @@ t.test('a response is kept from the second request of its target on, as bytes', 
   t.end()
 })
 
-t.test('a target is forgotten after many others, a kept response is replaced all the same', (t) => {
+t.test('a target is forgotten after many others, but a kept response is replaced', (t) => {
   const { cache, keep } = createCache()
   cache.store('/once', now, response)
   keep('/kept')

@@ -17,8 +17,8 @@ import { startWorkerd } from './workerd.ts'
 const reference = 'Node 26'
 
 /**
- * Suites of what Node brings: HTTP, compression, timers, languages, cryptography and SQLite. Older versions run the same
- * policy and paging as the newest.
+ * Suites that depend on what Node provides: HTTP, compression, timers, languages, cryptography and SQLite. Policy and paging
+ * are the same on all versions.
  */
 const ofNode: readonly SuiteName[] = [
   'conventions',

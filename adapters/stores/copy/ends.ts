@@ -47,7 +47,7 @@ export interface CopyDatabase {
   readonly changeToken?: string
   readonly read: Query
   transaction(work: () => Work<unknown>): MaybePromise<unknown>
-  /** The table in one transaction, which writes and removes listings and words with their profiles. */
+  /** The table of profiles, for one transaction. Listings and words are written and removed with their profiles. */
   openProfileTable(): ContentTable<ProfileRecord>
   /** Whether there is a store. @throws {StoreError} `refused` when it has to be migrated first. */
   hasStore(): MaybePromise<boolean>
@@ -90,7 +90,7 @@ export function createCopyTarget(database: CopyDatabase) {
 
     /**
      * Creates the store if necessary, and marks it as unfinished: from now on it refuses to be used. It gets a new id, so
-     * that a program that has it open does not go on with it after the copy either.
+     * that a program that has it open does not continue to use it after the copy.
      *
      * @param from The id of the source.
      * @throws {StoreError} `refused` when the store is neither empty nor a copy of `from`, unfinished or unchanged since:

@@ -53,8 +53,8 @@ const insertListingsSql = `
 type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]
 
 /**
- * The table in one transaction. A profile is stored once, as its record; its listings follow from that and are written with
- * it.
+ * The table of profiles, for one transaction. A profile is stored once, as its record; its listings are derived from it and
+ * written with it.
  */
 export function openProfileTable(): ContentTable<ProfileRecord> {
   const counter = createListingCounter()

@@ -5,7 +5,7 @@ import { type Dialect, pruneSql, type Query, rowsSql, type SqlDatabase } from '.
 interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'> {
   /** A crash may undo it. */
   readonly asyncCommit: Query
-  /** Windows that are opened before expired ones are deleted: twice as many, so that they get fewer. */
+  /** The number of windows opened between deletions. Each deletes up to twice as many expired ones, so that none accumulate. */
   readonly pruneEvery: number
 }
 

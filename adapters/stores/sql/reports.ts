@@ -181,8 +181,8 @@ interface Segment {
 }
 
 /**
- * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one: it is read from the
- * first row of an instant on, and its rows are in the order of the shown ids.
+ * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. It is read from the
+ * first row of the position's instant on; rows of one instant are in the order of the ids that clients see.
  */
 const segmentSql = ({ type, source, recency, shown, details }: Segment) => `
   SELECT * FROM (

@@ -259,8 +259,8 @@ function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreErr
 }
 
 /**
- * Runs `work` at once, and again while another process holds the lock: for as long as a statement would wait, and while
- * this process answers other requests. A transaction must not wait itself.
+ * Runs `work` at once, and retries while another process holds the lock: for as long as a statement would wait, but
+ * without blocking this process. A transaction in `work` must not wait for the lock itself.
  *
  * @throws {StoreError} `unreachable` when the other process keeps the lock.
  */

@@ -1,7 +1,7 @@
 /**
  * Kills a server on a SQLite file with SIGKILL during signups: `node test/integration/trials/kill-server.ts [KILLS, 50]`. Every
- * acknowledged signup must be in the store once. Signups without a response are repeated with their keys, and the
- * latest acknowledged ones, too: those get the same response again.
+ * acknowledged signup must be in the store once. Signups without a response are repeated with their keys. So are the
+ * latest acknowledged ones, which get the same response again.
  */
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'

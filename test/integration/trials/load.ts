@@ -1,4 +1,4 @@
-/** What clients and operators of a trial do until they are stopped, and what came of it. */
+/** What clients and operators of a trial do until they are stopped, and the outcome. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createKeyAdministration } from '../../../core/admin/keys.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
