@@ -217,7 +217,7 @@ export function printUndone(
   }
   if (commands.length === 0) return
   output.note(
-    'warning: The restore undoes these changes. To make them again, in this order, before you serve the store:',
+    'warning: The restore undoes these changes. To make them again, run these commands in order before you serve the store:',
   )
   for (const command of commands) output.note(printable(command))
 }
