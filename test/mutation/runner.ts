@@ -46,10 +46,11 @@ let imports = 0
 let fault: unknown
 
 // Each import of a test file gets a tap of its own.
+const tapOfFile = 'export default globalThis.tapOfFile; export const { test } = globalThis.tapOfFile'
 registerHooks({
   resolve: (specifier, context, next) =>
     specifier === 'tap'
-      ? { url: `data:text/javascript,export default globalThis.tapOfFile//${imports}`, shortCircuit: true }
+      ? { url: `data:text/javascript,${tapOfFile}//${imports}`, shortCircuit: true }
       : next(specifier, context),
 })
 
@@ -71,7 +72,7 @@ async function runFile(file: string, isWanted: (id: string) => boolean): Promise
       instrumentation.currentTestId = id
       await body(t)
     }).then((ended) => {
-      const failed = fault !== undefined || ended?.ok !== true
+      const failed = fault !== undefined || ended?.ok !== true || !root.passing()
       const timeSpentMs = performance.now() - start
       results.push({
         id,
@@ -85,6 +86,8 @@ async function runFile(file: string, isWanted: (id: string) => boolean): Promise
     return ended
   }
   Object.assign(root, { test })
+  // What a file runs while it loads belongs to no test.
+  instrumentation.currentTestId = undefined
   await import(`${pathToFileURL(resolve(file))}?${imports++}`)
   await Promise.all(pending)
   return results
