@@ -1,6 +1,6 @@
 import { type CachedBody, encode } from '../http/message.ts'
 import { createLruCache } from '../lib/lru.ts'
-import { all, andThen, type MaybePromise } from '../lib/promise.ts'
+import { all, andThen, ignoreFailure, type MaybePromise } from '../lib/promise.ts'
 import type { Banner } from '../model.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Revision } from '../ports/facts.ts'
@@ -47,12 +47,8 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
         const body = typeof response.body === 'string' ? encode(response.body) : response.body
         entries.set(target, { ...response, body, expiresAt })
       }
-      try {
-        const pending = andThen(nextChangeAt(response.partner, response.content, now), setUntil)
-        if (pending instanceof Promise) pending.catch(() => undefined)
-      } catch {
-        // The response itself is complete; only caching it failed.
-      }
+      // The response itself is complete.
+      ignoreFailure(() => andThen(nextChangeAt(response.partner, response.content, now), setUntil))
     },
   }
 }

@@ -146,18 +146,14 @@ export class RevisionCache {
 
   #recordRevision(revision: Revision, startedAt: Timestamp): Revision {
     const current = this.#current
-    if (current === undefined || current.facts !== revision.facts || current.content !== revision.content) {
-      if (startedAt.at >= this.#confirmedAt.at) {
-        this.#current = revision
-        this.#listener.onChange?.()
-      }
-    }
-    if (startedAt.at > this.#confirmedAt.at) {
-      this.#confirmedAt = startedAt
-      if (this.#isDown) this.#listener.onRecovered?.()
-      this.#isDown = false
-    }
-    return this.#current ?? revision
+    if (startedAt.at < this.#confirmedAt.at) return current ?? revision
+    this.#confirmedAt = startedAt
+    if (this.#isDown) this.#listener.onRecovered?.()
+    this.#isDown = false
+    if (current?.facts === revision.facts && current.content === revision.content) return current
+    this.#current = revision
+    this.#listener.onChange?.()
+    return revision
   }
 
   #recordFailure(error: unknown, startedAt: Timestamp): never {
