@@ -47,7 +47,7 @@ function quote(text: string): string {
   // JSON.stringify does not escape C1 controls and format characters such as bidirectional overrides.
   return JSON.stringify(shown).replace(
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
-    (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`,
+    (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`,
   )
 }
 

@@ -48,7 +48,11 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   http: {
     mutate: 'core/http/*.ts',
-    tests: [...core('http', 'ip-address', 'properties'), contract, ...core('responses', 'fetch')],
+    tests: [
+      ...core('http', 'fetch-request', 'ip-address', 'properties'),
+      contract,
+      ...core('responses', 'fetch'),
+    ],
     suites: [...messages, 'order', 'secrets', 'verify-key', 'signups'],
   },
   pipeline: {
