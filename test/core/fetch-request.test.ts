@@ -18,7 +18,12 @@ function requestOf(more: object = {}, headers: Record<string, string> = {}, info
 }
 
 function streamOf(...chunks: readonly string[]): ReadableStream<Uint8Array> {
-  return ReadableStream.from(chunks.map((chunk) => encoder.encode(chunk)))
+  return new ReadableStream({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(encoder.encode(chunk))
+      controller.close()
+    },
+  })
 }
 
 const declared = { 'content-length': '2' }
