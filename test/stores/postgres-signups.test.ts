@@ -56,13 +56,13 @@ await t.test('of concurrent attempts of four stores with one key, one creates a 
   const stores = [store, await open(), await open(), await open()]
   // The second time, the claim has expired.
   for (const [round, createdAt] of [T0, claim().expiresAt].entries()) {
-    const outcomes = await Promise.all(
-      Array.from({ length: 100 }, (_, index) =>
-        stores[index % 4]!.createSignup(
-          signup(`${round}-${index}`, { createdAt }),
-          claim({ expiresAt: createdAt + DAY }),
-        )),
-    )
+    const attempt = async (index: number): Promise<SignupOutcome> => {
+      const sent = signup(`${round}-${index}`, { createdAt })
+      const found = await stores[index % 4]!.createSignup(sent, claim({ expiresAt: createdAt + DAY }))
+      // On a busy machine, another attempt may hold the claim for longer than this one waits.
+      return found.outcome === 'conflict' ? await attempt(index) : found
+    }
+    const outcomes = await Promise.all(Array.from({ length: 100 }, (_, index) => attempt(index)))
     const [kept, ...earlier] = await store.listSignups(undefined, undefined, 10)
     t.equal(earlier.length, round)
     const replays = outcomes.filter(({ outcome }) => outcome !== 'created')
