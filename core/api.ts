@@ -112,7 +112,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger,
     () => pollAuditLog?.(),
   )
-  const paths = compileRoutes(ROUTES, names.name)
+  const paths = compileRoutes(ROUTES, names.name, settings.basePath)
   const principals = createPrincipalCache(facts, limits)
   const limiter = createLimiter(bounded.quotas, settings, replica.replicaCount)
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0

@@ -55,7 +55,7 @@ export async function loadDocument(
   sha256: Sha256,
 ): Promise<StaticDocument> {
   const { createApiCatalog, createDocument } = await import('./openapi/document.ts')
-  if (name === 'api-catalog') return createApiCatalog(settings.names.name)
+  if (name === 'api-catalog') return createApiCatalog(settings)
   const described = createDocument(ROUTES, settings)
   if (name === 'openapi') return { text: JSON.stringify(described) }
   const { createReferencePage } = await import('./openapi/reference.ts')

@@ -13,6 +13,11 @@ import { MAX_STALE_IF_ERROR_SECONDS } from './wire.ts'
 export interface PartnerApiOptions {
   /** Name in paths and headers: lower-case letters, digits and `-`, a letter first; default `service`. */
   readonly serviceName?: string
+  /**
+   * Path that all paths of the service begin with, such as `/api`: segments of `A-Za-z0-9._~-`, default none. Give it to
+   * services in a host that has them below a path, and pass requests with their complete path.
+   */
+  readonly basePath?: string
   /** Milliseconds, 0–10,000, default 1,000: how long changes in the store may take to become effective. */
   readonly maxStalenessMs?: number
   /** Overrides of the default limits; a quota of 0 turns a policy off. */
@@ -67,6 +72,8 @@ export const INTEGERS = {
 /** The options with all defaults filled in. */
 export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof INTEGERS, number>> {
   readonly names: ServiceNames
+  /** Without a trailing slash; empty at the root of the origin. */
+  readonly basePath: string
   readonly sharedLimits: boolean
   readonly replicaName: string
   readonly limits: Readonly<Record<LimitName, Limit>>
@@ -81,6 +88,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
 export function resolveSettings(options: PartnerApiOptions): Settings {
   const {
     serviceName = 'service',
+    basePath: givenBasePath = '',
     sharedLimits = true,
     replicaName = drawId('rep_'),
     allowBrowsers = false,
@@ -104,10 +112,12 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   const integers = Object.entries(INTEGERS).map(([name, [fallback, min, max]]) =>
     [name, assertInteger(name, given[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
   )
+  const basePath = resolveBasePath(givenBasePath)
   return {
     ...Object.fromEntries(integers) as Record<keyof typeof INTEGERS, number>,
-    ...validateDeployment(deployment),
+    ...validateDeployment(deployment, basePath),
     names: createServiceNames(serviceName),
+    basePath,
     limits: resolveLimits(limits),
     problemBase: problemBase.replace(/\/+$/, ''),
     logsAll: logLevel === 'all',
@@ -129,7 +139,16 @@ function assertOneOf(name: string, value: string, values: readonly string[]): vo
   throw new RangeError(`${name} must be ${values.join(' or ')}, not ${JSON.stringify(value)}.`)
 }
 
-function validateDeployment(info: DeploymentInfo): DeploymentInfo {
+/** @throws {RangeError} for a path that clients would change or encode, such as one with dot segments. */
+export function resolveBasePath(given: string): string {
+  const path = given === '/' ? '' : given
+  if (/^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)*$/.test(path)) return path
+  const rule =
+    'use / and segments of A-Z, a-z, 0-9, ".", "_", "~" and "-", as in /api, without a slash at the end'
+  throw new RangeError(`basePath cannot be ${JSON.stringify(given)}: ${rule}.`)
+}
+
+function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')
   }
@@ -145,6 +164,10 @@ function validateDeployment(info: DeploymentInfo): DeploymentInfo {
   for (const url of [info.contact?.url, info.terms, ...info.servers?.map(({ url }) => url) ?? []]) {
     if (url === undefined || URL.parse(url, 'http://relative.example')?.protocol.match(/^https?:$/)) continue
     throw new RangeError(`deployment: ${url} is not an http:, https: or relative URL.`)
+  }
+  for (const { url } of info.servers ?? []) {
+    if (new URL(url, 'http://relative.example').pathname.replace(/\/+$/, '').endsWith(basePath)) continue
+    throw new RangeError(`deployment.servers: ${url} must end with the basePath, ${basePath}.`)
   }
   return info
 }

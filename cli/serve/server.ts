@@ -174,10 +174,10 @@ export async function importTracing(store: StoreAddress['kind']): Promise<readon
 /** Redirects `/` to the reference page. A service that is mounted elsewhere leaves `/` to its host. */
 function withRootRedirect(
   api: ServableApi,
-  { serviceName = 'service', deployment }: PartnerApiOptions,
+  { serviceName = 'service', basePath = '', deployment }: PartnerApiOptions,
   write: (event: LogEvent) => void,
 ): ServableApi {
-  const [{ url } = { url: '/' }] = deployment?.servers ?? []
+  const [{ url } = { url: basePath || '/' }] = deployment?.servers ?? []
   const base = new URL(url, 'http://localhost').pathname.replace(/\/+$/, '')
   const nextRequestId = createRequestIds()
   const { versionHeader, versionHeaderLowerCase } = createServiceNames(serviceName)

@@ -4,7 +4,7 @@ import { Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import { LIMIT_NAMES } from '../../core/limits/policies.ts'
-import { INTEGERS, type PartnerApiOptions } from '../../core/settings.ts'
+import { INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
 import type { CliCommand } from '../command.ts'
 import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from '../options.ts'
 
@@ -27,6 +27,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
   const names = LIMIT_NAMES.join(', ')
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
+    .option('--base-path <path>', 'Path that all paths begin with, such as /api', basePathOption)
     .addOption(
       setting('limits', '--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
         .argParser(limitParser(LIMIT_NAMES)),
@@ -49,7 +50,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     .option('--terms <url>', 'Terms of service in the OpenAPI document and the reference page', linkOption)
     .option(
       '--public-url <url>',
-      'Address of this deployment, also shown there (repeatable)',
+      'Address of this deployment, with the base path, also shown there (repeatable)',
       (url, before: readonly string[] = []) => [...before, httpUrlOption(url)],
     )
 }
@@ -102,6 +103,11 @@ const daysOption = optionParser(
     const days = durationOption(text) / MS_PER_DAY
     return Number.isInteger(days) && days >= minKeepUsageDays && days <= maxKeepUsageDays ? days : undefined
   },
+)
+
+const basePathOption = optionParser(
+  'It must be / and segments of letters, digits, ., _, ~ and -, as in /api, without a slash at the end.',
+  resolveBasePath,
 )
 
 const replicaNameOption = optionParser(

@@ -66,7 +66,7 @@ export async function check({ io, output }: Invocation, request: CheckRequest, s
     const smoke = isSmoke && await output.progress(async (report) => {
       // Loaded here, with the schemas of all endpoints.
       const { runSmokeTests } = await import('./smoke.ts')
-      return runSmokeTests(send, verification, names, withSignup, (done, total) => {
+      return runSmokeTests(send, verification, names, base, withSignup, (done, total) => {
         report(`${done} of ${pluralize(total, 'endpoint')}`)
       })
     })
@@ -176,8 +176,8 @@ function readCatalog({ status, text }: DeploymentResponse, base: URL) {
     const url = typeof href === 'string' ? URL.parse(href, urlBelow(base, catalogPath)) : null
     const [, prefix = '', name] = /^((?:\/[^/]+)*)\/([^/]+)\/openapi\.json$/.exec(url?.pathname ?? '') ?? []
     if (url?.origin !== base.origin) return []
-    // A service below a path that its proxy removes does not know that path.
-    const at = prefix === '' ? base : new URL(prefix, base)
+    // A service below a path that its proxy removes knows only what follows it, or nothing.
+    const at = base.pathname.endsWith(prefix) ? base : new URL(prefix, base)
     return namesOf(name).map((names) => ({ base: at, names }))
   })
 }

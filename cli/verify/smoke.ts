@@ -45,15 +45,17 @@ export async function runSmokeTests(
   sendOnce: Send,
   verification: Verification,
   names: ServiceNames,
+  base: URL,
   withSignup: boolean,
   progress: (done: number, total: number) => void,
 ): Promise<SmokeResult[]> {
-  const known = compileRoutes(ROUTES, names.name).endpoints
+  const basePath = basePathOf(base, names, verification)
+  const known = compileRoutes(ROUTES, names.name, basePath).endpoints
   const slugs: string[] = []
   const results: SmokeResult[] = []
   let isLimited = false
   const send: Send = async (spec) => {
-    const response = await sendOnce(spec)
+    const response = await sendOnce({ ...spec, target: spec.target.slice(basePath.length) })
     isLimited = problemCode(response) === 'rate_limited'
     if (!isLimited) return response
     const seconds = shortExcerpt(response.header('retry-after') ?? 'some')
@@ -82,6 +84,15 @@ export async function runSmokeTests(
     results.push({ method, path, scope, ...outcome })
   }
   return results
+}
+
+/** The end of the deployment's URL that its paths begin with: its proxy may remove the rest. */
+function basePathOf({ pathname }: URL, { name }: ServiceNames, { endpoints }: Verification): string {
+  for (let start = 0; start >= 0; start = pathname.indexOf('/', start + 1)) {
+    const path = pathname.slice(start)
+    if (endpoints.some((endpoint) => endpoint.path.startsWith(`${path}/${name}/`))) return path
+  }
+  return ''
 }
 
 /** @param path With `{slug}` for a parameter. @param slugs One profile of each list that was tested before. */

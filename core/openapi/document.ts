@@ -13,21 +13,22 @@ import { describeOperation, exampleProblem, hasOwnExample, type OperationObject,
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
 export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
-  const { names, title = 'Partner API', contact, terms, servers } = settings
+  const { names, basePath, title = 'Partner API', contact, terms, servers } = settings
   const { info, license, tags, parameters, headers, securitySchemes } = fill(template, settings)
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
   const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
+    // Below the URL of a server, which ends with the base path.
     const path = endpointPath(route, names.name)
-    const operation = describeOperation(route, path, schemas, responses, settings)
+    const operation = describeOperation(route, basePath + path, schemas, responses, settings)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation }
   }
   const codes = new Set(
     Object.values(paths).flatMap((path) => Object.values(path)).flatMap((one) => one['x-problems']),
   )
-  const example = `/${names.name}/public/profiles`
+  const example = `${basePath}/${names.name}/public/profiles`
   return {
     openapi: '3.1.1' as const,
     info: {
@@ -37,7 +38,11 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
       ...(contact && { contact }),
       license,
     },
-    servers: servers ?? [{ url: '/', description: 'The origin of this document.' }],
+    servers: servers ??
+      [{
+        url: basePath || '/',
+        description: `The ${basePath && 'base path at the '}origin of this document.`,
+      }],
     tags: [...new Set(routes.map(tagOf))].map((name) => ({
       name,
       description: name in tags
@@ -94,17 +99,18 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 }
 
 /** Links to the other documents (RFC 9727). References are relative to the catalog's own address: only the client knows the host name that it used. */
-export function createApiCatalog(name: string): StaticDocument {
+export function createApiCatalog({ names, basePath }: DocumentSettings): StaticDocument {
   const catalog = '/.well-known/api-catalog'
   // The root of the service is no resource.
-  const api = `/${name}/docs`
+  const root = `${basePath}/${names.name}`
+  const api = `${root}/docs`
   const linkset = [
     { anchor: catalog, item: [{ href: api }] },
     {
       anchor: api,
-      'service-desc': [{ href: `/${name}/openapi.json`, type: 'application/json' }],
-      'service-doc': [{ href: `/${name}/docs`, type: 'text/html', hreflang: ['en'] }],
-      status: [{ href: `/${name}/health`, type: 'application/json' }],
+      'service-desc': [{ href: `${root}/openapi.json`, type: 'application/json' }],
+      'service-doc': [{ href: api, type: 'text/html', hreflang: ['en'] }],
+      status: [{ href: `${root}/health`, type: 'application/json' }],
     },
   ]
   return {

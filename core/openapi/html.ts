@@ -87,7 +87,8 @@ export function highlight(code: string): readonly Inset[] {
   return [...pieces, ...markPlaces(code.slice(end))]
 }
 
-const EXAMPLE_ORIGIN = 'https://api.example.com'
+/** Stands for the address of the service, with its base path, until the page is complete. */
+export const EXAMPLE_ORIGIN = 'https://api.example.com'
 
 /** Marks what the page's script replaces: the origin, and the slug of the partner where it is a whole value. */
 export function markPlaces(code: string): readonly Inset[] {

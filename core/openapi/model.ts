@@ -13,12 +13,14 @@ export interface DeploymentInfo {
   readonly terms?: string
   /** Contact for users of the API. */
   readonly contact?: { readonly name?: string; readonly url?: string; readonly email?: string }
-  /** URLs of the deployment, default `/`, relative to the document. */
+  /** URLs of the deployment, with the base path; default: the base path or `/`, relative to the document. */
   readonly servers?: readonly { readonly url: string; readonly description?: string }[]
 }
 
 export interface DocumentSettings extends DeploymentInfo {
   readonly names: ServiceNames
+  /** Without a trailing slash; empty at the root of the origin. */
+  readonly basePath: string
   /** Base of the `type` of problems, without a trailing slash. */
   readonly problemBase: string
   readonly limits: Readonly<Record<LimitName, Limit>>

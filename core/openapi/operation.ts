@@ -22,7 +22,7 @@ const STATUSES: Readonly<Record<string, string>> = texts.statuses
 
 export type OperationObject = ReturnType<typeof describeOperation>
 
-/** @param path The complete path. @param shared Responses that several operations have, by name. */
+/** @param path The complete path, for examples. @param shared Responses that several operations have, by name. */
 export function describeOperation(
   route: Route,
   path: string,

@@ -11,6 +11,7 @@ import {
   baseUrl,
   type CodeBlock,
   codeBlock,
+  EXAMPLE_ORIGIN,
   fillMarkup,
   type Inset,
   LANGUAGES,
@@ -74,8 +75,12 @@ export function createReferencePage(
     ),
     sections: [...before.map(section), ...endpoints, ...after.map(section)],
   })
+  const example = `${EXAMPLE_ORIGIN}</span>`
+  const address = baseUrl(settings) === EXAMPLE_ORIGIN
+    ? `${EXAMPLE_ORIGIN}${settings.basePath}</span>`
+    : example
   return {
-    text: page.html,
+    text: page.html.replaceAll(example, address),
     headers: ['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
   }
 }

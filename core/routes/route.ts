@@ -17,7 +17,7 @@ interface RouteDescription {
   readonly name: EndpointName
   /** Below the service's name; `:slug` stands for one segment. */
   readonly path: `/${string}`
-  /** The path is not prefixed by the name of the service. */
+  /** The path is at the root of the origin, and below the base path too, and not prefixed by the name of the service. */
   readonly atRoot?: true
   /** Of a success: lower case, without parameters. Default `application/json`. */
   readonly mediaType?: string
@@ -77,13 +77,13 @@ export interface DocumentRoute extends RouteDescription {
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
 /** The complete path of a route, `:slug` for a parameter. */
-export function completePath(route: Route, serviceName: string): string {
-  return route.atRoot ? route.path : `/${serviceName}${route.path}`
+export function completePath(route: Route, serviceName: string, basePath = ''): string {
+  return route.atRoot ? route.path : `${basePath}/${serviceName}${route.path}`
 }
 
 /** The same with `{slug}`. */
-export function endpointPath(route: Route, serviceName: string): string {
-  return completePath(route, serviceName).replace(/:(\w+)/g, '{$1}')
+export function endpointPath(route: Route, serviceName: string, basePath = ''): string {
+  return completePath(route, serviceName, basePath).replace(/:(\w+)/g, '{$1}')
 }
 
 /** The methods of the routes of one path, including HEAD. */

@@ -38,8 +38,9 @@ export const ROUTES: readonly Route[] = [
 export type RouteTable = ReturnType<typeof compileRoutes>
 
 /** Compiles the route table. Only itty-router's expressions are used: its `fetch` builds a URL and has no 405. */
-export function compileRoutes(routes: readonly Route[], serviceName: string) {
-  const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName))
+export function compileRoutes(routes: readonly Route[], serviceName: string, basePath = '') {
+  const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName, basePath))
+  for (const route of routes) if (route.atRoot) byPath.set(basePath + route.path, [route])
   const router = IttyRouter()
   for (const path of byPath.keys()) router.all?.(path)
   const compiled = [...byPath.values()].map((routes, index) => {
@@ -50,7 +51,7 @@ export function compileRoutes(routes: readonly Route[], serviceName: string) {
   const endpoints = new Map(routes.map((route): [Route, Endpoint] => [route, {
     name: route.name,
     method: route.method,
-    path: endpointPath(route, serviceName),
+    path: endpointPath(route, serviceName, basePath),
     access: route.access,
     scope: route.access === 'key' ? route.scope : undefined,
     summary: route.summary,

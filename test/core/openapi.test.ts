@@ -152,6 +152,7 @@ t.test('request schemas forbid unknown members, and response schemas allow them'
 t.test('the document has the names, limits and problems of the service', (t) => {
   const acme = createDocument(ROUTES, {
     names: createServiceNames('acme'),
+    basePath: '',
     problemBase: 'https://acme.example/problems',
     maxStalenessMs: 1000,
     allowBrowsers: true,

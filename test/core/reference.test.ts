@@ -31,6 +31,7 @@ const screens = [
 
 const settings = {
   names: createServiceNames('service'),
+  basePath: '',
   problemBase: 'https://a.example/problems',
   limits: DEFAULT_LIMITS,
   maxStalenessMs: 1,

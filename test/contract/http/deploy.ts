@@ -76,12 +76,12 @@ export function deployAt(open: () => Promise<Site>): Deploy {
 function serviceAt(
   { send, quirks }: Mounted,
   world: World,
-  { serviceName: name = 'service' }: Settings,
+  { serviceName: name = 'service', basePath = '' }: Settings,
 ): Service {
   const title = name.replace(/(?:^|-)[a-z]/g, (start) => start.toUpperCase())
-  const routes = compileRoutes(ROUTES, name).endpoints
+  const routes = compileRoutes(ROUTES, name, basePath).endpoints
   return {
-    root: `/${name}`,
+    root: `${basePath}/${name}`,
     names: { realm: name, key: `X-${title}-Partner-Key`, version: `${title}-Version` },
     world,
     routes,

@@ -21,7 +21,7 @@ async function inexactPaths(t: TestContext, { root, send, quirks, world }: Servi
     path.slice(root.length),
     path.replace('/service/', '/service//'),
     // Percent-encodes the first letter after the service's name, then one in the name.
-    path.replace(/^\/service\/./, (start) => `/service/%${start.charCodeAt(9).toString(16)}`),
+    `${root}/%${path.charCodeAt(root.length + 1).toString(16)}${path.slice(root.length + 2)}`,
     path.replace('/service/', '/s%65rvice/'),
     path.replace('/service/', '/service%2F'),
     `/${path}`,

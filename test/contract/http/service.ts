@@ -10,7 +10,13 @@ export type { TestContext }
 /** Settings of a service, serializable as JSON for services in other processes. */
 export type Settings = Pick<
   PartnerApiOptions,
-  'serviceName' | 'maxStalenessMs' | 'limits' | 'trustedProxies' | 'allowBrowsers' | 'problemBase'
+  | 'serviceName'
+  | 'basePath'
+  | 'maxStalenessMs'
+  | 'limits'
+  | 'trustedProxies'
+  | 'allowBrowsers'
+  | 'problemBase'
 >
 
 /** Differences of a runtime that take effect before the service receives the request. */
@@ -56,7 +62,7 @@ export type Send = (request: TestRequest) => Promise<TestResponse>
 
 /** A running service. */
 export interface Service {
-  /** Prefix of the paths of the service: `/service`. */
+  /** Prefix of the paths of the service: `/service`, below the base path. */
   readonly root: string
   readonly names: {
     readonly realm: string
