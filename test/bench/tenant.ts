@@ -36,12 +36,14 @@ export async function fill(store: Store, count: number): Promise<void> {
 export function createService(
   store: Store,
   observers: readonly Observer[] = [],
+  basePath = '',
 ): PartnerApi {
   return createPartnerApi(
     { store },
     {
       limits: { key: ENOUGH, verify: ENOUGH },
       observers,
+      basePath,
     },
   )
 }

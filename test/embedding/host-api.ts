@@ -7,7 +7,9 @@ import { createService, fill, issueKey } from '../bench/tenant.ts'
 /** Milliseconds of each call of the store. */
 const storeTakesMs = 3
 
-export async function createSlowApi(): Promise<{ readonly api: PartnerApi; readonly key: string }> {
+export async function createSlowApi(
+  basePath = '',
+): Promise<{ readonly api: PartnerApi; readonly key: string }> {
   const store = createMemoryStore()
   await fill(store, 30)
   const key = await issueKey(store)
@@ -15,7 +17,7 @@ export async function createSlowApi(): Promise<{ readonly api: PartnerApi; reado
     await delay(storeTakesMs)
     return call()
   }
-  return { api: createService(store, [{ storeCall }]), key }
+  return { api: createService(store, [{ storeCall }], basePath), key }
 }
 
 /** A middleware that waits, and appends to the response it got what the client sent. */

@@ -1,4 +1,4 @@
-/** Serves the service in the host that the first argument names, and prints where. */
+/** Serves the service in the host that the first argument names, below the path in the second one, and prints where. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,7 +8,8 @@ import { createSlowApi, setCookie } from './host-api.ts'
 
 type Handler = (request: Request) => Promise<Response>
 
-const { api, key } = await createSlowApi()
+const [, , name = '', basePath = ''] = process.argv
+const { api, key } = await createSlowApi(basePath)
 const mounted: Handler = (request) => api.fetch(request) as Promise<Response>
 const withCookie: Handler = async (request) => setCookie(request, await mounted(request))
 
@@ -37,7 +38,8 @@ async function honoFetch(): Promise<Handler> {
     await next()
     await setCookie(context.req.raw, context.res)
   })
-  app.all('/service/*', (context) => mounted(context.req.raw))
+  if (basePath === '') app.all('/service/*', (context) => mounted(context.req.raw))
+  else app.mount(basePath, api.fetch as Handler, { replaceRequest: false })
   return (request) => Promise.resolve(app.fetch(request))
 }
 
@@ -61,7 +63,7 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
       response.append('Set-Cookie', `visit=${request.get('x-visit')}`)
       next()
     })
-    app.use('/service', createListener(api))
+    app.use(basePath || '/service', createListener(api))
     return listening(createServer(app))
   },
   async fastify() {
@@ -80,7 +82,7 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
     const app = new Elysia().onAfterHandle(async ({ request, set }) => {
       await new Promise((resolve) => setTimeout(resolve, 1))
       set.headers['set-cookie'] = `visit=${request.headers.get('x-visit')}`
-    }).all('/service/*', ({ request }) => mounted(request), { parse: 'none' })
+    }).all(`${basePath}/service/*`, ({ request }) => mounted(request), { parse: 'none' })
     return serveBun(app.compile().fetch as Handler)
   },
   async srvx() {
@@ -94,5 +96,5 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
   deno: () => Promise.resolve(serveDeno(withCookie)),
 }
 
-const port = await hosts[process.argv[2] ?? '']!()
-process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}`, key })}\n`)
+const port = await hosts[name]!()
+process.stdout.write(`${JSON.stringify({ url: `http://127.0.0.1:${port}${basePath}`, key })}\n`)

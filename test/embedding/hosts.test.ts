@@ -15,7 +15,7 @@ const clients = 50
 const node = [process.execPath]
 const bun = [binary('bun')]
 const deno = [binary('deno'), 'run', '-A', '-q']
-const hosts: readonly (readonly [string, readonly string[]])[] = [
+const hosts: readonly (readonly [host: string, runtime: readonly string[], basePath?: string])[] = [
   ['hono-node-server', node],
   ['hono-node-server', deno],
   ['hono-bun', bun],
@@ -27,6 +27,10 @@ const hosts: readonly (readonly [string, readonly string[]])[] = [
   ['srvx', node],
   ['bun', bun],
   ['deno', deno],
+  ['express', node, '/api'],
+  ['hono-node-server', node, '/api/v1'],
+  ['hono-deno', deno, '/api'],
+  ['elysia', bun, '/api'],
 ]
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
@@ -76,9 +80,9 @@ async function countMixUps({ url, key }: Mounted): Promise<Readonly<Record<strin
 }
 
 t.jobs = 2
-for (const [host, [program = '', ...words]] of hosts) {
-  t.test(`${host}, ${program.split('/').pop()}`, { buffered: true }, async (t) => {
-    const child = spawn(program, [...words, `${folder}host-child.ts`, host], {
+for (const [host, [program = '', ...words], basePath = ''] of hosts) {
+  t.test(`${host}, ${program.split('/').pop()} ${basePath}`, { buffered: true }, async (t) => {
+    const child = spawn(program, [...words, `${folder}host-child.ts`, host, basePath], {
       cwd: folder,
       env: cleanEnv(),
       stdio: ['ignore', 'pipe', 'inherit'],
