@@ -148,6 +148,11 @@ export function resolveBasePath(given: string): string {
   throw new RangeError(`basePath cannot be ${JSON.stringify(given)}: ${rule}.`)
 }
 
+/** Whether a URL can be that of a service: what comes before the base path, a proxy removes. */
+export function endsWithBasePath(url: string, basePath: string): boolean {
+  return new URL(url, 'http://relative.example').pathname.replace(/\/+$/, '').endsWith(basePath)
+}
+
 function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')
@@ -166,7 +171,7 @@ function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentI
     throw new RangeError(`deployment: ${url} is not an http:, https: or relative URL.`)
   }
   for (const { url } of info.servers ?? []) {
-    if (new URL(url, 'http://relative.example').pathname.replace(/\/+$/, '').endsWith(basePath)) continue
+    if (endsWithBasePath(url, basePath)) continue
     throw new RangeError(`deployment.servers: ${url} must end with the basePath, ${basePath}.`)
   }
   return info

@@ -4,8 +4,9 @@ import { Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import { LIMIT_NAMES } from '../../core/limits/policies.ts'
-import { INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
+import { endsWithBasePath, INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
 import type { CliCommand } from '../command.ts'
+import { usageError } from '../errors.ts'
 import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from '../options.ts'
 
 /** The options of `openapi` and `serve`. Most have the names and values of settings. */
@@ -77,6 +78,11 @@ export function addServerOptions(command: CliCommand): CliCommand {
 
 export function toSettings(options: ServiceOptions): PartnerApiOptions {
   const { title, logo, contact, terms, publicUrl, limitsPerProcess = false, ...settings } = options
+  const { basePath = '' } = settings
+  const other = publicUrl?.find((url) => !endsWithBasePath(url, basePath))
+  if (other !== undefined) {
+    throw usageError(`--public-url ${other} must end with the --base-path, ${basePath}.`)
+  }
   return {
     ...settings,
     sharedLimits: !limitsPerProcess,

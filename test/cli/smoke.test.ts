@@ -45,11 +45,12 @@ let calls: Call[] = []
 /** Changes a response; `true` closes the connection instead. */
 type Change = (response: Passing, call: Call) => unknown
 let change: Change = () => {}
+let upstream = served.url
 const proxy = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
   const { host: _host, connection: _connection, ...headers } = request.headers
-  const answer = await fetch(served.url + request.url, {
+  const answer = await fetch(upstream + request.url!.replace(/^\/proxy/, ''), {
     method: request.method!,
     headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
     ...(body !== '' && { body }),
@@ -115,6 +116,36 @@ test('--signup sends a signup, with a test key only', async (t) => {
   t.match(signups, [{ environment: 'test', email: 'smoke-test@example.com' }])
   t.match(made.row('/signups').reasons[0], signups[0]!.id)
   t.equal((await verify(proxied, testKey, '--with-signup')).code, 2)
+})
+
+test('a service below a base path is found and tested', async (t) => {
+  // The end of a path, or what a proxy removes, may look like the service.
+  for (const [basePath, name] of [['/api', 'service'], ['/service', 'service'], ['/v1.0/acme', 'acme']]) {
+    const options = ['--base-path', basePath!, '--service-name', name!]
+    const below = await startServing(['serve', '--port', '0', ...options], `sqlite:${file}`)
+    upstream = below.url
+    for (const base of [below.url, `${proxied}/proxy`]) {
+      const ended = await verify(base + basePath, live, '--smoke', '--json')
+      const rows: readonly Row[] = documentOf(ended).data.smoke
+      t.equal(ended.code, 0, base + basePath)
+      t.equal(rows.filter(({ verdict }) => verdict === 'ok').length, 10)
+      for (const { path } of rows) t.ok(path.startsWith(`${basePath}/${name}/`), path)
+    }
+    const { code, stderr } = await verify(below.url, live)
+    t.equal(code, 3)
+    t.match(
+      stderr,
+      `another address: pass --url ${below.url}${basePath}${name === 'service' ? '.' : ' --service-name'}`,
+    )
+    const { headers } = await fetch(below.url, { redirect: 'manual' })
+    t.equal(headers.get('location'), `${basePath}/${name}/docs`)
+    await stopServing(below)
+  }
+  upstream = served.url
+  for (const args of [['--base-path', 'api'], ['--base-path', '/api', '--public-url', 'https://a.example']]) {
+    const { code, stderr } = await runProgram(['openapi', ...args])
+    t.match({ code, stderr }, { code: 2, stderr: /must/ })
+  }
 })
 
 test('endpoints that the key may not use are skipped', async (t) => {
