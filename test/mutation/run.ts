@@ -57,7 +57,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
   },
   pipeline: {
     mutate: 'core/{pipeline,authenticate-request,public-endpoints}.ts',
-    tests: [contract, ...core('resilience')],
+    tests: [...core('pipeline'), contract, ...core('resilience')],
     suites: [...messages, 'order', 'secrets', 'verify-key', 'signups', 'limits', 'administration'],
   },
   admin: { mutate: 'core/admin/*.ts', tests: core('admin') },

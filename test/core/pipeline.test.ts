@@ -1,0 +1,218 @@
+/** What the steps of a request leave to see besides its response, and what they do in an order that few requests reach. */
+import { setImmediate } from 'node:timers/promises'
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
+import { createLocalLimiter } from '../../core/limits/limiter.ts'
+import type { CompletedRequest } from '../../core/ports/observer.ts'
+import type { QuotaStore } from '../../core/ports/quotas.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { forge } from '../contract/http/forgery.ts'
+import { FAR_LIMITS } from '../contract/http/service.ts'
+import { createPartner } from '../support/partner.ts'
+
+const plans = '/service/public/plans?partner=acme'
+const forged = (n: number) => forge('spk_live', `Nobody${String(n).padStart(6, '0')}`)
+
+/** Quotas that answer asynchronously, as over a network. */
+function createQuotas(): QuotaStore {
+  const ledger = createLocalLimiter()
+  return {
+    async leaseQuota({ policy: name, subject, quota, windowSeconds, wanted }) {
+      await setImmediate()
+      const policy = { name, quota, windowSeconds, field: '' }
+      let granted = 0
+      while (granted < wanted && ledger.consume(policy, subject, 0).allowed) granted++
+      return { granted, remaining: ledger.peek(policy, subject, 0).remaining, resetMs: 600_000, term: 1 }
+    },
+    returnQuotas: () => undefined,
+  }
+}
+
+async function deploy(options: PartnerApiOptions = {}, change: (store: Store) => Store = (store) => store) {
+  const memory = createMemoryStore()
+  const { keys, issue } = await createPartner(memory)
+  const { key: { id }, text: key } = await issue()
+  const api = createPartnerApi({ store: change(memory) }, {
+    limits: FAR_LIMITS,
+    maxStalenessMs: 10_000,
+    lookUpTimeoutMs: 60_000,
+    ...options,
+  })
+  return { api, key, id, keys, issue }
+}
+
+function send(
+  api: PartnerApi,
+  target: string,
+  key?: string,
+  more: Partial<HttpRequest> = {},
+): HttpResponse | Promise<HttpResponse> {
+  return api.handle({
+    method: 'GET',
+    target,
+    header: (name) => name === 'x-service-partner-key' ? key : undefined,
+    body: () => new Uint8Array(),
+    address: '192.0.2.1',
+    ...more,
+  })
+}
+
+const problemOf = async (response: HttpResponse | Promise<HttpResponse>) =>
+  JSON.parse(String((await response).body))
+
+async function statuses(api: PartnerApi, keys: readonly string[]): Promise<number[]> {
+  const responses = await Promise.all(keys.map((key) => send(api, plans, key)))
+  return responses.map(({ status }) => status)
+}
+
+t.test('a target that is no path, and one of the server as a whole', async (t) => {
+  const { api } = await deploy()
+  const options = await send(api, '*', undefined, { method: 'OPTIONS' })
+  t.match(options, { status: 204, headers: ['Allow', 'GET, HEAD, POST, OPTIONS'] })
+  t.match(await send(api, '/service/health', undefined, { method: 'OPTIONS' }), {
+    headers: ['Allow', 'GET, HEAD, OPTIONS'],
+  })
+  for (const target of ['*', 'a', '?a']) {
+    t.match(await problemOf(send(api, target)), { code: 'route_not_found', instance: '/' }, target)
+  }
+  t.match(await problemOf(send(api, '/*', undefined, { method: 'OPTIONS' })), { code: 'route_not_found' })
+  for (const [method, target] of [['CONNECT', '/service/health'], ['GET', '/service/health#']] as const) {
+    t.match(await problemOf(send(api, target, undefined, { method })), { code: 'malformed_request' })
+  }
+  t.match(await problemOf(send(api, '/service/health?a=1&partner=acme')), {
+    code: 'invalid_parameter',
+    errors: [{ parameter: 'a' }, { parameter: 'partner' }],
+  })
+})
+
+t.test('a request without a key says where one was found', async (t) => {
+  const { api, key } = await deploy()
+  const inUrl =
+    /^A key in the URL is not read, and is in logs now: have it replaced\. Send the key in X-Service-/
+  for (const query of ['api_key=1', 'Token=1', `a=b&a=${key}`, `a=${key}`, `b&${key}`]) {
+    t.match(await problemOf(send(api, `${plans}&${query}`)), { code: 'key_missing', detail: inUrl }, query)
+  }
+  const { detail } = await problemOf(send(api, `${plans}&keys=1&tokens=2&c`))
+  t.equal(detail, 'The request carries no key.')
+})
+
+t.test('an observer gets each request once, and what became of it', async (t) => {
+  const completed: CompletedRequest[] = []
+  const calls: string[] = []
+  let observed = 0
+  const { api, key, issue } = await deploy({
+    maxStalenessMs: 0,
+    observers: [{
+      request: (_, handle) => (observed++, handle()),
+      requestCompleted: (request) => void completed.push(request),
+      storeCall: (operation, call) => (calls.push(operation), call()),
+    }],
+  })
+  const last = async (target: string, secret?: string) => {
+    await send(api, target, secret)
+    return completed.at(-1)!
+  }
+  const route = { name: 'plans', path: '/service/public/plans' }
+  for (const responseCache of ['miss', 'miss', 'hit', 'hit'] as const) {
+    t.match(await last(plans, key), { status: 200, route, partner: 'acme', responseCache, code: undefined })
+  }
+  await issue()
+  t.match(await last(plans, key), { responseCache: 'hit' }, 'plans do not depend on keys')
+  const profiles = plans.replace('plans', 'profiles')
+  for (let time = 0; time < 3; time++) await last(profiles, key)
+  t.match(await last(profiles, key), { responseCache: 'hit' })
+  for (const target of ['/service/health', '/service/partner/reports/activity?partner=acme']) {
+    for (let time = 0; time < 3; time++) {
+      const { status, responseCache } = await last(target, key)
+      t.strictSame([status, responseCache], [200, undefined], target)
+    }
+  }
+  t.equal(calls.filter((operation) => operation === 'listActivity').length, 3, 'a report is made anew')
+  const refused = await last(plans)
+  t.match(refused, { status: 401, code: 'key_missing', route })
+  t.strictSame([refused.responseCache, refused.partner], [undefined, undefined])
+  t.match(await last(`${plans}&a=1`, key), {
+    status: 400,
+    code: 'invalid_parameter',
+    responseCache: undefined,
+  })
+  const lost = await last('/service/nothing', key)
+  t.strictSame([lost.code, lost.route, lost.responseCache], ['route_not_found', undefined, undefined])
+  await send(api, plans, key, {
+    header: () => {
+      throw new Error('reset')
+    },
+  })
+  t.match(completed.at(-1), { status: 500, code: 'internal' })
+  t.equal(observed, completed.length)
+  t.ok(completed.every(({ durationMs }) => durationMs >= 0 && durationMs <= performance.now()))
+})
+
+t.test('a document is made once, also for requests that wait for it', async (t) => {
+  const { api } = await deploy()
+  const openapi = '/service/openapi.json'
+  const [first, second] = await Promise.all([send(api, openapi), send(api, openapi)])
+  t.equal(first.status, 200)
+  t.equal(second.body, first.body)
+  const third = send(api, openapi)
+  t.notOk(third instanceof Promise, 'later requests do not wait')
+  t.equal((await third).body, first.body)
+})
+
+t.test('limits that are shared are enforced after a wait', async (t) => {
+  const limits = {
+    ...FAR_LIMITS,
+    key: { quota: 1, windowSeconds: 600 },
+    authfail: { quota: 1, windowSeconds: 600 },
+  }
+  const { api, key } = await deploy({ limits }, (store) => ({ ...store, quotas: createQuotas() }))
+  t.strictSame(await statuses(api, [key]), [200])
+  const over = await send(api, plans, key)
+  t.equal(over.status, 429)
+  t.ok(['RateLimit-Policy', 'RateLimit', 'Retry-After'].every((name) => over.headers.includes(name)))
+  t.strictSame((await statuses(api, [forged(1), forged(2)])).sort(), [401, 429])
+})
+
+t.test('look-ups of an address wait for each other beyond its quota of failures', async (t) => {
+  const authfail = { quota: 1, windowSeconds: 600 }
+  let [lookUps, underWay, mostUnderWay, isDown] = [0, 0, 0, false]
+  const { api, key, issue, keys, id } = await deploy(
+    { limits: { ...FAR_LIMITS, authfail } },
+    (store) => ({
+      ...store,
+      async findKey(id: string) {
+        lookUps++
+        mostUnderWay = Math.max(mostUnderWay, ++underWay)
+        await setImmediate()
+        underWay--
+        if (isDown) throw new Error('unreachable')
+        return store.findKey(id)
+      },
+    }),
+  )
+  const others = [(await issue()).text, (await issue()).text, (await issue()).text]
+  isDown = true
+  t.strictSame(await statuses(api, [key, ...others]), [503, 503, 503, 503])
+  t.equal(lookUps, 1, 'those that wait fail with the first')
+  isDown = false
+  t.strictSame(await statuses(api, [key, ...others]), [200, 200, 200, 200])
+  t.strictSame([lookUps, mostUnderWay], [5, 1])
+  lookUps = 0
+  const { allowed, refused } = { ...(await api.measurements()).limits.authfail }
+  t.strictSame((await statuses(api, [forged(1), forged(2), forged(3)])).sort(), [401, 429, 429])
+  t.equal(lookUps, 1)
+  t.strictSame((await api.measurements()).limits.authfail, { allowed: allowed + 1, refused: refused + 2 })
+  t.strictSame(await statuses(api, [key, forged(4)]), [200, 429], 'a known key passes')
+  t.equal(lookUps, 1)
+  await keys.revoke(id)
+})
+
+t.test('a key that is refused for its state counts as a failure', async (t) => {
+  const authfail = { quota: 1, windowSeconds: 600 }
+  const { api, key, id, keys } = await deploy({ maxStalenessMs: 0, limits: { ...FAR_LIMITS, authfail } })
+  await keys.revoke(id)
+  t.strictSame([...await statuses(api, [key]), ...await statuses(api, [key])], [401, 429])
+})
