@@ -22,12 +22,7 @@ import type {
   Widget,
 } from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
-import {
-  createRequestBuilder,
-  type RequestSpec,
-  sendWithRetries,
-  type TransportOptions,
-} from './transport.ts'
+import { createRequestBuilder, sendWithRetries, type TransportOptions } from './transport.ts'
 
 /** Settings of a client. */
 export interface PartnerClientOptions {
@@ -64,6 +59,29 @@ export interface SignUpOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined
 }
 
+/** Method and path of an endpoint, with its parameters in either form: `GET /orders/{id}` or `GET /orders/:id`. */
+export type Route = `${'GET' | 'POST'} ${string}`
+
+/** Options of a request to any endpoint. */
+export interface RequestOptions extends CallOptions {
+  /** The values of the parameters of the path, not encoded. */
+  readonly params?: Readonly<Record<string, string | number>> | undefined
+  /** Parameters of the query. An array repeats its parameter; `undefined` and `null` leave it out. */
+  readonly query?: object | undefined
+  /** Members of the body, for POST only. */
+  readonly body?: object | undefined
+  /** Makes a POST safe to retry, if the endpoint takes one: 1–255 printable ASCII characters. */
+  readonly idempotencyKey?: string | undefined
+}
+
+/** The body of a successful response. */
+export interface ResponseBody<Data> {
+  /** What the endpoint returns. */
+  readonly data: Data
+  /** Present if `data` is a page of a list. To read the next one, pass `next_cursor` as `cursor` in the query. */
+  readonly page?: Page
+}
+
 /** A paged list: `for await` iterates over its rows and fetches pages as needed. */
 export interface PagedList<Row> extends AsyncIterable<Row> {
   /** Iterates over pages. To resume the list later, pass `page.next_cursor` as the `cursor` of a new query. */
@@ -72,8 +90,8 @@ export interface PagedList<Row> extends AsyncIterable<Row> {
 
 /**
  * The endpoints of the service; methods are named after the operations in its OpenAPI document. Every call throws
- * `PartnerProblem` when the service refuses it and `ServiceUnreachableError` when the service can't be reached. All
- * calls are retried; a signup can be, because it has an idempotency key.
+ * `PartnerProblem` when the service refuses it and `ServiceUnreachableError` when the service can't be reached. Calls are
+ * retried; a signup can be, because it has an idempotency key.
  */
 export interface PartnerClient {
   /** What the key may do. */
@@ -100,6 +118,16 @@ export interface PartnerClient {
   reportActivity(query?: ReportActivityQuery, options?: CallOptions): PagedList<Activity>
   /** Submits a form. The signup is stored when the promise is fulfilled. */
   signUp(form: SignupForm, options?: SignUpOptions): Promise<SignupReceipt>
+  /**
+   * Calls an endpoint that the operator has added. `partner` is added to the request. A POST is retried only if it has an
+   * `idempotencyKey`. `Data` is not checked. Rejects with a `TypeError`, before anything is sent, for a path that could
+   * lead elsewhere and for a missing parameter.
+   *
+   * @param route Its path begins at or below the name of the service: `GET /service/orders` or `GET /orders`.
+   */
+  request<Data = unknown>(route: Route, options?: RequestOptions): Promise<ResponseBody<Data>>
+  /** A paged list of an endpoint that the operator has added. */
+  paginate<Row = unknown>(route: `GET ${string}`, options?: RequestOptions): PagedList<Row>
 }
 
 /**
@@ -115,89 +143,113 @@ export interface PartnerClient {
  * ```
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
-  const { get, post, list } = createCalls(options)
+  const { request, read, paginate, below } = createCalls(options)
   return {
-    verifyKey: (options) => post('/developer/verify-key', {}, options),
-    widget: (options) => get('/partner-widget', {}, options),
-    recentProfiles: (query, options) => get('/public/profiles/recent', query, options),
-    profiles: (query, options) => list('/public/profiles', query, options),
-    // The path of an empty or dot segment would be that of another endpoint.
-    profile: (slug, options) =>
-      /^\.{0,2}$/.test(slug ?? '')
-        ? Promise.reject(new TypeError('slug must be the slug of a profile.'))
-        : get(`/public/profiles/${encodeURIComponent(slug)}`, {}, options),
-    banner: (options) => get('/public/banner', {}, options),
-    countries: (query, options) => get('/public/countries', query, options),
-    industries: (query, options) => get('/public/industries', query, options),
-    plans: (options) => get('/public/plans', {}, options),
-    reportSummary: (query, options) => get('/partner/reports/summary', query, options),
-    reportActivity: (query, options) => list('/partner/reports/activity', query, options),
-    signUp: (form, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
-      post('/partner/signups', form, options, { 'idempotency-key': idempotencyKey }),
+    verifyKey: (options) => read('POST /developer/verify-key', options),
+    widget: (options) => read('GET /partner-widget', options),
+    recentProfiles: (query, options) => read('GET /public/profiles/recent', options, { query }),
+    profiles: (query, options) => paginate('GET /public/profiles', { query, signal: options?.signal }),
+    profile: (slug, options) => read('GET /public/profiles/{slug}', options, { params: { slug } }),
+    banner: (options) => read('GET /public/banner', options),
+    countries: (query, options) => read('GET /public/countries', options, { query }),
+    industries: (query, options) => read('GET /public/industries', options, { query }),
+    plans: (options) => read('GET /public/plans', options),
+    reportSummary: (query, options) => read('GET /partner/reports/summary', options, { query }),
+    reportActivity: (query, options) =>
+      paginate('GET /partner/reports/activity', { query, signal: options?.signal }),
+    signUp: (body, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
+      read('POST /partner/signups', options, { body, idempotencyKey }),
+    request: async (route, options) => await request(below(route), options),
+    paginate: (route, options) => paginate(below(route), options),
   }
 }
 
-type ListQuery = { readonly cursor?: string | undefined }
-
-/** The three kinds of calls: a read, a write, and the reads of a paged list. Paths are relative to the service. */
+/** The three kinds of calls: for a whole body, for its `data`, and for a paged list. Paths are relative to the service. */
 function createCalls(options: PartnerClientOptions) {
   const { url, key, partner, serviceName, ...transport } = parseOptions(options)
   const buildRequest = createRequestBuilder(url, serviceName, key)
 
-  async function send<T>(path: string, spec: Omit<RequestSpec, 'target'>, options?: CallOptions): Promise<T> {
-    const request = buildRequest({ target: `/${serviceName}${path}`, ...spec })
-    return await sendWithRetries(request, transport, options?.signal) as T
-  }
-
-  function getPage<T>(path: string, query: object = {}, options?: CallOptions): Promise<T> {
-    const search = new URLSearchParams({ partner })
+  async function request<Data>(
+    route: Route,
+    { params, query = {}, body, idempotencyKey, signal, ...unknown }: RequestOptions = {},
+  ): Promise<ResponseBody<Data>> {
+    rejectUnknown(unknown, 'a request')
+    const path = fillPath(route, params)
+    const isPost = route.startsWith('POST')
+    if (body && !isPost) throw new TypeError('body is for POST only.')
+    const search = new URLSearchParams(isPost ? {} : { partner })
     for (const [name, value] of Object.entries(query)) {
       for (const item of [value].flat()) if (item != null) search.append(name, String(item))
     }
-    return send(`${path}?${search}`, {}, options)
+    const built = buildRequest({
+      target: `/${serviceName}${path}${search.size > 0 ? `?${search}` : ''}`,
+      headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+      body: isPost ? { ...body, partner } : undefined,
+    })
+    const isRetryable = !isPost || idempotencyKey !== undefined || path === '/developer/verify-key'
+    return await sendWithRetries(
+      built,
+      isRetryable ? transport : { ...transport, retries: 0 },
+      signal,
+    ) as ResponseBody<Data>
   }
 
-  async function* readPages<Row>(path: string, query?: ListQuery, options?: CallOptions) {
-    const seen = new Set([query?.cursor])
-    for (let currentQuery = query ?? {};;) {
-      const response = await getPage<{ readonly data: readonly Row[]; readonly page: Page }>(
-        path,
-        currentQuery,
-        options,
-      )
-      yield response
-      const { has_more, next_cursor: cursor } = response.page ?? {}
+  async function* readPages<Row>(route: Route, options: RequestOptions = {}) {
+    let query: { readonly cursor?: unknown } = options.query ?? {}
+    const seen = new Set([query.cursor])
+    for (;;) {
+      const { data, page } = await request<readonly Row[]>(route, { ...options, query })
+      if (!page) throw new ServiceUnreachableError('The response is not a page.')
+      yield { data, page }
+      const { has_more, next_cursor: cursor } = page
       if (has_more === false) return
       // A cache that ignores queries would return the same pages forever.
       if (!cursor || seen.has(cursor)) throw new ServiceUnreachableError('The list does not advance.')
       seen.add(cursor)
-      currentQuery = { ...query, cursor }
+      query = { ...query, cursor }
     }
   }
 
   return {
-    async get<T>(path: string, query?: object, options?: CallOptions): Promise<T> {
-      return (await getPage<{ data: T }>(path, query, options)).data
+    /** Documents show paths with the name of the service. */
+    below: (route: Route) => route.replace(` /${serviceName}/`, ' /') as Route,
+
+    request,
+
+    async read<Data>(route: Route, options?: CallOptions, more?: RequestOptions): Promise<Data> {
+      return (await request<Data>(route, { ...more, signal: options?.signal })).data
     },
 
-    async post<T>(
-      path: string,
-      form: object,
-      options?: CallOptions,
-      headers?: Readonly<Record<string, string>>,
-    ): Promise<T> {
-      return (await send<{ data: T }>(path, { headers, body: { ...form, partner } }, options)).data
-    },
-
-    list<Row>(path: string, query: ListQuery | undefined, options: CallOptions | undefined): PagedList<Row> {
+    paginate<Row>(route: Route, options?: RequestOptions): PagedList<Row> {
       return {
-        pages: () => readPages(path, query, options),
+        pages: () => readPages(route, options),
         async *[Symbol.asyncIterator]() {
-          for await (const { data } of readPages<Row>(path, query, options)) yield* data
+          for await (const { data } of readPages<Row>(route, options)) yield* data
         },
       }
     },
   }
+}
+
+/**
+ * @returns The path of a route with the values of its parameters.
+ * @throws {TypeError} for what a URL would not have as its path, such as `//`, dot segments or a query.
+ */
+function fillPath(route: Route, params: RequestOptions['params']): string {
+  if (!/^(?:GET|POST) (?:\/(?!\.{1,2}(?:\/|$))(?:[\w.~-]+|:\w+|\{\w+\}))+$/.test(route)) {
+    throw new TypeError("route must be like 'GET /orders/{id}', with values in params.")
+  }
+  return route.replace(/^\w+ /, '').replace(/[:{](\w+)\}?/g, (_, name: string) => {
+    const value = String(params?.[name] ?? '')
+    // The path of an empty or dot segment would be that of another endpoint.
+    if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} must not be '', '.' or '..'.`)
+    return encodeURIComponent(value)
+  })
+}
+
+function rejectUnknown(unknown: object, owner: string): void {
+  const [name] = Object.keys(unknown)
+  if (name !== undefined) throw new TypeError(`${name} is not an option of ${owner}.`)
 }
 
 function parseOptions(options: PartnerClientOptions) {
@@ -216,8 +268,7 @@ function parseOptions(options: PartnerClientOptions) {
     fetch: send = (request) => fetch(request),
     ...unknown
   } = options
-  const [name] = Object.keys(unknown)
-  if (name !== undefined) throw new TypeError(`${name} is not an option of the client.`)
+  rejectUnknown(unknown, 'the client')
   // Files often end with a line feed, or start with a byte-order mark.
   const key = String(givenKey ?? '').trim()
   if (key === '') throw new TypeError('key must be set, and it is undefined or empty.')

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inspect } from 'node:util'
+import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import {
   createPartnerClient,
@@ -117,7 +118,7 @@ t.test('a slug or query without a value asks for nothing else', async (t) => {
   for (const slug of ['', '.', '..', undefined as unknown as string]) {
     await t.rejects(client.profile(slug), {
       name: 'TypeError',
-      message: 'slug must be the slug of a profile.',
+      message: "slug must not be '', '.' or '..'.",
     })
   }
   await client.countries({ locale: null, in_use: true } as object)
@@ -292,6 +293,203 @@ t.test('at most 16 MiB of a response are read', async (t) => {
   const message = 'The response of https://api.example is longer than 16 MiB.'
   await t.rejects(client.plans(), { name: 'ServiceUnreachableError', message, status: 200 })
   t.match({ chunks, isCancelled, requests: requested.length }, { chunks: 18, isCancelled: true, requests: 1 })
+})
+
+/** Endpoints of a host's own: orders in pages of two, and what was requested of them. */
+async function serveOrders(t: Test) {
+  const requested: string[] = []
+  const failures: number[] = []
+  const server = createServer(async (request, response) => {
+    const body = (await request.toArray()).join('')
+    requested.push([request.method, request.url, request.headers['idempotency-key'], body].join(' ').trim())
+    const { pathname, searchParams } = new URL(request.url!, 'http://127.0.0.1')
+    const send = (status: number, value: object) =>
+      response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '0' }).end(
+        JSON.stringify(value),
+      )
+    const failure = failures.shift()
+    if (request.headers['x-service-partner-key'] !== key) send(401, {})
+    else if (failure !== undefined) {
+      send(failure, { status: failure, code: 'overloaded', detail: 'Too much.', request_id: 'req_1' })
+    } else if (!/^\/service\/(?:service\/)?orders$/.test(pathname)) {
+      send(200, { data: { id: decodeURIComponent(pathname.split('/').at(-1)!) } })
+    } else if (request.method === 'POST') send(200, { data: { id: 'new' } })
+    else {
+      const start = Number(searchParams.get('cursor') ?? 0)
+      const page = { limit: 2, has_more: start < 2, next_cursor: start < 2 ? String(start + 2) : null }
+      send(200, { data: ['a', 'b', 'c'].slice(start, start + 2).map((id) => ({ id })), page })
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close().closeAllConnections())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { requested, failures, client: makeClient({ url }) }
+}
+
+interface Order {
+  readonly id: string
+}
+
+t.test('endpoints of a host are called by their path', async (t) => {
+  const { client, requested } = await serveOrders(t)
+  const { data: { id }, page } = await client.request<Order>('GET /orders/{id}', {
+    params: { id: 'ä/../1?x#' },
+  })
+  t.strictSame([id, page], ['ä/../1?x#', undefined])
+  const query = { state: ['open', 'paid'], from: undefined, limit: 2 }
+  await client.request('GET /service/a/:id/{other}', { params: { id: 7, other: '%2e%2e' }, query })
+  const body = { item: 'x', partner: 'other' }
+  const answer = await client.request<Order>('POST /orders', {
+    body,
+    query: { dry: true },
+    idempotencyKey: 'k1',
+  })
+  t.strictSame(answer, { data: { id: 'new' } })
+  await client.request('POST /orders')
+  t.strictSame((await client.request<readonly Order[]>('GET /orders')).page?.next_cursor, '2')
+  await client.request('GET /service/service/orders')
+  t.strictSame(requested, [
+    'GET /service/orders/%C3%A4%2F..%2F1%3Fx%23?partner=demo',
+    'GET /service/a/7/%252e%252e?partner=demo&state=open&state=paid&limit=2',
+    'POST /service/orders?dry=true k1 {"item":"x","partner":"demo"}',
+    'POST /service/orders  {"partner":"demo"}',
+    'GET /service/orders?partner=demo',
+    'GET /service/service/orders?partner=demo',
+  ])
+})
+
+t.test('a service may have the name of a first segment', async (t) => {
+  const { requested, client } = scripted([good, good, good], { serviceName: 'partner' })
+  await client.reportSummary()
+  await client.request('GET /partner/partner/reports/summary')
+  await client.request('GET /orders')
+  t.same(requested.map(({ url }) => new URL(url).pathname), [
+    '/partner/partner/reports/summary',
+    '/partner/partner/reports/summary',
+    '/partner/orders',
+  ])
+})
+
+t.test('a list of a host is read in pages', async (t) => {
+  const { client, requested } = await serveOrders(t)
+  const ids = (orders: readonly Order[]) => orders.map(({ id }) => id).join('')
+  const query = { state: 'open' }
+  t.equal(ids(await Array.fromAsync(client.paginate<Order>('GET /service/orders', { query }))), 'abc')
+  t.strictSame(requested, [
+    'GET /service/orders?partner=demo&state=open',
+    'GET /service/orders?partner=demo&state=open&cursor=2',
+  ])
+  const [first] = await Array.fromAsync(client.paginate<Order>('GET /orders').pages())
+  const cursor = first?.page.next_cursor
+  const rest = await Array.fromAsync(client.paginate<Order>('GET /orders', { query: { cursor } }))
+  t.strictSame([ids(first!.data), ids(rest)], ['ab', 'c'])
+  await t.rejects(Array.fromAsync(client.paginate('GET /orders/1')), {
+    message: 'The response is not a page.',
+  })
+  const signal = AbortSignal.abort(new Error('enough'))
+  await t.rejects(Array.fromAsync(client.paginate('GET /orders', { signal })), { message: 'enough' })
+})
+
+t.test('a request is retried only where it is safe', async (t) => {
+  const { client, requested, failures } = await serveOrders(t)
+  const attempts = async (call: () => Promise<unknown>) => {
+    requested.length = 0
+    failures.splice(0, 2, 503, 503)
+    const error = await call().then(() => undefined, (error) => error)
+    return [error?.code, requested.length]
+  }
+  t.strictSame(await attempts(() => client.request('GET /orders')), [undefined, 3])
+  t.strictSame(await attempts(() => client.request('POST /orders', { idempotencyKey: 'k' })), [undefined, 3])
+  t.strictSame(new Set(requested).size, 1, 'with the same key')
+  t.strictSame(await attempts(() => client.request('POST /orders')), ['overloaded', 1])
+  t.strictSame(await attempts(() => client.request('POST /orders', { idempotencyKey: undefined })), [
+    'overloaded',
+    1,
+  ])
+  t.strictSame(await attempts(() => client.verifyKey()), [undefined, 3])
+  const aborted = { signal: AbortSignal.abort(new Error('enough')) }
+  await t.rejects(client.request('GET /orders', aborted), { message: 'enough' })
+})
+
+t.test('a path that leads elsewhere is refused before the key is sent', async (t) => {
+  const { client, requested } = scripted([good])
+  const refused = [
+    '/orders',
+    'GET',
+    'GET ',
+    'GET orders',
+    'GET  /orders',
+    'get /orders',
+    'DELETE /orders',
+    'GET /',
+    'GET /orders/',
+    'GET //other.example',
+    'GET //other.example/service/orders',
+    'GET https://other.example/orders',
+    'GET /https://other.example',
+    'GET @other.example/',
+    'GET /\\other.example',
+    'GET /a//b',
+    'GET /..',
+    'GET /../x',
+    'GET /a/../x',
+    'GET /a/./x',
+    'GET /a/..',
+    'GET /service/..',
+    'GET /service/../x',
+    'GET /%2e%2e/x',
+    'GET /.%2E/x',
+    'GET /a%2fb',
+    'GET /.\t./x',
+    'GET /..\\x',
+    'GET /a?key=1',
+    'GET /a#b',
+    'GET /a\n',
+    'GET /a b',
+    'GET /ä',
+    'GET /a/{id',
+    'GET /a/id}',
+    'GET /a/{}',
+    'GET /a/x{id}',
+    'POST /a\r\nx: y',
+    undefined,
+  ] as never[]
+  for (const route of refused) {
+    await t.rejects(client.request(route, { params: { id: 'x' } }), { name: 'TypeError' }, route)
+    await t.rejects(async () => await Array.fromAsync(client.paginate(route)), { name: 'TypeError' }, route)
+  }
+  for (const id of ['', '.', '..', null, undefined] as never[]) {
+    for (const route of ['GET /a/{id}', 'POST /a/:id', 'GET /service/:id/b'] as const) {
+      const message = "id must not be '', '.' or '..'."
+      await t.rejects(client.request(route, { params: { id } }), { name: 'TypeError', message })
+    }
+  }
+  await t.rejects(client.request('GET /a/:id'), { message: /^id must not be / })
+  await t.rejects(client.request('GET /a', { limit: 1 } as object), {
+    message: 'limit is not an option of a request.',
+  })
+  await t.rejects(client.request('GET /a', { body: {} }), { message: 'body is for POST only.' })
+  t.strictSame(requested, [])
+})
+
+t.test('any path that is accepted stays below the service', async () => {
+  const { requested, client } = scripted([])
+  const piece = fc.constantFrom(
+    ...'/ . .. ~ a : {id} :id % %2e %2F \\ ? # @ \t é // service GET'.split(' '),
+    ' ',
+  )
+  await fc.assert(fc.asyncProperty(fc.array(piece, { maxLength: 6 }), fc.string(), async (pieces, id) => {
+    requested.length = 0
+    await client.request(`GET /${pieces.join('')}`, { params: { id } }).catch(() => {})
+    return requested.every(({ url }) => {
+      const { origin, pathname, search } = new URL(url)
+      const segments = (path: string) => path.split('/').length
+      const written = segments(`/${pieces.join('')}`.replace(/^\/service(?=\/)/, '')) + 1
+      return origin === 'https://api.example' && pathname.startsWith('/service/') &&
+        search === '?partner=demo' &&
+        segments(pathname) === written
+    })
+  }))
 })
 
 t.test('network errors are explained', async (t) => {

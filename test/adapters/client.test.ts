@@ -54,7 +54,11 @@ await t.test('every endpoint with a key has a method that returns its data', asy
     Object.values(path)
   )
     .filter(({ security }) => security.length > 0).map(({ operationId }) => operationId)
-  t.strictSame(Object.keys(client).sort(), ids.sort(), 'under the name of its operation')
+  t.strictSame(
+    Object.keys(client).sort(),
+    [...ids, 'request', 'paginate'].sort(),
+    'under the name of its operation',
+  )
 })
 
 await t.test('a list is read to its end with any page size', async (t) => {
@@ -65,6 +69,28 @@ await t.test('a list is read to its end with any page size', async (t) => {
   const countries = ['DE', 'FR']
   const some = await Array.fromAsync(demo().profiles({ country: countries, limit: 2 }))
   t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
+})
+
+await t.test('endpoints are called as verify-key and the documents write them', async (t) => {
+  const client = demo()
+  const { endpoints } = await client.verifyKey()
+  const readable = endpoints.filter(({ method, path }) => method === 'GET' && !path.endsWith('/recent'))
+  t.ok(readable.length > 5 && readable.some(({ path }) => path.endsWith('/{slug}')))
+  const [card] = await client.recentProfiles({ limit: 1 })
+  for (const { method, path } of readable) {
+    const { data, page } = await client.request(`${method} ${path}`, { params: { slug: card!.slug } })
+    t.equal(typeof data, 'object', path)
+    t.equal(page !== undefined, /\/(?:profiles|activity)$/.test(path), path)
+  }
+  t.strictSame((await client.request('GET /public/plans')).data, await client.plans())
+  const list = client.paginate<{ readonly slug: string }>('GET /public/profiles', {
+    query: { country: ['DE', 'FR'] },
+  })
+  t.strictSame(await Array.fromAsync(list), await Array.fromAsync(client.profiles({ country: ['DE', 'FR'] })))
+  const body = { email: 'request@example.com', name: 'Request' }
+  const send = () => client.request('POST /partner/signups', { body, idempotencyKey: 'request-1' })
+  t.strictSame(await send(), await send())
+  await t.rejects(client.request('GET /orders'), { name: 'PartnerProblem', code: 'route_not_found' })
 })
 
 await t.test('a refusal throws its problem without a retry', async (t) => {

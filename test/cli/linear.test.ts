@@ -70,6 +70,7 @@ const readers: Readonly<Record<string, readonly [max: number, read: (text: strin
     short,
     (text) => createRequestBuilder(`http://api.example/${text}`, 'service', 'k'),
   ],
+  'routes of the client': [short, (text) => client('', '').request(`GET /${text}`)],
   limits: [short, (text) => limitParser(['key'])(text)],
   ends: [short, endOption],
   'header fields': [16 * kibibyte, (text) => checkResponse(replyOf(200, '{}', text), expected)],

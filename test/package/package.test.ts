@@ -329,7 +329,7 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [38_500, 75_500],
-  "export { createPartnerClient } from 'partner-api-client'": [3_500, 3_500],
+  "export { createPartnerClient } from 'partner-api-client'": [3_600, 3_600],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [51_000, 85_000],
 } as const
