@@ -168,12 +168,25 @@ t.test('limits that are shared are enforced after a wait', async (t) => {
     key: { quota: 1, windowSeconds: 600 },
     authfail: { quota: 1, windowSeconds: 600 },
   }
-  const { api, key } = await deploy({ limits }, (store) => ({ ...store, quotas: createQuotas() }))
-  t.strictSame(await statuses(api, [key]), [200])
-  const over = await send(api, plans, key)
-  t.equal(over.status, 429)
-  t.ok(['RateLimit-Policy', 'RateLimit', 'Retry-After'].every((name) => over.headers.includes(name)))
+  const quotas = createQuotas()
+  const stores: Store[] = []
+  const { api, key } = await deploy({ limits }, (store) => (stores.push({ ...store, quotas }), stores[0]!))
+  const other = createPartnerApi({ store: stores[0]! }, { limits })
+  const fields = ['RateLimit-Policy', 'RateLimit']
+  for (
+    const [replica, status, names] of [
+      [api, 200, fields],
+      [api, 429, [...fields, 'Retry-After']],
+      [other, 429, [...fields, 'Retry-After']],
+    ] as const
+  ) {
+    const response = await send(replica, plans, key)
+    t.equal(response.status, status)
+    t.ok(names.every((name) => response.headers.includes(name)))
+  }
   t.strictSame((await statuses(api, [forged(1), forged(2)])).sort(), [401, 429])
+  t.match(await problemOf(send(other, plans, forged(3))), { code: 'rate_limited' })
+  t.ok((await send(other, plans, forged(3))).headers.includes('Retry-After'))
 })
 
 t.test('look-ups of an address wait for each other beyond its quota of failures', async (t) => {
