@@ -119,10 +119,12 @@ test('--signup sends a signup, with a test key only', async (t) => {
 })
 
 test('a service below a base path is found and tested', async (t) => {
+  t.teardown(() => upstream = served.url)
   // The end of a path, or what a proxy removes, may look like the service.
   for (const [basePath, name] of [['/api', 'service'], ['/service', 'service'], ['/v1.0/acme', 'acme']]) {
     const options = ['--base-path', basePath!, '--service-name', name!]
     const below = await startServing(['serve', '--port', '0', ...options], `sqlite:${file}`)
+    t.teardown(() => stopServing(below))
     upstream = below.url
     for (const base of [below.url, `${proxied}/proxy`]) {
       const ended = await verify(base + basePath, live, '--smoke', '--json')
@@ -139,9 +141,7 @@ test('a service below a base path is found and tested', async (t) => {
     )
     const { headers } = await fetch(below.url, { redirect: 'manual' })
     t.equal(headers.get('location'), `${basePath}/${name}/docs`)
-    await stopServing(below)
   }
-  upstream = served.url
   for (const args of [['--base-path', 'api'], ['--base-path', '/api', '--public-url', 'https://a.example']]) {
     const { code, stderr } = await runProgram(['openapi', ...args])
     t.match({ code, stderr }, { code: 2, stderr: /must/ })
