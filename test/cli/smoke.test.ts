@@ -50,7 +50,7 @@ const proxy = createServer(async (request, response) => {
   let body = ''
   for await (const chunk of request) body += chunk
   const { host: _host, connection: _connection, ...headers } = request.headers
-  const answer = await fetch(upstream + request.url!.replace(/^\/proxy/, ''), {
+  const answer = await fetch(upstream + request.url!.replace(/^\/(?:proxy|service(?=\/service\/))/, ''), {
     method: request.method!,
     headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)])),
     ...(body !== '' && { body }),
@@ -142,6 +142,9 @@ test('a service below a base path is found and tested', async (t) => {
     const { headers } = await fetch(below.url, { redirect: 'manual' })
     t.equal(headers.get('location'), `${basePath}/${name}/docs`)
   }
+  upstream = served.url
+  const removed = await verify(`${proxied}/service`, live, '--smoke')
+  t.match(removed, { code: 0, stderr: '10 ok' }, 'a proxy removes /service')
   for (const args of [['--base-path', 'api'], ['--base-path', '/api', '--public-url', 'https://a.example']]) {
     const { code, stderr } = await runProgram(['openapi', ...args])
     t.match({ code, stderr }, { code: 2, stderr: /must/ })
