@@ -12,6 +12,7 @@ import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
+import { modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { createLocalLimiter, type Limiter } from './limits/limiter.ts'
@@ -112,7 +113,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger,
     () => pollAuditLog?.(),
   )
-  const paths = compileRoutes(ROUTES, names.name, settings.basePath)
+  const modules = modulesWith(store.knownModules?.() ?? [])
+  const routes = [...ROUTES]
+  for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
+  const paths = compileRoutes(routes, names.name, settings.basePath)
   const principals = createPrincipalCache(facts, limits)
   const limiter = createLimiter(bounded.quotas, settings, replica.replicaCount)
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
@@ -136,13 +140,14 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
-    loadDocument: ({ name }) => loadDocument(name, settings, store.sha256),
+    loadDocument: ({ name }) => loadDocument(name, routes, { ...settings, modules }, store.sha256),
     handlers: {
       directory,
       catalog,
       signups,
       reports,
       sha256: store.sha256,
+      handlerTimeoutMs: settings.handlerTimeoutMs,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,

@@ -41,6 +41,8 @@ export interface LogEvent {
   readonly method?: string
   /** As sent, without the query; `/` if it could not be parsed or contains something that looks like a key. */
   readonly path?: string
+  /** Name of the endpoint; absent if no path and method matched. */
+  readonly endpoint?: string
   /** Status of the response. */
   readonly status?: number
   /** Code of the problem. */
@@ -82,6 +84,7 @@ interface LoggedRequest {
 
 interface CompletedRequest extends LoggedRequest {
   readonly startedAt: number
+  readonly route: { readonly name: string } | undefined
   readonly principal: Principal | undefined
   readonly isCredentialRejected: boolean
   readonly error: unknown
@@ -121,6 +124,7 @@ export function createRequestLogger(
       const isProblem = error instanceof Problem
       write(levelOf(status, isCredentialRejected), 'request', {
         ...fieldsOf(completed),
+        endpoint: completed.route?.name,
         status,
         duration_ms: Math.round((elapsed() - startedAt) * 1000) / 1000,
         code: isProblem ? error.code : error === undefined ? undefined : 'internal',

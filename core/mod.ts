@@ -13,6 +13,19 @@ export type { LogEvent } from './log.ts'
 export { KEY_STATES, MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
+export {
+  defineEndpoint,
+  type EndpointDefinition,
+  type EndpointGrant,
+  type EndpointInput,
+  type EndpointList,
+  type EndpointResult,
+  type EndpointSchema,
+  type EndpointSchemas,
+  type EndpointValues,
+  type OwnEndpoint,
+  type PathParameters,
+} from './routes/own.ts'
 export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 

@@ -31,7 +31,7 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, type Route } from './routes/route.ts'
+import { allowedMethods, type PathValues, type Route } from './routes/route.ts'
 import { API_VERSION } from './wire.ts'
 
 /** @returns The service's handler. It never throws and never rejects. */
@@ -136,7 +136,7 @@ function matchRoute(context: RequestContext): Route | string {
   const cached = routeMethod === 'GET' ? context.service.responseCache.lookup(target) : undefined
   if (cached !== undefined) {
     context.cached = cached
-    return setRoute(context, cached.path, cached.slug, cached.route)
+    return setRoute(context, cached.path, cached.params, cached.route)
   }
   // The server as a whole (RFC 9110 §9.3.7).
   if (target === '*' && method === 'OPTIONS') return 'GET, HEAD, POST, OPTIONS'
@@ -151,16 +151,16 @@ function matchRoute(context: RequestContext): Route | string {
   const match = context.service.routes.match(path)
   if (match === undefined) throw new Problem('route_not_found')
   for (const route of match.routes) {
-    if (route.method === routeMethod) return setRoute(context, path, match.slug, route)
+    if (route.method === routeMethod) return setRoute(context, path, match.params, route)
   }
   const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
   if (method === 'OPTIONS') return methods
   throw new Problem('method_not_allowed', { allow: methods })
 }
 
-function setRoute(context: RequestContext, path: string, slug: string, route: Route): Route {
+function setRoute(context: RequestContext, path: string, params: PathValues, route: Route): Route {
   context.path = path
-  context.slug = slug
+  context.params = params
   context.route = route
   return route
 }
@@ -189,12 +189,29 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
 function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  const { cached } = context
+  const { cached, route } = context
+  if (route.revision !== undefined) return handleOwnGet(context, route.revision(context.service.handlers))
   if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
     return handleUncached(context)
   }
   requireAccess(context, cached.partner)
   return respondCached(cached, context)
+}
+
+/** The same for an endpoint of the host's own. @param revision What its responses are cached by, besides facts. */
+function handleOwnGet(
+  context: AuthenticatedContext,
+  revision: MaybePromise<string>,
+): MaybePromise<HttpResponse> {
+  return andThen(revision, (content) => {
+    context.revision = { ...context.revision, content }
+    const { cached } = context
+    if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
+      return handleUncached(context)
+    }
+    requireAccess(context, cached.partner)
+    return respondCached(cached, context)
+  })
 }
 
 function handleUncached(context: AuthenticatedContext): MaybePromise<HttpResponse> {
@@ -210,19 +227,21 @@ function handleUncached(context: AuthenticatedContext): MaybePromise<HttpRespons
 }
 
 function cacheResponse(
-  { service, request, path, slug, route, revision: { content, facts } }: AuthenticatedContext,
+  { service, request, path, params, route, revision: { content, facts } }: AuthenticatedContext,
   { partner, now }: Grant,
   body: CachedBody,
 ): void {
-  if (route.cacheBy === 'none') return
+  const isOwn = route.revision !== undefined
+  if (route.cacheBy === 'none' && !isOwn) return
   service.responseCache.store(request.target, now, {
     ...body,
     route,
     path,
-    slug,
+    params,
     partner: partner.slug,
     content,
-    facts: route.cacheBy === 'content+partner' ? facts : undefined,
+    facts: isOwn || route.cacheBy === 'content+partner' ? facts : undefined,
+    ...(isOwn && { expiresAt: Infinity }),
   })
 }
 

@@ -5,12 +5,10 @@ import { type InputError, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import type { EndpointName } from './model.ts'
 import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import { readParameters } from './routes/input.ts'
-import type { DocumentRoute, OpenRoute } from './routes/route.ts'
-import { ROUTES } from './routes/router.ts'
+import type { DocumentRoute, OpenRoute, Route } from './routes/route.ts'
 
 export function createPublicHandler({ handlers, writer, loadDocument }: Service) {
   const plain = memoize((route) =>
@@ -50,13 +48,14 @@ function memoize(
 
 /** Its code is loaded with the first document: most services need neither the memory nor the time at their start. */
 export async function loadDocument(
-  name: EndpointName,
+  name: DocumentRoute['name'],
+  routes: readonly Route[],
   settings: DocumentSettings,
   sha256: Sha256,
 ): Promise<StaticDocument> {
   const { createApiCatalog, createDocument } = await import('./openapi/document.ts')
   if (name === 'api-catalog') return createApiCatalog(settings)
-  const described = createDocument(ROUTES, settings)
+  const described = createDocument(routes, settings)
   if (name === 'openapi') return { text: JSON.stringify(described) }
   const { createReferencePage } = await import('./openapi/reference.ts')
   return createReferencePage(described, settings, sha256)

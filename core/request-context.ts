@@ -17,7 +17,14 @@ import type { Scope } from './model.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
-import type { DocumentRoute, HandlerContext, KeyedRoute, Route } from './routes/route.ts'
+import {
+  type DocumentRoute,
+  type HandlerContext,
+  type KeyedRoute,
+  NO_PARAMS,
+  type PathValues,
+  type Route,
+} from './routes/route.ts'
 import type { RouteTable } from './routes/router.ts'
 
 /** What the steps of the pipeline share between requests. */
@@ -58,8 +65,8 @@ export class RequestContext {
   /** As sent, without the query; `/` until it is known to be a path. */
   path = '/'
   route: Route | undefined
-  /** The path's `:slug`, still percent-encoded. */
-  slug = ''
+  /** The path's parameters, still percent-encoded. */
+  params: PathValues = NO_PARAMS
   query: Query = emptyQuery
   body: JsonObject | undefined
   client: ClientAddress | undefined

@@ -7,6 +7,7 @@ import type { LogEvent } from './log.ts'
 import type { Limit, LimitName } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
+import type { OwnEndpoint } from './routes/own.ts'
 import { MAX_STALE_IF_ERROR_SECONDS } from './wire.ts'
 
 /** Settings of the service. All have defaults. */
@@ -35,6 +36,10 @@ export interface PartnerApiOptions {
   readonly sharedLimits?: boolean
   /** Name of this replica in receipts: 1–200 characters, default random. */
   readonly replicaName?: string
+  /** Endpoints of your own, see `defineEndpoint`. */
+  readonly endpoints?: readonly OwnEndpoint[]
+  /** Milliseconds, 1–60,000, default 10,000: how long a handler of your own may take before the response is 503. */
+  readonly handlerTimeoutMs?: number
   /** Number of trusted proxies that append to `X-Forwarded-For`, 0–100, default 0. */
   readonly trustedProxies?: number
   /** Whether to allow and log requests from browser scripts instead of rejecting them, default false. */
@@ -62,6 +67,7 @@ export const INTEGERS = {
   maxStalenessMs: [1_000, 0, 10_000],
   storeTimeoutMs: [5_000, 1, 60_000],
   lookUpTimeoutMs: [1_000, 1, 60_000],
+  handlerTimeoutMs: [10_000, 1, 60_000],
   staleIfErrorSeconds: [0, 0, MAX_STALE_IF_ERROR_SECONDS],
   trustedProxies: [0, 0, 100],
   responseCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
@@ -99,6 +105,7 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     deployment = {},
     log: _log,
     observers: _observers,
+    endpoints: _endpoints,
     ...given
   } = options
   assertKnown('option', given, Object.keys(INTEGERS))

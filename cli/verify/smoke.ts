@@ -6,6 +6,7 @@ import type { Page } from '../../core/http/message.ts'
 import { parseJson } from '../../core/lib/json.ts'
 import { SLUG_PATTERN } from '../../core/lib/text.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
+import type { EndpointName } from '../../core/model.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
@@ -108,7 +109,7 @@ function createContext(
   const policies: readonly string[] = route.limits.filter((name) =>
     limits.some(({ policy }) => policy === name)
   )
-  const bodySchema: v.GenericSchema = RESPONSE_SCHEMAS[route.name]
+  const bodySchema: v.GenericSchema = RESPONSE_SCHEMAS[route.name as EndpointName]
   const expected = { status: route.status ?? 200, bodySchema, names, version, policies }
   return { send, verification, route, path, slugs, expected }
 }

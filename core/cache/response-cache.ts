@@ -10,10 +10,10 @@ export interface CachedResponse<Route> extends CachedBody {
   /** What the target was routed to, so that it is not parsed again. */
   readonly route: Route
   readonly path: string
-  readonly slug: string
+  readonly params: Readonly<Record<string, string>>
   /** The partner that the target names, and the only one that gets this response. */
   readonly partner: string
-  /** The revision of content that it was made from. */
+  /** The revision of content that it was made from; of an endpoint of the host's own, its revision. */
   readonly content: string
   /** The revision of facts, when the response depends on it. */
   readonly facts: string | undefined
@@ -41,14 +41,21 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
     lookup: entries.get,
 
     /** Caches a response if its target was requested before. The request does not wait for that or fail by it. */
-    store(target: string, now: number, response: Omit<CachedResponse<Route>, 'expiresAt'>): void {
+    store(
+      target: string,
+      now: number,
+      response: Omit<CachedResponse<Route>, 'expiresAt'> & Partial<Pick<CachedResponse<Route>, 'expiresAt'>>,
+    ): void {
       if (maxBytes === 0 || !wasRequested(target) && entries.get(target) === undefined) return
       const setUntil = (expiresAt: number): void => {
         const body = typeof response.body === 'string' ? encode(response.body) : response.body
         entries.set(target, { ...response, body, expiresAt })
       }
       // The response itself is complete.
-      ignoreFailure(() => andThen(nextChangeAt(response.partner, response.content, now), setUntil))
+      ignoreFailure(() => {
+        const { expiresAt = nextChangeAt(response.partner, response.content, now) } = response
+        return andThen(expiresAt, setUntil)
+      })
     },
   }
 }

@@ -13,7 +13,8 @@ import { describeOperation, exampleProblem, hasOwnExample, type OperationObject,
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
 export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
-  const { names, basePath, title = 'Partner API', contact, terms, servers } = settings
+  const { names, basePath, title = 'Partner API', contact, terms, servers, modules = BUILT_IN_MODULES } =
+    settings
   const { info, license, tags, parameters, headers, securitySchemes } = fill(template, settings)
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
@@ -43,11 +44,11 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
         url: basePath || '/',
         description: `The ${basePath && 'base path at the '}origin of this document.`,
       }],
-    tags: [...new Set(routes.map(tagOf))].map((name) => ({
+    tags: [...new Set(routes.map((route) => tagOf(route, settings)))].map((name) => ({
       name,
       description: name in tags
         ? tags[name as keyof typeof tags]
-        : `${BUILT_IN_MODULES.list.find((module) => module.name === name)!.feature}.`,
+        : `${modules.list.find((module) => module.name === name)!.feature}.`,
     })),
     paths,
     components: {

@@ -13,12 +13,7 @@ export function createSchemaCollection() {
 
   /** The schema of a response, which may gain members without a new version. */
   function response(schema: GenericSchema): JsonSchema {
-    const { $schema: _, ...converted } = toJsonSchema(schema, {
-      target: 'draft-2020-12',
-      typeMode: 'input',
-      overrideSchema: (context) => overrideNullable(context) ?? overrideOthers(context),
-    })
-    return lift(converted as unknown as JsonSchema)
+    return lift(convert(schema))
   }
 
   /** Replaces every part that has a title by a reference. */
@@ -60,10 +55,31 @@ export function createSchemaCollection() {
           .map(([name, one]) => [name, example(one, isResponse)]),
       )
     }
-    throw new Error(`No example for ${JSON.stringify(schema)}.`)
+    return placeholders[String(schema.type)] ?? null
   }
 
   return { response, name, example, named }
+}
+
+/** Examples of values that have none of their own. */
+const placeholders: Readonly<Record<string, unknown>> = {
+  string: 'text',
+  number: 1,
+  integer: 1,
+  boolean: true,
+  array: [],
+  object: {},
+}
+
+/** What JSON Schema cannot express, such as a check by a function, is left out. */
+export function convert(schema: GenericSchema): JsonSchema {
+  const { $schema: _, ...converted } = toJsonSchema(schema, {
+    target: 'draft-2020-12',
+    typeMode: 'input',
+    errorMode: 'ignore',
+    overrideSchema: (context) => overrideNullable(context) ?? overrideOthers(context),
+  })
+  return converted as unknown as JsonSchema
 }
 
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>

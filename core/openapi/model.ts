@@ -1,6 +1,6 @@
 /** The subset of OpenAPI 3.1 that the document uses. */
 import type { ServiceNames } from '../http/headers.ts'
-import type { Limit, LimitName } from '../model.ts'
+import type { Limit, LimitName, Modules } from '../model.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 
 /** Deployment details for the OpenAPI document and the reference page. All have defaults. */
@@ -26,6 +26,8 @@ export interface DocumentSettings extends DeploymentInfo {
   readonly limits: Readonly<Record<LimitName, Limit>>
   readonly maxStalenessMs: number
   readonly allowBrowsers: boolean
+  /** Those of the store, which routes may need. */
+  readonly modules?: Modules
 }
 
 type Named<T> = Readonly<Record<string, T>>

@@ -1,12 +1,13 @@
+import * as v from 'valibot'
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { BUILT_IN_MODULES, type EndpointName, type Scope } from '../model.ts'
-import type { Route } from '../routes/route.ts'
+import type { KeyedRoute, Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
-import { EXAMPLE_REQUEST_ID, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
+import { EXAMPLE_REQUEST_ID, pageSchema, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
-import type { SchemaCollection } from './json-schema.ts'
+import { convert, type SchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   ExampleObject,
@@ -36,8 +37,10 @@ export function describeOperation(
   return {
     operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: route.summary,
-    description: `${DESCRIPTIONS[route.name]} ${accessOf(route)}`,
-    tags: [tagOf(route)],
+    description: `${route.description ?? DESCRIPTIONS[route.name as EndpointName] ?? `${route.summary}.`} ${
+      accessOf(route, settings)
+    }`,
+    tags: [tagOf(route, settings)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
     parameters: parametersOf(route),
     ...requestBodyOf(route, schemas),
@@ -49,18 +52,19 @@ export function describeOperation(
   }
 }
 
-const moduleFor = (scope: Scope) => BUILT_IN_MODULES.moduleFor(scope)!
+const moduleFor = (scope: Scope, { modules = BUILT_IN_MODULES }: DocumentSettings) =>
+  modules.moduleFor(scope)!
 
 /** The group of an operation: the module that enables it. */
-export function tagOf(route: Route): string {
+export function tagOf(route: Route, settings: DocumentSettings): string {
   if (route.access === 'open') return 'service'
-  return route.scope === undefined ? 'keys' : moduleFor(route.scope)
+  return route.scope === undefined ? 'keys' : moduleFor(route.scope, settings)
 }
 
-function accessOf(route: Route): string {
+function accessOf(route: Route, settings: DocumentSettings): string {
   if (route.access === 'open') return 'Needs no key.'
   if (route.scope === undefined) return 'Works with any valid key.'
-  return `Needs the scope \`${route.scope}\` and the active module \`${moduleFor(route.scope)}\`.`
+  return `Needs the scope \`${route.scope}\` and the active module \`${moduleFor(route.scope, settings)}\`.`
 }
 
 /** Whether responses to GET have an entity tag. */
@@ -73,7 +77,7 @@ function parametersOf(route: Route): (ParameterObject | Reference)[] {
     applies ? [{ $ref: `#/components/parameters/${name}` }] : []
   const keyed = route.access === 'key' ? route : undefined
   return [
-    ...shared('slug', route.path.includes(':slug')),
+    ...pathParameters(route.path),
     ...shared('partner', keyed?.method === 'GET'),
     ...Object.entries(keyed?.parameters ?? {}).map(queryParameter),
     ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
@@ -82,17 +86,34 @@ function parametersOf(route: Route): (ParameterObject | Reference)[] {
   ]
 }
 
-function queryParameter([name, { schema, maxValues, absent }]: [string, InputDef<unknown>]): ParameterObject {
-  const { description: _, ...one } = toJsonSchema(schema)
+function pathParameters(path: string): (ParameterObject | Reference)[] {
+  return Array.from(
+    path.matchAll(/:(\w+)/g),
+    ([, name = '']) =>
+      name === 'slug' ? { $ref: '#/components/parameters/slug' } : {
+        name,
+        in: 'path' as const,
+        description: `The ${name.replaceAll('_', ' ')} in the path.`,
+        required: true,
+        schema: { type: 'string', minLength: 1, maxLength: 8192 },
+        example: name,
+      },
+  )
+}
+
+function queryParameter(
+  [name, { schema, maxValues, absent, isRequired }]: [string, InputDef<unknown>],
+): ParameterObject {
+  const { description = `The parameter \`${name}\`.`, ...one } = toJsonSchema(schema)
   const example = one.examples?.[0] ?? one.enum?.[0]
   const isList = maxValues > 1
   return {
     name,
     in: 'query',
-    description: schema.description,
-    required: false,
+    description,
+    required: isRequired,
     ...(isList && { style: 'form', explode: true }),
-    schema: isList
+    schema: isList && schema.source === undefined
       ? { type: 'array', items: one, maxItems: maxValues }
       : { ...one, ...(absent !== undefined && { default: absent }) },
     ...(example !== undefined && { example: isList ? [example] : example }),
@@ -120,7 +141,7 @@ function requestBodyOf(route: Route, schemas: SchemaCollection) {
 /** A member that is not required may also be `null`. */
 function memberSchema({ schema: input, isRequired }: InputDef<unknown>): JsonSchema {
   const schema = toJsonSchema(input)
-  if (isRequired) return schema
+  if (isRequired || input.source !== undefined) return schema
   const { type, anyOf } = schema
   return { ...schema, type: [type as string, 'null'], ...(anyOf && { anyOf: [...anyOf, { type: 'null' }] }) }
 }
@@ -150,7 +171,7 @@ function successOf(
     ...(document ? ['Content-Encoding'] : []),
   ]
   const status = keyed?.status ?? 200
-  const schema = schemas.response(RESPONSE_SCHEMAS[route.name])
+  const schema = schemas.response(RESPONSE_SCHEMAS[route.name as EndpointName] ?? ownResponse(route))
   return {
     [status]: {
       description: STATUSES[status]!,
@@ -162,6 +183,12 @@ function successOf(
     ...(isCached(route) &&
       { 304: { description: STATUSES[304]!, headers: headerRefs(...headers) } }),
   }
+}
+
+/** The schema of the response of an endpoint of the host's own. */
+function ownResponse(route: Route) {
+  const { response = v.unknown(), parameters = {} }: Partial<KeyedRoute> = route.access === 'key' ? route : {}
+  return v.object({ data: response, ...('cursor' in parameters && { page: pageSchema }) })
 }
 
 /** Whether a problem names the scope or module of its operation. */
@@ -252,9 +279,10 @@ export function exampleProblem(
   code: ProblemCode,
   path: string,
   scope: Scope,
-  { problemBase }: DocumentSettings,
+  settings: DocumentSettings,
 ): ExampleObject {
-  const module = moduleFor(scope)
+  const { problemBase } = settings
+  const module = moduleFor(scope, settings)
   const members = code === 'scope_missing'
     ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
     : code === 'module_inactive'
@@ -300,6 +328,6 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
   },
 }
 
-function toJsonSchema({ syntax, ...schema }: InputSchema): JsonSchema {
-  return { ...schema, ...(syntax && SYNTAX[syntax]) }
+function toJsonSchema({ syntax, source, ...schema }: InputSchema): JsonSchema {
+  return source ? convert(source) : { ...schema, ...(syntax && SYNTAX[syntax]) }
 }

@@ -1,5 +1,6 @@
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { MODULE_NAMES } from '../model.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
@@ -20,13 +21,19 @@ const groupNames: Readonly<Record<string, string>> = {
   service: 'Service',
 }
 
+const isContent = (tag: string) => (MODULE_NAMES as readonly string[]).includes(tag)
+
 /** Every operation, grouped, in the order of the document, without references. */
 export function groupEndpoints(described: OpenApiDocument): ReadonlyMap<string, readonly EndpointEntry[]> {
   const { paths } = resolve(described, described)
   const entries = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
   )
-  return Map.groupBy(entries, ({ operation: { tags: [tag = ''] } }) => groupNames[tag] ?? 'Content')
+  return Map.groupBy(
+    entries,
+    ({ operation: { tags: [tag = ''] } }) =>
+      groupNames[tag] ?? (isContent(tag) ? 'Content' : tag.charAt(0).toUpperCase() + tag.slice(1)),
+  )
 }
 
 /** Replaces every reference within a value by what it refers to in a document. */

@@ -1,7 +1,7 @@
 /** The port of the service to its data. */
 import type { ClockReading } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Key, Partner } from '../model.ts'
+import type { Key, ModuleDefinition, Partner } from '../model.ts'
 import type { AuditLog } from './audit.ts'
 import type { Administration, KeyFilter } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
@@ -34,6 +34,8 @@ export interface Store
     AuditLog {
   /** See `StoreSettings`. */
   readonly settings: StoreSettings
+  /** The modules that the operator has defined, as last read: what a new service can require. */
+  knownModules?(): readonly ModuleDefinition[]
   /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined
   /** The registry of replicas that share the store; absent in a store for one process. */

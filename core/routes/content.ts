@@ -104,8 +104,8 @@ export const profileDetail = defineGet({
   problems: ['profile_not_found'],
   parameters: {},
   cacheBy: 'content',
-  handle: ({ slug }, grant, ports) =>
-    andThen(ports.directory.findProfile(grant.partner.slug, slug, grant.now), (profile) => {
+  handle: ({ params: { slug } }, grant, ports) =>
+    andThen(ports.directory.findProfile(grant.partner.slug, slug!, grant.now), (profile) => {
       if (profile === undefined) throw new Problem('profile_not_found')
       return { data: toWireProfile(profile) }
     }),

@@ -8,13 +8,13 @@ import type { Grant } from '../policy/decide.ts'
 import type { InputDefs, InputValues } from '../schemas/inputs.ts'
 import { readIdempotencyKey } from '../signups/idempotency.ts'
 import { IDEMPOTENCY_HEADER } from '../wire.ts'
-import type { HandlerContext, HandlerInput, KeyedRoute } from './route.ts'
+import type { HandlerContext, HandlerInput, KeyedRoute, PathValues } from './route.ts'
 
 interface RawInput {
   readonly route: KeyedRoute
   readonly request: HttpRequest
-  /** The path's `:slug`, still percent-encoded. */
-  readonly slug: string
+  /** The path's parameters, still percent-encoded. */
+  readonly params: PathValues
   readonly query: Query
   readonly body: JsonObject | undefined
 }
@@ -25,14 +25,17 @@ interface RawInput {
  * @throws {Problem} `invalid_parameter` or `invalid_body`, with every failure.
  */
 export function readInput(
-  { route, request, slug: encodedSlug, query: rawQuery, body: rawBody = {} }: RawInput,
+  { route, request, params: encodedParams, query: rawQuery, body: rawBody = {} }: RawInput,
   grant: Grant,
   ports: HandlerContext,
   client: () => string | undefined,
 ): MaybePromise<HandlerInput<InputDefs, InputDefs>> {
   const errors: InputError[] = []
-  const slug = decodeURIComponent(encodedSlug)
-  if (containsKey(slug)) errors.push({ parameter: 'slug', detail: KEY_IN_URL })
+  const params: Record<string, string> = {}
+  for (const name in encodedParams) {
+    params[name] = decodeURIComponent(encodedParams[name]!)
+    if (containsKey(params[name])) errors.push({ parameter: name, detail: KEY_IN_URL })
+  }
   const field = route.takesIdempotencyKey ? request.header(IDEMPOTENCY_HEADER.toLowerCase()) : undefined
   let idempotencyKey: string | undefined
   if (field !== undefined) {
@@ -43,7 +46,7 @@ export function readInput(
   const query = readParameters(rawQuery, route.parameters, route.method === 'GET', errors)
   errors.push(...route.checkParameters?.(query, grant.now) ?? [])
   if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
-  const input = { query, idempotencyKey, slug, client, rawBody }
+  const input = { query, idempotencyKey, params, client, rawBody }
   if (route.body === undefined) return { ...input, body: {}, danglingReferences: [] }
   const body = readMembers(rawBody, route.body, errors)
   // References are reported with the errors of a body, and left to the handler of a valid one.
@@ -70,13 +73,14 @@ export function readParameters<P extends InputDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, { maxValues, parse, absent }] of Object.entries(declared)) {
+  for (const [name, { maxValues, parse, absent, isRequired }] of Object.entries(declared)) {
     const texts = query.values.get(name)
+    const fail = (detail: string) => void errors.push({ parameter: name, detail })
     if (texts === undefined) {
       input[name] = absent
+      if (isRequired) fail('is required')
       continue
     }
-    const fail = (detail: string) => void errors.push({ parameter: name, detail })
     const error = valueError(query, name, texts, maxValues)
     if (error !== undefined) fail(error)
     else {

@@ -1,3 +1,4 @@
+import type { GenericSchema } from 'valibot'
 import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
@@ -14,14 +15,16 @@ import type { SignupStore } from '../ports/signups.ts'
 import type { InputDefs, InputValues } from '../schemas/inputs.ts'
 
 interface RouteDescription {
-  readonly name: EndpointName
-  /** Below the service's name; `:slug` stands for one segment. */
+  readonly name: EndpointName | (string & Record<never, never>)
+  /** Below the service's name; `:name` stands for one segment. */
   readonly path: `/${string}`
   /** The path is at the root of the origin, and below the base path too, and not prefixed by the name of the service. */
   readonly atRoot?: true
   /** Of a success: lower case, without parameters. Default `application/json`. */
   readonly mediaType?: string
   readonly summary: string
+  /** Sentences for the documents, which have those of the built-in endpoints. */
+  readonly description?: string | undefined
   /** The problems specific to this handler; all others follow from the rest of the route. */
   readonly problems?: readonly ProblemCode[]
 }
@@ -49,10 +52,14 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   readonly takesIdempotencyKey?: true
   /** Status of a success, default 200. */
   readonly status?: 201
+  /** The schema of `data`; that of a built-in endpoint is in `schemas/responses`. */
+  readonly response?: GenericSchema | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
+  /** The revision of an endpoint of the host's own, by which its responses are cached. */
+  readonly revision?: (ports: HandlerContext) => MaybePromise<string>
   handle(input: HandlerInput<P, B>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
@@ -76,12 +83,18 @@ export interface DocumentRoute extends RouteDescription {
 
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
 
-/** The complete path of a route, `:slug` for a parameter. */
+/** The parameters of a path. */
+export type PathValues = Readonly<Record<string, string>>
+
+/** Those of a path without any. */
+export const NO_PARAMS: PathValues = Object.freeze({})
+
+/** The complete path of a route, `:name` for a parameter. */
 export function completePath(route: Route, serviceName: string, basePath = ''): string {
   return route.atRoot ? route.path : `${basePath}/${serviceName}${route.path}`
 }
 
-/** The same with `{slug}`. */
+/** The same with `{name}`. */
 export function endpointPath(route: Route, serviceName: string, basePath = ''): string {
   return completePath(route, serviceName, basePath).replace(/:(\w+)/g, '{$1}')
 }
@@ -117,7 +130,7 @@ export interface Endpoint {
   readonly name: string
   /** `GET` includes `HEAD`. */
   readonly method: 'GET' | 'POST'
-  /** The complete path, `{slug}` for a parameter. */
+  /** The complete path, `{name}` for a parameter. */
   readonly path: string
   /** Whether it takes a key. */
   readonly access: 'key' | 'open'
@@ -136,8 +149,8 @@ export interface HandlerInput<P extends InputDefs, B extends InputDefs> {
   readonly danglingReferences: readonly InputError[]
   /** The value of `Idempotency-Key`, if the route supports it. */
   readonly idempotencyKey: string | undefined
-  /** The decoded value of a path's `:slug`; empty for a path without one. */
-  readonly slug: string
+  /** The parameters of the path, decoded. */
+  readonly params: PathValues
   /** The address that limits count by, see `ClientAddress.subject`. */
   client(): string | undefined
 }
@@ -149,6 +162,8 @@ export interface HandlerContext {
   readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
   readonly sha256: Sha256
   readonly cursors: Cursors
+  /** Milliseconds that a handler of the host's own may take. */
+  readonly handlerTimeoutMs: number
   readonly limiter: Limiter
   /** Milliseconds on the limiter's monotonic clock. */
   elapsed(): number

@@ -11,7 +11,7 @@ import {
 } from './content.ts'
 import { apiCatalog, docs, health, openapi } from './open.ts'
 import { reportActivity, reportSummary } from './reports.ts'
-import { completePath, type Endpoint, endpointPath, type Route } from './route.ts'
+import { completePath, type Endpoint, endpointPath, NO_PARAMS, type PathValues, type Route } from './route.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 
@@ -57,13 +57,13 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
     summary: route.summary,
   }]))
   return {
-    /** @returns The routes of the first matching path, whatever their methods, and its `:slug`, percent-encoded. */
-    match(path: string): { readonly routes: readonly Route[]; readonly slug: string } | undefined {
+    /** @returns The routes of the first matching path, whatever their methods, and its parameters, percent-encoded. */
+    match(path: string): { readonly routes: readonly Route[]; readonly params: PathValues } | undefined {
       // The router's expressions accept trailing slashes, and dot segments as slugs; the contract does not.
       if (emptyOrDotSegment.test(path)) return undefined
       for (const { expression, routes } of compiled) {
         const match = expression.exec(path)
-        if (match !== null) return { routes, slug: match.groups?.['slug'] ?? '' }
+        if (match !== null) return { routes, params: match.groups ?? NO_PARAMS }
       }
       return undefined
     },

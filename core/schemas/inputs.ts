@@ -1,4 +1,5 @@
 /** The inputs of endpoints. One definition has the check of a value, its JSON Schema and its description. */
+import type { GenericSchema } from 'valibot'
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
@@ -25,6 +26,8 @@ export interface JsonSchema {
 /** A schema whose `syntax` stands for keywords that are too long to load with the service. */
 export interface InputSchema extends JsonSchema {
   readonly description: string
+  /** That of an endpoint of the host's own, from which the keywords follow. */
+  readonly source?: GenericSchema
   readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
 }
 

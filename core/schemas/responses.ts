@@ -200,7 +200,7 @@ const activitySchema: field.Schema<Activity> = v.pipe(
 const { maxLength, pattern } = field.CURSOR_KEYWORDS
 const cursor = 'WyJub3JkbGljaHQiLCJhIl0.5b1c0f9d2e7a4386b0d1f2a3c4e5d6f7'
 
-const pageSchema: field.Schema<Page> = field.named('Page', 'The position of a page in its list.', {
+export const pageSchema: field.Schema<Page> = field.named('Page', 'The position of a page in its list.', {
   limit: field.count('Maximum number of rows.', 20, 100),
   has_more: field.flag('Whether there is another page.', true),
   next_cursor: v.nullable(field.text('The `cursor` of the next page.', cursor, maxLength, { pattern })),

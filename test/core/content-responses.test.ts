@@ -37,7 +37,7 @@ function createValidator(path: string): (body: unknown) => unknown[] {
   const { name } = ROUTES.find((route) => route.path === path.replace('{slug}', ':slug'))!
   const schema = document.paths[`/service${path}`].get.responses['200'].content['application/json'].schema
   return (body) => {
-    const { issues = [] } = safeParse(RESPONSE_SCHEMAS[name], body)
+    const { issues = [] } = safeParse(RESPONSE_SCHEMAS[name as keyof typeof RESPONSE_SCHEMAS], body)
     return [
       ...issues.map(({ message, path }) => [message, path?.map(({ key }) => key)]),
       ...validatorFor(document)(schema, body),

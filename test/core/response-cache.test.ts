@@ -8,7 +8,7 @@ const now = 1_800_000_000_000
 const response = {
   route: 'profiles',
   path: '/profiles',
-  slug: '',
+  params: {},
   partner: 'acme',
   content: '1',
   facts: undefined,

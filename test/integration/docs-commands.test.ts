@@ -10,7 +10,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -91,6 +91,7 @@ async function makeFolder(t: Test): Promise<string> {
   const program = join(folder, 'partner-api')
   await writeFile(program, `#!/bin/sh\nexec "${process.execPath}" "${join(ROOT, 'cli/main.ts')}" "$@"\n`)
   await chmod(program, 0o755)
+  await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
   return folder
 }
 

@@ -199,6 +199,7 @@ function eventsOfService(): readonly LogEvent[] {
   const events: LogEvent[] = []
   const logger = createRequestLogger((event) => events.push(event), true, () => 0, 0)
   const principal = { partner: { slug: 'acme' }, key: { id: 'x' } }
+  const route = { name: 'plans' }
   const base = { requestId: 'req_x', path: '/', client: undefined }
   const request = { method: 'GET', header: () => undefined, address: '192.0.2.7' }
   const full = { ...base, request, traceId: () => '1'.repeat(32) }
@@ -210,9 +211,14 @@ function eventsOfService(): readonly LogEvent[] {
   const problem = new Problem('store_unavailable', {}, new Error('x'))
   for (
     const [message, rest] of [
-      [full, { principal, error: problem, isCredentialRejected: false }],
-      [least, { principal: undefined, error: undefined, isCredentialRejected: false }],
-      [least, { principal: undefined, error: new Problem('key_invalid'), isCredentialRejected: true }],
+      [full, { route, principal, error: problem, isCredentialRejected: false }],
+      [least, { route: undefined, principal: undefined, error: undefined, isCredentialRejected: false }],
+      [least, {
+        route: undefined,
+        principal: undefined,
+        error: new Problem('key_invalid'),
+        isCredentialRejected: true,
+      }],
     ] as const
   ) {
     const { error } = rest

@@ -145,7 +145,10 @@ async function runAll<Printed>(
     t.equal(printed.length, present.length)
     for (const [index, operation] of present.entries()) {
       const route = ROUTES.find(({ name }) => name.replaceAll('-', '') === operation.toLowerCase())!
-      const { issues } = safeParse(RESPONSE_SCHEMAS[route.name], bodyOf(printed[index]!, operation))
+      const { issues } = safeParse(
+        RESPONSE_SCHEMAS[route.name as keyof typeof RESPONSE_SCHEMAS],
+        bodyOf(printed[index]!, operation),
+      )
       t.same(issues?.map(({ message }) => message), undefined, `${operation} of ${deployment.serviceName}`)
     }
     count += present.length

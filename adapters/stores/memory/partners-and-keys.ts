@@ -43,6 +43,7 @@ export function createPartnersAndKeys() {
       return { schemes: [...schemes.keys()], keys: found }
     },
     listModules: () => [...modules.values()],
+    knownModules: () => [...modules.values()],
     findPartner: (slug) => partners.get(slug),
     listPartners: (after, limit) =>
       pageOf(partners.keys(), compareCodePoints, after, limit).map((slug) => partners.get(slug)!),

@@ -1,4 +1,5 @@
 /** A store in a Postgres database, which any number of processes can share. */
+import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
@@ -58,11 +59,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
         await revisions.lock(query, 'facts')
         return await query(sql, parameters)
       })
-    return assemble(
+    const store = assemble(
       database,
       revisions,
       await readSettings(database.place, database.read, change, keyPrefix),
     )
+    await store.listModules!()
+    return store
   } catch (error) {
     await database.close()
     if (!(error instanceof SqlError)) throw error
@@ -75,8 +78,11 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
   const shared = createSharedMembers(sql)
+  let modules: readonly ModuleDefinition[] = []
   return {
     ...shared,
+    listModules: async () => modules = await shared.listModules(),
+    knownModules: () => modules,
     settings,
     close: database.close,
     async check() {

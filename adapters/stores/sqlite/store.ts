@@ -1,4 +1,5 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
+import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createSharedMembers } from '../sql/store.ts'
@@ -78,8 +79,10 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 
 function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
+  const shared = createSharedMembers(sql)
   return {
-    ...createSharedMembers(sql),
+    ...shared,
+    knownModules: shared.listModules as () => readonly ModuleDefinition[],
     settings,
     close: database.close,
     check: createCheck(database, file, revisions),

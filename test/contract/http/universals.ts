@@ -1,7 +1,6 @@
 /** Section 1: requirements on every response. */
 import { safeParse } from 'valibot'
 import type { Endpoint } from '../../../core/routes/route.ts'
-import { ROUTES } from '../../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../../core/schemas/responses.ts'
 import { type TestResponse, VERSION } from './service.ts'
 
@@ -62,8 +61,10 @@ export function schemaViolations(
   // `recent` is also covered by `{slug}`: the route without a parameter counts.
   const route = candidates.find((candidate) => candidate.path === path) ?? candidates[0]
   if (route === undefined) return [`no route covers ${path}`]
-  const { name } = ROUTES.find(({ name }) => name === route.name)!
-  const result = safeParse(RESPONSE_SCHEMAS[name], json ?? text)
+  // One of the host's own has none.
+  if (!Object.hasOwn(RESPONSE_SCHEMAS, route.name)) return []
+  const schema = RESPONSE_SCHEMAS[route.name as keyof typeof RESPONSE_SCHEMAS]
+  const result = safeParse(schema, json ?? text)
   return result.issues?.map(({ message, path }) => `${path?.map(({ key }) => key).join('.')}: ${message}`) ??
     []
 }
@@ -72,7 +73,7 @@ function covers(pattern: string, path: string): boolean {
   const wanted = pattern.split('/')
   const given = path.split('/')
   return wanted.length === given.length &&
-    wanted.every((segment, index) => segment === given[index] || segment === '{slug}')
+    wanted.every((segment, index) => segment === given[index] || segment.startsWith('{'))
 }
 
 /** Member names are snake_case, and `…_at` is an instant or null. */

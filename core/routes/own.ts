@@ -1,0 +1,310 @@
+/** Endpoints of the host's own: rows of the same table, declared with valibot schemas. */
+import { type GenericSchema, getDefault, safeParse } from 'valibot'
+import type { HandlerResult, Page } from '../http/message.ts'
+import { Problem } from '../http/problem.ts'
+import { redactKeys } from '../http/redact.ts'
+import { andThen, type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
+import type { Key, LimitName, Modules, Partner, Scope } from '../model.ts'
+import * as input from '../schemas/inputs.ts'
+import { readPage } from './paging.ts'
+import type { KeyedRoute, Route } from './route.ts'
+
+/** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
+export interface EndpointSchema {
+  /** Of Standard Schema, version 1. */
+  readonly '~standard': { readonly types?: { readonly output: unknown } | undefined }
+}
+
+/** valibot schemas by the names of parameters or members. */
+export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
+
+/** What these schemas make of a request. */
+export type EndpointValues<S extends EndpointSchemas> = {
+  readonly [Name in keyof S]: NonNullable<S[Name]['~standard']['types']>['output']
+}
+
+/** The names of the parameters of a path. */
+export type PathParameters<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
+  ? Name | PathParameters<`/${Rest}`>
+  : Path extends `${string}:${infer Name}` ? Name
+  : never
+
+/** Whom a request may be answered for. */
+export interface EndpointGrant {
+  /** The partner that the request names, to which the key belongs. */
+  readonly partner: Partner
+  /** The key, without its digest. */
+  readonly key: Omit<Key, 'digest'>
+  /** The instant at which the request was checked, milliseconds since the epoch. */
+  readonly now: number
+}
+
+/** What a handler returns: the members of the response, or a problem. */
+export type EndpointResult = { readonly data: unknown; readonly page?: Page } | Problem
+
+/** A list that is read in pages. Cursors are authenticated, and work for the same partner and parameters only. */
+export interface EndpointList<Row> {
+  /** Reads up to `limit` rows after a position, in their order. */
+  read(
+    after: readonly [key: string | number, id: string] | undefined,
+    limit: number,
+  ): MaybePromise<readonly Row[]>
+  /** The position of a row: its sort key and, for equal keys, its id. */
+  positionOf(row: Row): readonly [key: string | number, id: string]
+  /** What the response shows of a row, by default all. */
+  present?(row: Row): unknown
+}
+
+/** What a handler gets, checked. */
+export interface EndpointInput<Path extends string, Q extends EndpointSchemas, B extends EndpointSchemas> {
+  /** The parameters of the query. */
+  readonly query: EndpointValues<Q>
+  /** The members of the body. */
+  readonly body: EndpointValues<B>
+  /** The parameters of the path, decoded. */
+  readonly params: Readonly<Record<PathParameters<Path>, string>>
+  /** The value of `Idempotency-Key`, if the endpoint takes one. */
+  readonly idempotencyKey: string | undefined
+  /** Reads the page of a list that the request names. Needs `paging`. */
+  page<Row>(list: EndpointList<Row>): MaybePromise<EndpointResult>
+}
+
+/** An endpoint of the host's own. */
+export interface EndpointDefinition<
+  Path extends string,
+  Q extends EndpointSchemas,
+  B extends EndpointSchemas,
+> {
+  /** Its name in reports and documents: 1–40 of `a-z 0-9 -`. Never change it. */
+  readonly name: string
+  /** `GET` includes `HEAD`. */
+  readonly method: 'GET' | 'POST'
+  /** Below the service: fixed segments of `A-Za-z0-9._~-`, and `:name` for a parameter. */
+  readonly path: Path
+  /** The scope that a key needs: a built-in one, or that of a module that the operator has defined. */
+  readonly scope: Scope
+  /** What it returns or does, in a few words. */
+  readonly summary: string
+  /** A sentence or two for the documents. */
+  readonly description?: string
+  /**
+   * Parameters of the query. Numbers and booleans are converted from their text; an array takes up to 20 values of a
+   * repeated parameter.
+   */
+  readonly query?: Q
+  /** Members of the body of a POST, besides `partner`. */
+  readonly body?: B
+  /** Adds the parameters `limit` and `cursor`: the number of rows by default and at most, up to 999. */
+  readonly paging?: { readonly limit: number; readonly maximum: number }
+  /** The schema of `data`, for the documents and smoke tests. */
+  readonly response?: EndpointSchema
+  /** Whether `Idempotency-Key` makes a request safe to retry: the handler has to make it so. */
+  readonly takesIdempotencyKey?: boolean
+  /** Status of a success, default 200. */
+  readonly status?: 201
+  /** The rate limit policies that apply, default `key`. */
+  readonly limits?: readonly LimitName[]
+  /** The revision of what a GET reads: its responses are cached until this changes. */
+  readonly revision?: () => MaybePromise<string>
+  /** Answers a request that has passed every check. What it throws, other than a problem, is a 500 and is logged. */
+  handle(input: EndpointInput<Path, Q, B>, grant: EndpointGrant): MaybePromise<EndpointResult>
+}
+
+/** An endpoint for the option `endpoints` of `createPartnerApi`. */
+export interface OwnEndpoint {
+  /** Its name in reports and documents. */
+  readonly name: string
+  /**
+   * Adds it to a route table.
+   * @throws {RangeError} for what cannot be served; the message names the endpoint and a command that helps.
+   */
+  addTo(routes: unknown[], modules: Modules): void
+}
+
+/**
+ * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
+ *
+ * @throws {RangeError} for a schema that is asynchronous.
+ * @example
+ * ```ts
+ * const orders = defineEndpoint({
+ *   name: 'orders',
+ *   method: 'GET',
+ *   path: '/orders',
+ *   scope: 'read:orders',
+ *   summary: 'List orders',
+ *   query: { state: v.optional(v.picklist(['open', 'closed'])) },
+ *   handle: async ({ query }, { partner }) => ({ data: await listOrders(partner.slug, query.state) }),
+ * })
+ * const api = createPartnerApi({ store }, { endpoints: [orders] })
+ * ```
+ */
+export function defineEndpoint<
+  const Path extends string,
+  Q extends EndpointSchemas = Record<never, never>,
+  B extends EndpointSchemas = Record<never, never>,
+>(definition: EndpointDefinition<Path, Q, B>): OwnEndpoint {
+  const { name, paging, query = {}, body = {} } = definition
+  for (const [member, schema] of Object.entries({ ...query, ...body } as Schemas)) {
+    if (schema.async) {
+      throw new RangeError(`The endpoint ${name}: the schema of ${member} must not be asynchronous.`)
+    }
+  }
+  const route = toRoute(
+    definition as unknown as EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
+    {
+      ...mapValues(query as Schemas, toParameter),
+      ...(paging && { limit: input.limit('How many rows a page has.', paging.maximum, paging.limit) }),
+      ...(paging && { cursor: input.cursor }),
+    },
+  )
+  return {
+    name,
+    addTo(routes, modules) {
+      const problem = findFault(route, routes as Route[], modules)
+      if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}`)
+      routes.push(route)
+    },
+  }
+}
+
+function toRoute(
+  definition: EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
+  parameters: input.InputDefs,
+): KeyedRoute {
+  const { name, method, path, scope, summary, description, body, response, revision, status } = definition
+  return {
+    access: 'key',
+    ...{ name, method, path: path as `/${string}`, scope, summary, description, parameters },
+    response: response as GenericSchema | undefined,
+    ...(method === 'POST' &&
+      { body: { partner: input.partner, ...mapValues((body ?? {}) as Schemas, toMember) } }),
+    ...(definition.takesIdempotencyKey && { takesIdempotencyKey: true }),
+    ...(status && { status }),
+    limits: definition.limits ?? ['key'],
+    cacheBy: 'none',
+    ...(revision && { revision: ({ handlerTimeoutMs }) => bounded(revision(), handlerTimeoutMs) }),
+    handle({ query, body, params, idempotencyKey }, { partner, key, now }, { cursors, handlerTimeoutMs }) {
+      const { digest: _, ...publicKey } = key
+      const { limit, cursor, ...others } = query as { limit: number; cursor: string | undefined }
+      const page = <Row>(list: EndpointList<Row>) =>
+        readPage<Row>(cursors, { limit, cursor }, {
+          partner: partner.slug,
+          identity: [name, params, others],
+          present: (row) => row,
+          ...list,
+        }) as MaybePromise<EndpointResult>
+      const found = definition.handle(
+        { query: others, body, params, idempotencyKey, page },
+        { partner, key: publicKey, now },
+      )
+      return andThen(bounded(found, handlerTimeoutMs), (result) => toResult(result, name))
+    },
+  }
+}
+
+/** @throws {Problem} `overloaded` after a time. */
+function bounded<T>(work: MaybePromise<T>, ms: number): MaybePromise<T> {
+  const pending = toPromise(work) as MaybePromise<T>
+  if (!(pending instanceof Promise)) return pending
+  return timeout(pending, ms, () => {
+    throw new Problem('overloaded', { retryAfterSeconds: 1 })
+  })
+}
+
+function toResult(result: EndpointResult, name: string): HandlerResult {
+  if (result instanceof Problem) throw result
+  if (result?.data === undefined) throw new TypeError(`The handler of ${name} returned no data.`)
+  const { data, page } = result
+  return page === undefined ? { data } : { data, page }
+}
+
+function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]))
+}
+
+type Schemas = Readonly<Record<string, AnySchema>>
+
+type AnySchema = GenericSchema & { readonly wrapped?: AnySchema; readonly item?: AnySchema }
+
+/** What a schema checks when there is a value, and whether there has to be one. */
+function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly isRequired: boolean } {
+  let [base, isRequired] = [schema, true]
+  while (base.wrapped !== undefined) {
+    if (/optional|nullish|undefinedable/.test(base.type)) isRequired = false
+    base = base.wrapped
+  }
+  return { base, isRequired }
+}
+
+/** A parameter of a query: texts are converted to what the schema takes. */
+function toParameter(schema: AnySchema): input.InputDef<unknown> {
+  const { base, isRequired } = unwrap(schema)
+  const isList = base.type === 'array'
+  const one = isList ? base.item! : schema
+  const { type } = unwrap(one).base
+  return {
+    schema: { description: '', source: schema },
+    parse: (text, fail) => check(one, convert(text as string, type), fail),
+    isRequired: isRequired && !isList,
+    absent: getDefault(schema) ?? (isList ? [] : undefined),
+    maxValues: isList ? 20 : 1,
+  }
+}
+
+function toMember(schema: AnySchema): input.InputDef<unknown> {
+  const { isRequired } = unwrap(schema)
+  return {
+    schema: { description: '', source: schema },
+    parse: (value, fail) => check(schema, value, fail),
+    isRequired,
+    absent: isRequired ? undefined : getDefault(schema),
+    maxValues: 1,
+  }
+}
+
+function convert(text: string, type: string): unknown {
+  if (type === 'number' && /^-?\d+(?:\.\d+)?$/.test(text)) return Number(text)
+  return type === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text
+}
+
+/** Values are not repeated in errors: they may be secrets. */
+function check(schema: GenericSchema, value: unknown, fail: input.Fail): unknown {
+  const { success, output, issues } = safeParse(schema, value)
+  if (success) return output
+  for (const { message, expected, path } of issues) {
+    const isOwnMessage = expected === null || !message.startsWith('Invalid ')
+    const detail = isOwnMessage ? redactKeys(message) : `must be ${expected}`
+    fail(detail, ...(path ?? []).map(({ key }) => String(key)))
+  }
+  return undefined
+}
+
+const namePattern = /^[a-z0-9-]{1,40}$/
+const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
+
+/** @returns Why a route cannot be added, with the command that helps. */
+function findFault({ name, method, path, scope }: KeyedRoute, routes: readonly Route[], modules: Modules) {
+  if (!namePattern.test(name)) return 'its name must be 1–40 of a-z, 0-9 and -.'
+  if (routes.some((route) => route.name === name)) return 'its name is taken.'
+  if (method !== 'GET' && method !== 'POST') return 'its method must be GET or POST.'
+  if (!pathPattern.test(path)) {
+    return 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id.'
+  }
+  const other = routes.find((route) =>
+    !route.atRoot && overlap(route.path, path) && (route.path !== path || route.method === method)
+  )
+  if (other !== undefined) return `its path is taken by ${other.name}.`
+  if (modules.moduleFor(scope!) !== undefined) return undefined
+  const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
+  return `the store has no module with the scope ${scope}. To define one: ${command}`
+}
+
+/** Whether a path can match both. */
+function overlap(a: string, b: string): boolean {
+  const [one, other] = [a.split('/'), b.split('/')]
+  return one.length === other.length &&
+    one.every((segment, index) =>
+      segment === other[index] || segment.startsWith(':') || other[index]!.startsWith(':')
+    )
+}

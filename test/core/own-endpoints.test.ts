@@ -1,0 +1,342 @@
+/** Endpoints of the host's own (contract, section 12). */
+import t from 'tap'
+import * as v from 'valibot'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import { createModuleAdministration } from '../../core/admin/modules.ts'
+import { Problem } from '../../core/http/problem.ts'
+import type { LogEvent } from '../../core/log.ts'
+import { defineEndpoint, type OwnEndpoint } from '../../core/routes/own.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { serveStore } from '../support/partner-service.ts'
+import { validatorFor } from '../support/openapi-schemas.ts'
+
+interface Order {
+  readonly id: string
+  readonly state: string
+}
+
+/** How often handlers ran. */
+let calls = 0
+let orders: Order[] = []
+let revision = '1'
+
+const states = v.picklist(['open', 'closed'])
+const order = v.object({ id: v.string(), state: states })
+
+const listOrders = defineEndpoint({
+  name: 'orders',
+  method: 'GET',
+  path: '/orders',
+  scope: 'read:orders',
+  summary: 'List orders',
+  query: { state: v.optional(v.array(states)), from: v.optional(v.pipe(v.number(), v.integer()), 0) },
+  paging: { limit: 2, maximum: 3 },
+  response: v.array(order),
+  handle({ query: { state, from }, page }) {
+    calls++
+    return page({
+      read: (after, limit) =>
+        orders.filter(({ id }) => Number(id) >= from && (after === undefined || id > after[1]))
+          .filter((each) => !state?.length || state.includes(each.state as 'open')).slice(0, limit),
+      positionOf: ({ id }) => [id, id],
+    })
+  },
+})
+
+const showOrder = defineEndpoint({
+  name: 'order',
+  method: 'GET',
+  path: '/orders/:id/:part',
+  scope: 'read:orders',
+  summary: 'Get an order',
+  description: 'One order, or a part of it.',
+  query: { verbose: v.optional(v.boolean()), shop: v.string() },
+  revision: () => revision,
+  handle({ params: { id, part }, query: { verbose, shop } }, { partner }) {
+    calls++
+    return { data: { id, part, verbose: verbose ?? null, shop, partner: partner.slug, revision } }
+  },
+})
+
+const createOrder = defineEndpoint({
+  name: 'order-create',
+  method: 'POST',
+  path: '/orders',
+  scope: 'create:orders',
+  summary: 'Create an order',
+  body: {
+    item: v.pipe(v.string(), v.maxLength(5)),
+    count: v.optional(v.number(), 1),
+    tags: v.optional(v.array(v.string())),
+  },
+  takesIdempotencyKey: true,
+  status: 201,
+  handle({ body: { item, count, tags }, idempotencyKey }, { key }) {
+    calls++
+    return {
+      data: {
+        item,
+        count,
+        tags: tags ?? [],
+        idempotency_key: idempotencyKey ?? null,
+        by: key.id,
+        digest: 'digest' in key,
+      },
+    }
+  },
+})
+
+/** What the handler of `/trouble` does. */
+let trouble: () => unknown = () => ({ data: 1 })
+const troubled = defineEndpoint({
+  name: 'trouble',
+  method: 'GET',
+  path: '/trouble',
+  scope: 'read:orders',
+  summary: 'Do what a test asks',
+  handle: () => trouble() as { data: unknown },
+})
+
+const definitions: readonly OwnEndpoint[] = [listOrders, showOrder, createOrder, troubled]
+
+async function serveOrders(options: PartnerApiOptions = {}) {
+  const store = createMemoryStore()
+  const modules = createModuleAdministration(store, { actor: 'test' })
+  await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
+  await modules.define({ name: 'ordering', scope: 'create:orders', feature: 'New orders' })
+  const service = await serveStore(store, { endpoints: definitions, ...options })
+  const { partners, issue } = service.world
+  for (const slug of ['demo', 'acme']) await partners.activate(slug, ['orders', 'ordering'])
+  const key = await issue({ partner: 'demo' })
+  calls = 0
+  return { ...service, key, other: await issue({ partner: 'acme' }) }
+}
+
+t.test('a list is read in pages, with the cursors of the service', async (t) => {
+  const { request, key } = await serveOrders()
+  orders = ['1', '2', '3', '4', '5'].map((id) => ({ id, state: id === '3' ? 'closed' : 'open' }))
+  const first = await request('/orders?partner=demo&from=2&state=open', { key })
+  t.strictSame(first.json, {
+    data: [{ id: '2', state: 'open' }, { id: '4', state: 'open' }],
+    page: { limit: 2, has_more: true, next_cursor: first.json.page.next_cursor },
+  })
+  t.match(first.headers.get('link'), /^<\?partner=demo&from=2&state=open&cursor=[^>]+>; rel="next"$/)
+  const cursor = encodeURIComponent(first.json.page.next_cursor)
+  const next = await request(`/orders?partner=demo&from=2&state=open&cursor=${cursor}`, { key })
+  t.strictSame(next.json.data, [{ id: '5', state: 'open' }])
+  const others = await request(`/orders?partner=demo&from=3&state=open&cursor=${cursor}`, { key })
+  t.match(others, { status: 400, json: { code: 'invalid_cursor' } })
+  const head = await request('/orders?partner=demo', { key, method: 'HEAD' })
+  t.match([head.status, head.text], [200, ''])
+  const { headers } = await request('/orders?partner=demo', { key })
+  const again = { key, headers: { 'if-none-match': headers.get('etag')! } }
+  t.equal((await request('/orders?partner=demo', again)).status, 304)
+})
+
+t.test('parameters, members and the path are checked before a handler runs', async (t) => {
+  const { request, post, key } = await serveOrders()
+  const cases: readonly [string, readonly object[]][] = [
+    ['/orders?partner=demo&x=1', [{ parameter: 'x' }]],
+    ['/orders?partner=demo&from=1.5&limit=4', [{ parameter: 'from' }, { parameter: 'limit' }]],
+    ['/orders?partner=demo&from=1&from=2', [{ parameter: 'from', detail: 'must not be repeated' }]],
+    ['/orders?partner=demo&state=open&state=lost', [{ parameter: 'state' }]],
+    ['/orders?partner=demo&from=secret', [{ parameter: 'from', detail: 'must be number' }]],
+    ['/orders/1/total?partner=demo', [{ parameter: 'shop', detail: 'is required' }]],
+    ['/orders/1/total?partner=demo&shop=a&verbose=yes', [{ parameter: 'verbose' }]],
+    [`/orders/${key.text}/total?partner=demo&shop=a`, [{ parameter: 'id' }]],
+  ]
+  for (const [path, errors] of cases) {
+    const { status, json, text } = await request(path, { key })
+    t.match([status, json.code, json.errors.length], [400, 'invalid_parameter', errors.length], path)
+    t.match(json.errors, errors, path)
+    t.notMatch(text, /secret|lost/)
+  }
+  const bodies: readonly [object, readonly object[]][] = [
+    [{}, [{ pointer: '/item', detail: 'is required' }]],
+    [{ item: 'too long', count: '1', more: 1 }, [{ pointer: '/more' }, { pointer: '/item' }, {
+      pointer: '/count',
+    }]],
+    [{ item: 'a', tags: ['b', 1] }, [{ pointer: '/tags/1', detail: 'must be string' }]],
+  ]
+  for (const [body, errors] of bodies) {
+    const { status, json } = await post('/orders', { partner: 'demo', ...body }, { key })
+    t.match([status, json.code, json.errors.length], [422, 'invalid_body', errors.length])
+    t.match(json.errors, errors)
+  }
+  t.equal(calls, 0)
+  const valid = await post('/orders', { partner: 'demo', item: 'a', count: null }, {
+    key,
+    headers: { 'idempotency-key': '"k 1"' },
+  })
+  t.strictSame([valid.status, valid.json.data], [201, {
+    ...{ item: 'a', count: 1, tags: [], idempotency_key: 'k 1', by: key.id, digest: false },
+  }])
+  const shown = await request('/orders/a%2Fb/%C3%A9?partner=demo&shop=s&verbose=true', { key })
+  t.match(shown.json.data, { id: 'a/b', part: 'é', verbose: true, shop: 's' })
+})
+
+t.test('requests pass the checks of the service in their order', async (t) => {
+  const { request, post, key, world } = await serveOrders()
+  const { keyRing, partners } = world
+  t.match(await request('/orders', { key, method: 'DELETE' }), { status: 405 })
+  t.equal(
+    (await request('/orders', { key, method: 'OPTIONS' })).headers.get('allow'),
+    'GET, HEAD, POST, OPTIONS',
+  )
+  t.equal((await request('/orders/1', { key })).json.code, 'route_not_found')
+  const reading = await world.issue({ partner: 'demo', scopes: ['read:orders'] })
+  const missing = await post('/orders', { partner: 'demo' }, { key: reading })
+  t.match(missing.json, { code: 'scope_missing', required_scope: 'create:orders' })
+  t.equal((await request('/orders?partner=acme&x=1', { key })).json.code, 'partner_mismatch')
+  t.equal((await request('/orders?x=1', { key })).json.code, 'partner_missing')
+  t.equal((await request('/orders?partner=demo', { key: { text: 'x' } })).json.code, 'key_invalid')
+  await partners.deactivate('demo', ['orders'])
+  const inactive = await request('/orders?partner=demo&x=1', { key })
+  t.match(inactive.json, { code: 'module_inactive', required_module: 'orders' })
+  await keyRing.revoke(key.id)
+  t.equal((await request('/orders?partner=demo&x=1', { key })).json.code, 'key_revoked')
+  t.equal(calls, 0)
+})
+
+t.test('responses are cached by partner, target and revision', async (t) => {
+  const { request, key, other, world } = await serveOrders()
+  revision = '1'
+  const read = (partner: string, sent = key) =>
+    request(`/orders/1/x?partner=${partner}&shop=s`, { key: sent })
+  // The second request is the first whose response is kept.
+  for (let count = 0; count < 4; count++) t.equal((await read('demo')).json.data.revision, '1')
+  t.equal(calls, 2)
+  t.match((await read('acme', other)).json.data, { partner: 'acme' })
+  t.equal((await read('demo', other)).json.code, 'partner_mismatch')
+  const powerless = await world.issue({ partner: 'demo', scopes: [] })
+  t.equal((await read('demo', powerless)).json.code, 'scope_missing')
+  revision = '2'
+  t.equal((await read('demo')).json.data.revision, '2')
+  await world.partners.update('demo', { name: 'New' })
+  const before = calls
+  await read('demo')
+  t.equal(calls, before + 1, 'a handler may return what it knows of the partner')
+})
+
+t.test('a handler that fails is a problem of the service', async (t) => {
+  const log: LogEvent[] = []
+  const { request, key } = await serveOrders({ handlerTimeoutMs: 50, log: (event) => log.push(event) })
+  const circular: { self?: unknown } = {}
+  circular.self = circular
+  const outcomes: readonly [() => unknown, number, string][] = [
+    [
+      () => {
+        throw new Error('secret')
+      },
+      500,
+      'internal',
+    ],
+    [() => Promise.reject(new Error('secret')), 500, 'internal'],
+    [() => undefined, 500, 'internal'],
+    [() => ({}), 500, 'internal'],
+    [() => ({ data: 1n }), 500, 'internal'],
+    [() => ({ data: circular }), 500, 'internal'],
+    [() => new Promise(() => {}), 503, 'overloaded'],
+    [() => new Problem('route_not_found', { detail: 'There is no such order.' }), 404, 'route_not_found'],
+    [
+      () => {
+        throw new Problem('rate_limited', { retryAfterSeconds: 7 })
+      },
+      429,
+      'rate_limited',
+    ],
+  ]
+  for (const [handler, status, code] of outcomes) {
+    trouble = handler
+    const { json, headers, text } = await request('/trouble?partner=demo', { key })
+    t.match({ status: json.status, code: json.code }, { status, code })
+    t.notMatch(text, 'secret')
+    if (status === 503) t.equal(headers.get('retry-after'), '1')
+    if (status === 500) t.match(log.at(-1), { event: 'request', endpoint: 'trouble' })
+  }
+  trouble = () => ({ data: [1], headers: ['X-Request-Id', 'forged'], page: undefined })
+  const { json, headers } = await request('/trouble?partner=demo', { key })
+  t.strictSame(json, { data: [1] })
+  t.match(headers.get('x-request-id'), /^req_/)
+})
+
+t.test('what cannot be served is refused when the service is created', async (t) => {
+  const store = createMemoryStore()
+  await createModuleAdministration(store, { actor: 'test' })
+    .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
+  const base = {
+    name: 'x',
+    method: 'GET',
+    path: '/x',
+    scope: 'read:orders',
+    summary: 'X',
+    handle: () => ({ data: 1 }),
+  } as const
+  const cases: readonly [object, RegExp][] = [
+    [{ name: 'X' }, /^The endpoint X: its name must be/],
+    [{ name: 'plans' }, /its name is taken/],
+    [{ method: 'PUT' }, /its method/],
+    [{ path: '/x/' }, /its path must be/],
+    [{ path: '/../x' }, /its path must be/],
+    [{ path: 'x' }, /its path must be/],
+    [{ path: '/public/plans' }, /taken by plans/],
+    [{ path: '/public/:kind' }, /taken by profiles/],
+    [{ path: '/openapi.json' }, /taken by openapi/],
+    [{ scope: 'read:x' }, /no module with the scope read:x.*partner-api modules define NAME --scope read:x/],
+  ]
+  for (const [change, message] of cases) {
+    const endpoint = defineEndpoint({ ...base, ...change })
+    t.throws(() => createPartnerApi({ store }, { endpoints: [endpoint] }), { name: 'RangeError', message })
+  }
+  const one = defineEndpoint(base)
+  t.throws(() => createPartnerApi({ store }, { endpoints: [one, one] }), /its name is taken/)
+  t.throws(
+    () =>
+      createPartnerApi({ store }, {
+        endpoints: [one, defineEndpoint({ ...base, name: 'y', path: '/:any' })],
+      }),
+    /The endpoint y: its path is taken by widget/,
+  )
+  t.ok(
+    createPartnerApi({ store }, { endpoints: [one, defineEndpoint({ ...base, name: 'y', method: 'POST' })] }),
+  )
+})
+
+t.test('documents, verify-key and reports have own endpoints as they have all others', async (t) => {
+  const { request, post, api, key } = await serveOrders()
+  orders = [{ id: '1', state: 'open' }]
+  const { data } = (await post('/developer/verify-key', { partner: 'demo' }, { key })).json
+  t.strictSame(
+    data.endpoints.slice(11).map(({ path, scope }: { path: string; scope: string }) => [path, scope]),
+    [
+      ['/service/orders', 'read:orders'],
+      ['/service/orders/{id}/{part}', 'read:orders'],
+      ['/service/orders', 'create:orders'],
+      ['/service/trouble', 'read:orders'],
+    ],
+  )
+  const read = async (path: string) =>
+    (await api.fetch(new Request(`http://x.example/service${path}`))).text()
+  const described = JSON.parse(await read('/openapi.json'))
+  const list = described.paths['/service/orders'].get
+  t.match(list, { operationId: 'orders', tags: ['orders'], security: [{ partnerKey: ['read:orders'] }] })
+  t.match(
+    described.paths['/service/orders/{id}/{part}'].get.description,
+    /^One order, or a part of it. Needs the scope/,
+  )
+  const schema = list.responses[200].content['application/json'].schema
+  const response = await request('/orders?partner=demo', { key })
+  t.strictSame(validatorFor(described)(schema, response.json), [])
+  t.match(validatorFor(described)(schema, { data: [{ id: 1 }] }).length > 0, true)
+  t.match(await read('/docs'), /<h2>Orders<\/h2>[^]*List orders/)
+  await api.flush()
+  const summary = await request('/partner/reports/summary?partner=demo')
+  t.match(
+    summary.json.data.requests.by_endpoint.find(({ path }: { path: string }) => path === '/service/orders'),
+    {
+      method: 'GET',
+      requests: 1,
+    },
+  )
+})
