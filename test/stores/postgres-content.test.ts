@@ -7,6 +7,7 @@ import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
 import { createSignups } from '../../adapters/stores/postgres/signups.ts'
 import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
 import { createAuditLog } from '../../adapters/stores/sql/audit.ts'
+import { createReports } from '../../adapters/stores/sql/reports.ts'
 import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
@@ -211,8 +212,8 @@ await t.test('a page of a list reads no rows of others', async (t) => {
       from generate_series(1, 6000) as numbers (n);
     insert into partner_api.signup (id, partner, key_id, environment, created_at, record, recency)
       select 'sgn_' || n, ${partner}, 'key-1', 'live', -n, '{}', n from generate_series(1, 6000) as numbers (n);
-    insert into partner_api.audit (sequence, id, at, actor, type, partner, hash, recency)
-      select n, 'act_' || n, n, 'root', 'key.issued', ${partner}, '', -n from generate_series(1, 6000) as numbers (n);
+    insert into partner_api.audit (sequence, id, at, actor, type, partner, after, hash, recency)
+      select n, 'act_' || n, 7, 'root', 'key.issued', ${partner}, '{}', '', -7 from generate_series(1, 6000) as numbers (n);
     update partner_api.store set audit_sequence = 6000;
     analyze`)
   const database = openDatabase(t, url)
@@ -240,4 +241,14 @@ await t.test('a page of a list reads no rows of others', async (t) => {
       t.ok(read <= 51, `${name} of ${partner}: ${read} rows read`)
     }
   }
+  // An import gives all of its entries one instant.
+  read = 0
+  const after = { at: 7, id: 'act_5000' }
+  const rows = await createReports(store).listActivity(
+    'late',
+    { types: ['key.issued'], after, limit: 50 },
+    T0,
+  )
+  t.strictSame([rows.length, rows[0]?.id], [50, 'act_5001'])
+  t.ok(read <= 200, `activity: ${read} rows read`)
 })

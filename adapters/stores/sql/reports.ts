@@ -92,7 +92,10 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
       // No id is empty: rows at `now` come after this position.
       const { at, id } = after === undefined || after.at > now ? { at: now, id: '' } : after
       return andThen(
-        read<ActivityRow>(selectActivity, [partner, limit, requested, -at, id]),
+        read<ActivityRow>(selectActivity, [
+          ...[partner, limit, requested, -at, id],
+          ...[storedId(id, SIGNUP_PREFIX, 'sgn_'), storedId(id, EXPIRY_PREFIX, '')],
+        ]),
         (rows) => rows.map((row) => readActivity(row, partner)),
       )
     },
@@ -176,18 +179,20 @@ interface Segment {
   readonly recency: string
   /** The id that clients see. */
   readonly shown: string
+  /** The parameter with the id to start after, among rows of one instant. */
+  readonly afterId: string
   /** The last columns of `ActivityRow`. */
   readonly details: string
 }
 
 /**
- * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one. It is read from the
- * first row of the position's instant on; rows of one instant are in the order of the ids that clients see.
+ * The first rows of a type, if it is requested. Each type has an index of its own, or a part of one, which is read from
+ * the position on: an import or a removal can give any number of rows one instant.
  */
-const segmentSql = ({ type, source, recency, shown, details }: Segment) => `
+const segmentSql = ({ type, source, recency, shown, afterId, details }: Segment) => `
   SELECT * FROM (
     SELECT ${type} AS type, ${recency} AS recency, ${shown} AS shown, ${details} FROM partner_api.${source}
-      AND partner = $1 AND ${recency} >= $4 AND (${recency} > $4 OR ${shown} > $5)
+      AND partner = $1 AND (${recency}, id) > ($4, ${afterId})
     ORDER BY ${recency}, id
     LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"' || ${type} || '"%' THEN CAST($2 AS BIGINT) ELSE 0 END
   ) AS segment`
@@ -201,6 +206,7 @@ const entriesSql = (type: string) =>
       `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
     recency: 'recency',
     shown: 'id',
+    afterId: '$5',
     details: 'id, key_id, subject, after',
   })
 
@@ -209,6 +215,7 @@ const signupsSql = segmentSql({
   source: `signup WHERE environment = 'live'`,
   recency: 'recency',
   shown: `'${SIGNUP_PREFIX}' || substr(id, 5)`,
+  afterId: '$6',
   details: 'id, key_id, environment, record',
 })
 
@@ -217,14 +224,22 @@ const expiriesSql = segmentSql({
   source: 'partner_key WHERE end_recency IS NOT NULL',
   recency: 'end_recency',
   shown: `'${EXPIRY_PREFIX}' || id`,
+  afterId: '$7',
   details: 'id, id, environment, hint',
 })
+
+/** A shown id as a position among stored ids, which begin with `stored` instead of `prefix`. Both have the same order. */
+function storedId(id: string, prefix: string, stored: string): string {
+  if (id.startsWith(prefix)) return stored + id.slice(prefix.length)
+  return id < prefix ? '' : '\u{10ffff}'
+}
 
 const auditedTypes = ACTIVITY_TYPES.filter((type) => type !== 'signup.created' && type !== 'key.expired')
 
 /**
- * Parameters: the partner, the limit, JSON of types, and the position before the page. Reading details for the rows of the
- * page only would make it so costly to PostgreSQL's planner that each call is planned anew.
+ * Parameters: the partner, the limit, JSON of types, and the position before the page: its recency, and its id among
+ * entries, signups and keys. Reading details for the rows of the page only would make it so costly to PostgreSQL's planner
+ * that each call is planned anew.
  */
 const activitySql = ({ forEach }: Dialect) => `
   SELECT type, -recency, id, key_id, subject, after FROM (
