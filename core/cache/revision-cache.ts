@@ -84,11 +84,12 @@ export class RevisionCache {
     const ageMs = this.#age(this.#confirmedAt, now, date)
     if (current !== undefined && ageMs < this.#maxStalenessMs) {
       if (ageMs >= this.#maxStalenessMs / 2) this.#revalidateInBackground(now)
-      return current
+      // A source that needs no waiting has been read by now.
+      return this.#current!
     }
     if (current !== undefined && this.staleWindow(now) !== undefined) {
       if (this.#age(this.#lastReadAt, now) >= outageRetryMs) this.#revalidateInBackground(now)
-      return current
+      return this.#current!
     }
     const isReading = this.#pending !== undefined && this.#age(this.#lastReadAt, now) < this.#maxStalenessMs
     const read = isReading ? this.#pending! : this.revalidate(now)

@@ -109,6 +109,22 @@ t.test('a source that needs no waiting may throw', async (t) => {
   await t.rejects(Promise.resolve(cache.get(8_000)), { message: 'no response' })
 })
 
+t.test('a source that needs no waiting is read before the request that finds it due', async (t) => {
+  let revision = '1'
+  const source = () => {
+    if (revision === '') throw new Error('down')
+    return { facts: revision, content: '' }
+  }
+  const cache = new RevisionCache(source, { ...bound, staleIfErrorMs: 10_000 }, {}, still)
+  t.equal(await facts(cache, 0), '1')
+  revision = '2'
+  t.equal(await facts(cache, 500), '2', 'from half the bound on')
+  revision = ''
+  t.equal(await facts(cache, 2_000), '2')
+  revision = '3'
+  t.equal(await facts(cache, 4_000), '3', 'after an outage')
+})
+
 t.test('while the store is down, the revision is used only within stale-if-error', async (t) => {
   const { reads, source } = createSource()
   const events: string[] = []
