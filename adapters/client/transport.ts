@@ -151,13 +151,14 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   })
 }
 
-/** @returns `undefined` for more than `maxBytes`. */
+/** @param options Of the decoder. @returns `undefined` for more than `maxBytes`. */
 export async function readText(
   body: AsyncIterable<Uint8Array> | Iterable<never>,
   maxBytes: number,
   signal?: AbortSignal,
+  options?: TextDecoderOptions,
 ): Promise<string | undefined> {
-  const decoder = new TextDecoder()
+  const decoder = new TextDecoder(undefined, options)
   let text = ''
   let size = 0
   for await (const chunk of body) {

@@ -51,7 +51,9 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
         const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ending ? [ending] : []])
         const headers = { ...init.headers, 'user-agent': 'partner-api-cli' }
         const response = await request(url, { ...init, headers, dispatcher, signal })
-        const text = await readText(response.body, maxBodyMebibytes * 1_048_576)
+        // JSON has no byte order mark (RFC 8259 §8.1).
+        const decoding = { ignoreBOM: true }
+        const text = await readText(response.body, maxBodyMebibytes * 1_048_576, undefined, decoding)
         if (text === undefined) {
           throw new NotThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
         }

@@ -147,6 +147,11 @@ test('--url may have a path, and without it the environment counts', async (t) =
   t.equal(seen.length, 0)
 })
 
+test('a byte order mark before JSON is an error', async (t) => {
+  reply(200, `\ufeff${JSON.stringify({ data })}`)
+  t.not((await verify([])).code, 0)
+})
+
 test('--module requires modules to be ready', async (t) => {
   reply(200, { data })
   t.equal((await verify(['--module', 'profiles'])).code, 0)
