@@ -1,5 +1,5 @@
 import process from 'node:process'
-import type { Argument, Option } from 'commander'
+import { type Argument, Command, type Option } from 'commander'
 import { readModules } from '../../core/admin/apply.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -53,7 +53,10 @@ async function complete(
   // Commander refuses an option without its value.
   const { operands: names, unknown } = program.parseOptions(isValue ? before.slice(0, -1) : before)
   const { command, rest } = await program.find(names)
-  const operands = command === program ? rest : command.parseOptions([...rest, ...unknown]).operands
+  // Commander's own, which does not refuse a misspelled option.
+  const operands = command === program
+    ? rest
+    : Command.prototype.parseOptions.call(command, [...rest, ...unknown]).operands
   const help = command.createHelp()
   const options = [...help.visibleOptions(command), ...program.options]
   const named = assigned ?? before[lastOption]

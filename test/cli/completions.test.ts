@@ -54,6 +54,7 @@ const cases: Readonly<Record<string, readonly string[]>> = {
   'partner-api modules activate beta profiles pri': ['pricing'],
   'partner-api keys issue beta --scope read:pr': ['read:profiles'],
   'partner-api content import industries ban': ['banners.jsonl'],
+  'partner-api serve --prot 3 --hos': ['--host'],
   'partner-api nonsense ': [],
 }
 
