@@ -9,7 +9,7 @@ import { createResponseWriter } from './http/response.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
-import { type Clock, createClock } from './lib/clock.ts'
+import { type Clock, createClock, createSkewWatch } from './lib/clock.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
 import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import { modulesWith } from './model.ts'
@@ -309,9 +309,6 @@ function createUsage(
   )
 }
 
-/** A slow round trip looks like skew of this size. */
-const minReportedSkewMs = 100
-
 /** Registers this replica, and caches the revision of its store. */
 function followStore(
   { register, revision }: Pick<BoundedPorts, 'register' | 'revision'>,
@@ -321,13 +318,13 @@ function followStore(
   onChange: () => void,
 ) {
   const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
-  let isSkewed = false
+  const skew = createSkewWatch(clock, maxStalenessMs, logger.clockSkewed)
   const replica = registerReplica(
     register,
     replicaName,
     bounds,
     () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
-    reportSkew,
+    skew.check,
   )
   const revisionCache = new RevisionCache(readRevision, bounds, {
     onChange,
@@ -336,27 +333,15 @@ function followStore(
   })
 
   function readRevision(): MaybePromise<Revision> {
-    reportSkew()
+    skew.check()
     // A receipt does not wait for a replica that the store does not know.
     return andThen(replica.registered(), revision)
-  }
-
-  function clockSkewMs(): number | undefined {
-    const ms = clock.skewMs()
-    return Math.abs(ms) > Math.max(maxStalenessMs, minReportedSkewMs) ? ms : undefined
-  }
-
-  function reportSkew(): number {
-    const skewMs = clockSkewMs()
-    if (skewMs !== undefined && !isSkewed) logger.clockSkewed(skewMs)
-    isSkewed = skewMs !== undefined
-    return skewMs ?? 0
   }
 
   return {
     replica,
     revisionCache,
-    clockSkewMs,
+    clockSkewMs: skew.beyondBound,
     staleness: {
       ...bounds,
       staleWindow: () => toCalendar(revisionCache.staleWindow(elapsed()), clock.now() - elapsed()),

@@ -96,3 +96,30 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
 function clampOffset(offset: number, { at, askedAt, answeredAt }: ClockReading, start: number): number {
   return Math.min(Math.max(offset, at - 1 - (start + answeredAt)), at + 1 - (start + askedAt))
 }
+
+/** A slow round trip looks like skew of this size. */
+const minReportedSkewMs = 100
+
+/** @param report Called when the skew of a clock begins to exceed the bound. */
+export function createSkewWatch(
+  clock: Pick<Clock, 'skewMs'>,
+  boundMs: number,
+  report: (skewMs: number) => void,
+) {
+  let isSkewed = false
+  /** Milliseconds; `undefined` within the bound. */
+  function beyondBound(): number | undefined {
+    const ms = clock.skewMs()
+    return Math.abs(ms) > Math.max(boundMs, minReportedSkewMs) ? ms : undefined
+  }
+  return {
+    beyondBound,
+    /** @returns The skew, 0 within the bound. */
+    check(): number {
+      const skewMs = beyondBound()
+      if (skewMs !== undefined && !isSkewed) report(skewMs)
+      isSkewed = skewMs !== undefined
+      return skewMs ?? 0
+    },
+  }
+}
