@@ -104,7 +104,10 @@ export interface EndpointDefinition<
   readonly status?: 201
   /** The rate limit policies that apply, default `key`. */
   readonly limits?: readonly LimitName[]
-  /** The revision of what a GET reads: its responses are cached until this changes. */
+  /**
+   * The revision of what a GET reads: its responses are cached until this changes, for all live or all test keys of a
+   * partner.
+   */
   readonly revision?: () => MaybePromise<string>
   /** Answers a request that has passed every check. What it throws, other than a problem, is a 500 and is logged. */
   handle(input: EndpointInput<Path, Q, B>, grant: EndpointGrant): MaybePromise<EndpointResult>

@@ -53,9 +53,19 @@ const showOrder = defineEndpoint({
   description: 'One order, or a part of it.',
   query: { verbose: v.optional(v.boolean()), shop: v.string() },
   revision: () => revision,
-  handle({ params: { id, part }, query: { verbose, shop } }, { partner }) {
+  handle({ params: { id, part }, query: { verbose, shop } }, { partner, key }) {
     calls++
-    return { data: { id, part, verbose: verbose ?? null, shop, partner: partner.slug, revision } }
+    return {
+      data: {
+        id,
+        part,
+        verbose: verbose ?? null,
+        shop,
+        partner: partner.slug,
+        revision,
+        kind: key.environment,
+      },
+    }
   },
 })
 
@@ -211,6 +221,9 @@ t.test('responses are cached by partner, target and revision', async (t) => {
   t.equal((await read('demo', other)).json.code, 'partner_mismatch')
   const powerless = await world.issue({ partner: 'demo', scopes: [] })
   t.equal((await read('demo', powerless)).json.code, 'scope_missing')
+  const testKey = await world.issue({ partner: 'demo', environment: 'test' })
+  t.equal((await read('demo', testKey)).json.data.kind, 'test')
+  t.equal((await read('demo')).json.data.kind, 'live')
   revision = '2'
   t.equal((await read('demo')).json.data.revision, '2')
   await world.partners.update('demo', { name: 'New' })
