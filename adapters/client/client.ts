@@ -168,6 +168,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 function createCalls(options: PartnerClientOptions) {
   const { url, key, partner, serviceName, ...transport } = parseOptions(options)
   const buildRequest = createRequestBuilder(url, serviceName, key)
+  const pathname = new URL(url).pathname.replace(/\/+$/, '')
 
   async function request<Data>(
     route: Route,
@@ -211,8 +212,12 @@ function createCalls(options: PartnerClientOptions) {
   }
 
   return {
-    /** Documents show paths with the name of the service. */
-    below: (route: Route) => route.replace(` /${serviceName}/`, ' /') as Route,
+    /** Documents show paths with the name of the service, and `verifyKey` with the base path, too. */
+    below(route: Route): Route {
+      const [start, end] = [route.indexOf('/'), route.indexOf(`/${serviceName}/`)]
+      if (end < 0 || !pathname.endsWith(route.slice(start, end))) return route
+      return `${route.slice(0, start)}${route.slice(end + serviceName.length + 1)}` as Route
+    },
 
     request,
 

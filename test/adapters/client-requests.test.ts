@@ -358,6 +358,20 @@ t.test('endpoints of a host are called by their path', async (t) => {
   ])
 })
 
+t.test('paths may begin with the base path, as those of verifyKey do', async (t) => {
+  const { requested, client } = scripted(Array(4).fill(good), { url: 'https://api.example/shop/api/' })
+  await client.request('GET /api/service/orders')
+  await client.request('GET /shop/api/service/orders')
+  await client.request('GET /service/orders')
+  await client.request('GET /other/service/orders')
+  t.same(requested.map(({ url }) => new URL(url).pathname), [
+    '/shop/api/service/orders',
+    '/shop/api/service/orders',
+    '/shop/api/service/orders',
+    '/shop/api/service/other/service/orders',
+  ])
+})
+
 t.test('a service may have the name of a first segment', async (t) => {
   const { requested, client } = scripted([good, good, good], { serviceName: 'partner' })
   await client.reportSummary()
