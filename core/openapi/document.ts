@@ -46,7 +46,7 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
       }],
     tags: [...new Set(routes.map((route) => tagOf(route, settings)))].map((name) => ({
       name,
-      description: name in tags
+      description: Object.hasOwn(tags, name)
         ? tags[name as keyof typeof tags]
         : `${modules.list.find((module) => module.name === name)!.feature}.`,
     })),

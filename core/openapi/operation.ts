@@ -1,7 +1,7 @@
 import * as v from 'valibot'
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
-import { BUILT_IN_MODULES, type EndpointName, type Scope } from '../model.ts'
+import { BUILT_IN_MODULES, type Scope } from '../model.ts'
 import type { KeyedRoute, Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
@@ -18,7 +18,9 @@ import type {
 } from './model.ts'
 
 /** A sentence or two about each endpoint, and one about each status. */
-const DESCRIPTIONS: Readonly<Record<EndpointName, string>> = texts.endpoints
+// Endpoints of the host's own may have the name of a property of every object.
+const DESCRIPTIONS = new Map<string, string>(Object.entries(texts.endpoints))
+const RESPONSES = new Map<string, v.GenericSchema>(Object.entries(RESPONSE_SCHEMAS))
 const STATUSES: Readonly<Record<string, string>> = texts.statuses
 
 export type OperationObject = ReturnType<typeof describeOperation>
@@ -37,7 +39,7 @@ export function describeOperation(
   return {
     operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
     summary: route.summary,
-    description: `${route.description ?? DESCRIPTIONS[route.name as EndpointName] ?? `${route.summary}.`} ${
+    description: `${route.description ?? DESCRIPTIONS.get(route.name) ?? `${route.summary}.`} ${
       accessOf(route, settings)
     }`,
     tags: [tagOf(route, settings)],
@@ -171,7 +173,7 @@ function successOf(
     ...(document ? ['Content-Encoding'] : []),
   ]
   const status = keyed?.status ?? 200
-  const schema = schemas.response(RESPONSE_SCHEMAS[route.name as EndpointName] ?? ownResponse(route))
+  const schema = schemas.response(RESPONSES.get(route.name) ?? ownResponse(route))
   return {
     [status]: {
       description: STATUSES[status]!,
@@ -188,7 +190,8 @@ function successOf(
 /** The schema of the response of an endpoint of the host's own. */
 function ownResponse(route: Route) {
   const { response = v.unknown(), parameters = {} }: Partial<KeyedRoute> = route.access === 'key' ? route : {}
-  return v.object({ data: response, ...('cursor' in parameters && { page: pageSchema }) })
+  const members: Record<string, v.GenericSchema> = { data: response }
+  return v.object('cursor' in parameters ? { ...members, page: pageSchema } : members)
 }
 
 /** Whether a problem names the scope or module of its operation. */

@@ -14,12 +14,12 @@ interface EndpointEntry {
 }
 
 /** Groups by tag; the modules without one of their own read content. */
-const groupNames: Readonly<Record<string, string>> = {
-  keys: 'Keys',
-  reporting: 'Reports',
-  signup: 'Signups',
-  service: 'Service',
-}
+const groupNames: ReadonlyMap<string, string> = new Map([
+  ['keys', 'Keys'],
+  ['reporting', 'Reports'],
+  ['signup', 'Signups'],
+  ['service', 'Service'],
+])
 
 const isContent = (tag: string) => (MODULE_NAMES as readonly string[]).includes(tag)
 
@@ -32,7 +32,7 @@ export function groupEndpoints(described: OpenApiDocument): ReadonlyMap<string, 
   return Map.groupBy(
     entries,
     ({ operation: { tags: [tag = ''] } }) =>
-      groupNames[tag] ?? (isContent(tag) ? 'Content' : tag.charAt(0).toUpperCase() + tag.slice(1)),
+      groupNames.get(tag) ?? (isContent(tag) ? 'Content' : tag.charAt(0).toUpperCase() + tag.slice(1)),
   )
 }
 

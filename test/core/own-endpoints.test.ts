@@ -353,3 +353,27 @@ t.test('documents, verify-key and reports have own endpoints as they have all ot
     },
   )
 })
+
+t.test('modules and endpoints may have the name of a property of every object', async (t) => {
+  const store = createMemoryStore()
+  await createModuleAdministration(store, { actor: 'test' })
+    .define({ name: 'constructor', scope: 'read:constructor', feature: 'Builders' })
+  const endpoint = defineEndpoint({
+    name: 'constructor',
+    method: 'GET',
+    path: '/builders',
+    scope: 'read:constructor',
+    summary: 'List builders',
+    response: v.array(v.string()),
+    handle: () => ({ data: [] }),
+  })
+  const api = createPartnerApi({ store }, { endpoints: [endpoint] })
+  const read = async (name: string) =>
+    await (await api.fetch(new Request(`http://x.example/service/${name}`))).text()
+  const { paths, tags } = JSON.parse(await read('openapi.json'))
+  const { description, responses } = paths['/service/builders'].get
+  t.match(description, /^List builders. Needs/)
+  t.match(responses[200].content['application/json'].schema.properties.data, { type: 'array' })
+  t.match(tags.at(-1), { name: 'constructor', description: 'Builders.' })
+  t.match(await read('docs'), '<h2>Constructor</h2>')
+})
