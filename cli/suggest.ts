@@ -31,7 +31,11 @@ async function listKnown(store: Store, code: string | undefined): Promise<readon
   }
   if (code === 'key_not_found') return (await store.listKeys({}, undefined, maxCompared)).map(({ id }) => id)
   const { names, scopes } = await readModules(store)
-  return code === 'unknown_module' ? names : code === 'unknown_scope' ? scopes : []
+  return code === 'unknown_module' || code === 'module_not_found'
+    ? names
+    : code === 'unknown_scope'
+    ? scopes
+    : []
 }
 
 /** People confuse case, O with 0, and I with l and 1. */

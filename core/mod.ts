@@ -20,12 +20,12 @@ export {
   type EndpointInput,
   type EndpointList,
   type EndpointResult,
-  type EndpointSchema,
   type EndpointSchemas,
   type EndpointValues,
   type OwnEndpoint,
   type PathParameters,
 } from './routes/own.ts'
+export type { EndpointSchema } from './schemas/inputs.ts'
 export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 

@@ -12,7 +12,7 @@ import {
 } from '../model.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
-import { AdminError, requireNames, validateName } from './validate.ts'
+import { AdminError, validateName } from './validate.ts'
 
 /**
  * Administration of the modules that open endpoints of one's own. Methods throw `AdminError` with `concurrent_change`,
@@ -28,7 +28,7 @@ export interface ModuleAdministration {
   define(module: ModuleDefinition): Promise<ModuleDefinition>
   /**
    * Removes a module, and its scope from keys that are not in force.
-   * @throws {AdminError} `unknown_module`, `invalid_module` for one of the eight, `module_in_use` while a partner has it
+   * @throws {AdminError} `module_not_found`, `invalid_module` for one of the eight, `module_in_use` while a partner has it
    * active or a key in force holds its scope
    */
   forget(name: string): Promise<void>
@@ -57,12 +57,15 @@ export function createModuleAdministration(
 
     async forget(name) {
       await apply(async (modules) => {
-        requireNames('module', [name], modules.names)
+        const scope = modules.scopeOf(name)
+        if (scope === undefined) {
+          throw new AdminError('module_not_found', `There is no module ${formatValue(name)}.`)
+        }
         if (BUILT_IN_MODULES.scopeOf(name) !== undefined) {
           throw new AdminError('invalid_module', `The module ${name} is built in and cannot be forgotten.`)
         }
         await requireInactive(store, name)
-        await requireNotHeld(store, modules.scopeOf(name)!, now())
+        await requireNotHeld(store, scope, now())
         return [{ type: 'module.forgotten', name }]
       })
     },

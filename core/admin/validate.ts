@@ -21,6 +21,7 @@ export type AdminErrorCode =
   | 'invalid_duration'
   | 'invalid_expiry'
   | 'unknown_module'
+  | 'module_not_found'
   | 'invalid_module'
   /** A module has this name or this scope. */
   | 'module_exists'

@@ -190,7 +190,7 @@ function successOf(
 /** The schema of the response of an endpoint of the host's own. */
 function ownResponse(route: Route) {
   const { response = v.unknown(), parameters = {} }: Partial<KeyedRoute> = route.access === 'key' ? route : {}
-  const members: Record<string, v.GenericSchema> = { data: response }
+  const members: Record<string, v.GenericSchema> = { data: response as v.GenericSchema }
   return v.object('cursor' in parameters ? { ...members, page: pageSchema } : members)
 }
 
@@ -332,5 +332,5 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
 }
 
 function toJsonSchema({ syntax, source, ...schema }: InputSchema): JsonSchema {
-  return source ? convert(source) : { ...schema, ...(syntax && SYNTAX[syntax]) }
+  return source ? convert(source as v.GenericSchema) : { ...schema, ...(syntax && SYNTAX[syntax]) }
 }

@@ -6,14 +6,9 @@ import { redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import type { Key, LimitName, Modules, Partner, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
+import type { EndpointSchema } from '../schemas/inputs.ts'
 import { readPage } from './paging.ts'
 import type { KeyedRoute, Route } from './route.ts'
-
-/** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
-export interface EndpointSchema {
-  /** Of Standard Schema, version 1. */
-  readonly '~standard': { readonly types?: { readonly output: unknown } | undefined }
-}
 
 /** valibot schemas by the names of parameters or members. */
 export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
@@ -179,7 +174,7 @@ function toRoute(
   return {
     access: 'key',
     ...{ name, method, path: path as `/${string}`, scope, summary, description, parameters },
-    response: response as GenericSchema | undefined,
+    response,
     ...(method === 'POST' &&
       { body: { partner: input.partner, ...mapValues((body ?? {}) as Schemas, toMember) } }),
     ...(definition.takesIdempotencyKey && { takesIdempotencyKey: true }),

@@ -1,4 +1,3 @@
-import type { GenericSchema } from 'valibot'
 import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
@@ -12,7 +11,7 @@ import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
-import type { InputDefs, InputValues } from '../schemas/inputs.ts'
+import type { EndpointSchema, InputDefs, InputValues } from '../schemas/inputs.ts'
 
 interface RouteDescription {
   readonly name: EndpointName | (string & Record<never, never>)
@@ -53,7 +52,7 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   /** Status of a success, default 200. */
   readonly status?: 201
   /** The schema of `data`; that of a built-in endpoint is in `schemas/responses`. */
-  readonly response?: GenericSchema | undefined
+  readonly response?: EndpointSchema | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */

@@ -1,9 +1,14 @@
 /** The inputs of endpoints. One definition has the check of a value, its JSON Schema and its description. */
-import type { GenericSchema } from 'valibot'
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+
+/** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
+export interface EndpointSchema {
+  /** Of Standard Schema, version 1. */
+  readonly '~standard': { readonly types?: { readonly output: unknown } | undefined }
+}
 
 /** The keywords of JSON Schema that the documents use. */
 export interface JsonSchema {
@@ -27,7 +32,7 @@ export interface JsonSchema {
 export interface InputSchema extends JsonSchema {
   readonly description: string
   /** That of an endpoint of the host's own, from which the keywords follow. */
-  readonly source?: GenericSchema
+  readonly source?: EndpointSchema
   readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
 }
 

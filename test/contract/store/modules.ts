@@ -110,7 +110,7 @@ export async function modulesContract(check: Check): Promise<void> {
         ['module_exists', { feature: 'Another' }],
       ] as const
     ) t.equal(await codeOf(modules.define({ ...orders, ...wrong })), code, JSON.stringify(wrong))
-    t.equal(await codeOf(modules.forget('new')), 'unknown_module')
+    t.equal(await codeOf(modules.forget('new')), 'module_not_found')
     t.equal(await codeOf(modules.forget('banner')), 'invalid_module')
     const names = Array.from({ length: 23 }, (_, index) => `m${index}`)
     for (const name of names) await modules.define({ name, scope: `read:${name}`, feature: name })
