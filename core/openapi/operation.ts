@@ -79,7 +79,7 @@ function parametersOf(route: Route): (ParameterObject | Reference)[] {
     applies ? [{ $ref: `#/components/parameters/${name}` }] : []
   const keyed = route.access === 'key' ? route : undefined
   return [
-    ...pathParameters(route.path),
+    ...pathParameters(route),
     ...shared('partner', keyed?.method === 'GET'),
     ...Object.entries(keyed?.parameters ?? {}).map(queryParameter),
     ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
@@ -88,11 +88,11 @@ function parametersOf(route: Route): (ParameterObject | Reference)[] {
   ]
 }
 
-function pathParameters(path: string): (ParameterObject | Reference)[] {
+function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Reference)[] {
   return Array.from(
     path.matchAll(/:(\w+)/g),
     ([, name = '']) =>
-      name === 'slug' ? { $ref: '#/components/parameters/slug' } : {
+      DESCRIPTIONS.has(endpoint) ? { $ref: `#/components/parameters/${name}` } : {
         name,
         in: 'path' as const,
         description: `The ${name.replaceAll('_', ' ')} in the path.`,

@@ -361,7 +361,7 @@ t.test('modules and endpoints may have the name of a property of every object', 
   const endpoint = defineEndpoint({
     name: 'constructor',
     method: 'GET',
-    path: '/builders',
+    path: '/builders/:slug',
     scope: 'read:constructor',
     summary: 'List builders',
     response: v.array(v.string()),
@@ -371,7 +371,8 @@ t.test('modules and endpoints may have the name of a property of every object', 
   const read = async (name: string) =>
     await (await api.fetch(new Request(`http://x.example/service/${name}`))).text()
   const { paths, tags } = JSON.parse(await read('openapi.json'))
-  const { description, responses } = paths['/service/builders'].get
+  const { description, parameters, responses } = paths['/service/builders/{slug}'].get
+  t.match(parameters[0], { name: 'slug', description: 'The slug in the path.' }, 'not that of a profile')
   t.match(description, /^List builders. Needs/)
   t.match(responses[200].content['application/json'].schema.properties.data, { type: 'array' })
   t.match(tags.at(-1), { name: 'constructor', description: 'Builders.' })
