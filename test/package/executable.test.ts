@@ -86,6 +86,6 @@ for (const runtime of ['node', 'bun'] as const) {
     server.kill('SIGTERM')
     t.same(await exited, [0, null])
     t.match(await run(['store', 'backup', 'b.db']), { code: 0, stdout: /^seal: /m })
-    t.same(readdirSync(cwd).filter((name) => !/\.db(?:-\w+)?$/.test(name)), [])
+    t.same(readdirSync(cwd).filter((name) => !/\.db(?:-[\w-]+)?$/.test(name)), [])
   })
 }

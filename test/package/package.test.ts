@@ -329,7 +329,7 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [38_500, 75_500],
-  "export { createPartnerClient } from 'partner-api-client'": [3_600, 3_600],
+  "export { createPartnerClient } from 'partner-api-client'": [3_700, 3_700],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [52_500, 86_500],
 } as const
