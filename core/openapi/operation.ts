@@ -173,7 +173,8 @@ function successOf(
     ...(document ? ['Content-Encoding'] : []),
   ]
   const status = keyed?.status ?? 200
-  const schema = schemas.response(RESPONSES.get(route.name) ?? ownResponse(route))
+  const known = RESPONSES.get(route.name)
+  const schema = known ? schemas.response(known) : ownResponse(route, schemas)
   return {
     [status]: {
       description: STATUSES[status]!,
@@ -187,11 +188,14 @@ function successOf(
   }
 }
 
-/** The schema of the response of an endpoint of the host's own. */
-function ownResponse(route: Route) {
+/** The schema of the response of an endpoint of the host's own, inline: its titles may be those of other schemas. */
+function ownResponse(route: Route, schemas: SchemaCollection): JsonSchema {
   const { response = v.unknown(), parameters = {} }: Partial<KeyedRoute> = route.access === 'key' ? route : {}
-  const members: Record<string, v.GenericSchema> = { data: response as v.GenericSchema }
-  return v.object('cursor' in parameters ? { ...members, page: pageSchema } : members)
+  const properties = {
+    data: convert(response as v.GenericSchema),
+    ...('cursor' in parameters && { page: schemas.response(pageSchema) }),
+  }
+  return { type: 'object', required: Object.keys(properties), properties }
 }
 
 /** Whether a problem names the scope or module of its operation. */
