@@ -71,13 +71,14 @@ const placeholders: Readonly<Record<string, unknown>> = {
   object: {},
 }
 
-/** What JSON Schema cannot express, such as a check by a function, is left out. */
+/** What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to. */
 export function convert(schema: GenericSchema): JsonSchema {
-  const { $schema: _, ...converted } = toJsonSchema(schema, {
+  const { $schema: _, $defs: __, ...converted } = toJsonSchema(schema, {
     target: 'draft-2020-12',
     typeMode: 'input',
     errorMode: 'ignore',
-    overrideSchema: (context) => overrideNullable(context) ?? overrideOthers(context),
+    overrideSchema: (context) =>
+      context.valibotSchema.type === 'lazy' ? {} : overrideNullable(context) ?? overrideOthers(context),
   })
   return converted as unknown as JsonSchema
 }

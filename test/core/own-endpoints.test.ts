@@ -364,7 +364,7 @@ t.test('modules and endpoints may have the name of a property of every object', 
     path: '/builders/:slug',
     scope: 'read:constructor',
     summary: 'List builders',
-    response: v.array(v.pipe(v.string(), v.title('Problem'))),
+    response: v.array(v.pipe(v.object({ next: v.lazy(() => v.string()) }), v.title('Problem'))),
     handle: () => ({ data: [] }),
   })
   const api = createPartnerApi({ store }, { endpoints: [endpoint] })
