@@ -1,7 +1,7 @@
 import { type ClientAddress, clientAddressOf, parseClientAddress } from './http/client-address.ts'
 import type { HttpRequest } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
-import { redactPath } from './http/redact.ts'
+import { redactKeys, redactPath } from './http/redact.ts'
 import type { Principal } from './keys/principal.ts'
 import { ignoreFailure } from './lib/promise.ts'
 import { rfc3339 } from './lib/time.ts'
@@ -219,5 +219,5 @@ function levelOf(status: number, isCredentialRejected: boolean): LogEvent['level
 function errorText(error: unknown): string | undefined {
   if (error === undefined) return undefined
   const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error
-  return inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner)
+  return redactKeys(inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner))
 }

@@ -81,7 +81,11 @@ function finishLater(context: RequestContext, response: Promise<HttpResponse>): 
   return response.then(
     (resolved) => finish(context, resolved),
     (error: unknown) => fail(context, error),
-  )
+  ).catch((error: unknown) => {
+    // What was thrown cannot be answered or logged: a host's error may be any value.
+    context.failureCount = undefined
+    return fail(context, new Error('A value that cannot be reported was thrown.', { cause: typeof error }))
+  })
 }
 
 function handle(
@@ -190,7 +194,7 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
 function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const { cached, route } = context
-  if (route.revision !== undefined) return handleOwnGet(context, route.revision(context.service.handlers))
+  if (route.revision !== undefined) return handleOwnGet(context)
   if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
     return handleUncached(context)
   }
@@ -198,22 +202,22 @@ function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   return respondCached(cached, context)
 }
 
-/** The same for an endpoint of the host's own. @param revision What its responses are cached by, besides facts. */
-function handleOwnGet(
-  context: AuthenticatedContext,
-  revision: MaybePromise<string>,
-): MaybePromise<HttpResponse> {
-  return andThen(revision, (text) => {
-    const { cached, principal } = context
-    // What test keys get may differ.
-    const content = `${principal.key.environment} ${text}`
-    context.revision = { ...context.revision, content }
-    if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
-      return handleUncached(context)
-    }
-    requireAccess(context, cached.partner)
-    return respondCached(cached, context)
-  })
+/** The same for an endpoint of the host's own: its revision is asked for once the request may have an answer. */
+function handleOwnGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+  requireAccess(context, context.cached?.partner ?? readPartner(parseQuery(context)))
+  const revision = context.route.revision!(context.service.handlers)
+  if (!(revision instanceof Promise)) return respondOwn(context, revision)
+  return revision.then((text) => andThen(readmit(context), (again) => respondOwn(again, text)))
+}
+
+function respondOwn(context: AuthenticatedContext, revision: string): MaybePromise<HttpResponse> {
+  const { cached, principal } = context
+  // What test keys get may differ.
+  const content = `${principal.key.environment} ${revision}`
+  context.revision = { ...context.revision, content }
+  if (cached === undefined || !isFresh(cached, context.revision, context.now)) return handleUncached(context)
+  requireAccess(context, cached.partner)
+  return respondCached(cached, context)
 }
 
 function handleUncached(context: AuthenticatedContext): MaybePromise<HttpResponse> {

@@ -245,7 +245,7 @@ function fillPath(route: Route, params: RequestOptions['params']): string {
     throw new TypeError("route must be like 'GET /orders/{id}', with values in params.")
   }
   return route.replace(/^\w+ /, '').replace(/[:{](\w+)\}?/g, (_, name: string) => {
-    const value = String(params?.[name] ?? '')
+    const value = String(params && Object.hasOwn(params, name) ? params[name] ?? '' : '')
     // The path of an empty or dot segment would be that of another endpoint.
     if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} must not be '', '.' or '..'.`)
     return encodeURIComponent(value)

@@ -73,19 +73,21 @@ export function readParameters<P extends InputDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, { maxValues, parse, absent, isRequired }] of Object.entries(declared)) {
+  for (
+    const [name, { maxValues, parse, parseList, parseAbsent, absent, isRequired }] of Object.entries(declared)
+  ) {
     const texts = query.values.get(name)
     const fail = (detail: string) => void errors.push({ parameter: name, detail })
     if (texts === undefined) {
-      input[name] = absent
       if (isRequired) fail('is required')
+      else input[name] = parseAbsent ? parseAbsent(fail) : absent
       continue
     }
     const error = valueError(query, name, texts, maxValues)
     if (error !== undefined) fail(error)
     else {
       const values = texts.map((text) => parse(text, fail))
-      input[name] = maxValues > 1 ? values : values[0]
+      input[name] = maxValues === 1 ? values[0] : parseList ? parseList(values, fail) : values
     }
   }
   return input as InputValues<P>
@@ -103,12 +105,13 @@ export function readMembers<M extends InputDefs>(
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', name)
   }
-  for (const [name, { isRequired, parse, absent }] of Object.entries(declared)) {
+  for (const [name, { isRequired, parse, parseAbsent, absent }] of Object.entries(declared)) {
     const value = body[name]
+    const fail = (detail: string, ...path: readonly string[]) => failAt(detail, name, ...path)
     if (value === undefined || value === null && !isRequired) {
-      input[name] = absent
-      if (isRequired) failAt('is required', name)
-    } else input[name] = parse(value, (detail, ...path) => failAt(detail, name, ...path))
+      if (isRequired) fail('is required')
+      else input[name] = parseAbsent ? parseAbsent(fail) : absent
+    } else input[name] = parse(value, fail)
   }
   return input as InputValues<M>
 }

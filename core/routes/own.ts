@@ -1,5 +1,5 @@
 /** Endpoints of the host's own: rows of the same table, declared with valibot schemas. */
-import { type GenericSchema, getDefault, safeParse } from 'valibot'
+import { type GenericSchema, safeParse } from 'valibot'
 import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { redactKeys } from '../http/redact.ts'
@@ -13,7 +13,7 @@ import type { KeyedRoute, Route } from './route.ts'
 /** valibot schemas by the names of parameters or members. */
 export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
 
-/** What these schemas make of a request. */
+/** The values of a request, as these schemas return them. */
 export type EndpointValues<S extends EndpointSchemas> = {
   readonly [Name in keyof S]: NonNullable<S[Name]['~standard']['types']>['output']
 }
@@ -24,7 +24,7 @@ export type PathParameters<Path extends string> = Path extends `${string}:${infe
   : Path extends `${string}:${infer Name}` ? Name
   : never
 
-/** Whom a request may be answered for. */
+/** The partner and the key of a request. */
 export interface EndpointGrant {
   /** The partner that the request names, to which the key belongs. */
   readonly partner: Partner
@@ -122,7 +122,8 @@ export interface OwnEndpoint {
 /**
  * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
  *
- * @throws {RangeError} for a schema that is asynchronous.
+ * @throws {RangeError} for a schema that is asynchronous, and for a reserved name: `partner`, with `paging` also `limit`
+ * and `cursor`, and those of an object's own members.
  * @example
  * ```ts
  * const orders = defineEndpoint({
@@ -143,10 +144,17 @@ export function defineEndpoint<
   B extends EndpointSchemas = Record<never, never>,
 >(definition: EndpointDefinition<Path, Q, B>): OwnEndpoint {
   const { name, paging, query = {}, body = {} } = definition
+  const misuse = findMisuse(definition as unknown as EndpointDefinition<string, Schemas, Schemas>)
+  if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
   for (const [member, schema] of Object.entries({ ...query, ...body } as Schemas)) {
-    if (schema.async) {
-      throw new RangeError(`The endpoint ${name}: the schema of ${member} must not be asynchronous.`)
-    }
+    const problem = !('~run' in schema)
+      ? 'its schema is not one of valibot'
+      : isAsync(schema)
+      ? 'its schema is asynchronous'
+      : member in {} || member === 'partner' || paging && /^(?:limit|cursor)$/.test(member)
+      ? 'the name is reserved'
+      : undefined
+    if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${member} is refused: ${problem}.`)
   }
   const route = toRoute(
     definition as unknown as EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
@@ -166,6 +174,19 @@ export function defineEndpoint<
   }
 }
 
+function findMisuse(
+  { method, paging, limits = [], revision, body }: EndpointDefinition<string, Schemas, Schemas>,
+) {
+  const { limit = 1, maximum = 1 } = paging ?? {}
+  if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
+    return 'paging must have integers from 1 to 999, limit at most maximum'
+  }
+  const unknown = limits.find((each) => !['key', 'signup', 'verify'].includes(each))
+  if (unknown !== undefined) return `there is no limit ${unknown}; the limits are key, signup and verify`
+  if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
+  return method === 'GET' && body ? 'a GET has no body' : undefined
+}
+
 function toRoute(
   definition: EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
   parameters: input.InputDefs,
@@ -181,10 +202,11 @@ function toRoute(
     ...(status && { status }),
     limits: definition.limits ?? ['key'],
     cacheBy: 'none',
-    ...(revision && { revision: ({ handlerTimeoutMs }) => bounded(revision(), handlerTimeoutMs) }),
+    ...(revision && { revision: ({ handlerTimeoutMs }) => bounded(revision, handlerTimeoutMs) }),
     handle({ query, body, params, idempotencyKey }, { partner, key, now }, { cursors, handlerTimeoutMs }) {
       const { digest: _, ...publicKey } = key
-      const { limit, cursor, ...others } = query as { limit: number; cursor: string | undefined }
+      const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
+      const others = definition.paging ? declared : query
       const page = <Row>(list: EndpointList<Row>) =>
         readPage<Row>(cursors, { limit, cursor }, {
           partner: partner.slug,
@@ -192,27 +214,43 @@ function toRoute(
           present: (row) => row,
           ...list,
         }) as MaybePromise<EndpointResult>
-      const found = definition.handle(
-        { query: others, body, params, idempotencyKey, page },
-        { partner, key: publicKey, now },
-      )
-      return andThen(bounded(found, handlerTimeoutMs), (result) => toResult(result, name))
+      const run = () =>
+        definition.handle(
+          { query: others, body, params, idempotencyKey, page },
+          { partner, key: publicKey, now },
+        )
+      return andThen(bounded(run, handlerTimeoutMs), (result) => toResult(result, name))
     },
   }
 }
 
-/** @throws {Problem} `overloaded` after a time. */
-function bounded<T>(work: MaybePromise<T>, ms: number): MaybePromise<T> {
-  const pending = toPromise(work) as MaybePromise<T>
-  if (!(pending instanceof Promise)) return pending
-  return timeout(pending, ms, () => {
-    throw new Problem('overloaded', { retryAfterSeconds: 1 })
-  })
+/** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */
+function bounded<T>(work: () => MaybePromise<T>, ms: number): MaybePromise<T> {
+  try {
+    const pending = toPromise(work()) as MaybePromise<T>
+    if (!(pending instanceof Promise)) return pending
+    const inTime = timeout(pending, ms, () => {
+      throw new Problem('overloaded', { retryAfterSeconds: 1 })
+    })
+    return inTime.catch((error: unknown) => {
+      throw toError(error)
+    })
+  } catch (error) {
+    throw toError(error)
+  }
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error
+    ? error
+    : new TypeError(`The host's code threw a value of type ${typeof error}.`)
 }
 
 function toResult(result: EndpointResult, name: string): HandlerResult {
   if (result instanceof Problem) throw result
-  if (result?.data === undefined) throw new TypeError(`The handler of ${name} returned no data.`)
+  if (/undefined|function|symbol/.test(typeof result?.data)) {
+    throw new TypeError(`The handler of ${name} returned no data.`)
+  }
   const { data, page } = result
   return page === undefined ? { data } : { data, page }
 }
@@ -225,10 +263,19 @@ type Schemas = Readonly<Record<string, AnySchema>>
 
 type AnySchema = GenericSchema & { readonly wrapped?: AnySchema; readonly item?: AnySchema }
 
+/** Whether a schema, or a part of it, is asynchronous. */
+function isAsync(schema: unknown, seen: Set<unknown> = new Set()): boolean {
+  if (typeof schema !== 'object' || schema === null || seen.has(schema)) return false
+  seen.add(schema)
+  return (schema as { readonly async?: unknown }).async === true ||
+    Object.values(schema).some((part) => isAsync(part, seen))
+}
+
 /** What a schema checks when there is a value, and whether there has to be one. */
 function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly isRequired: boolean } {
   let [base, isRequired] = [schema, true]
   while (base.wrapped !== undefined) {
+    if (/^non_/.test(base.type)) return { base: unwrap(base.wrapped).base, isRequired: true }
     if (/optional|nullish|undefinedable/.test(base.type)) isRequired = false
     base = base.wrapped
   }
@@ -243,9 +290,14 @@ function toParameter(schema: AnySchema): input.InputDef<unknown> {
   const { type } = unwrap(one).base
   return {
     schema: { description: '', source: schema },
-    parse: (text, fail) => check(one, convert(text as string, type), fail),
+    parse: (text, fail) => {
+      const value = convert(text as string, type)
+      return isList ? value : check(schema, value, fail)
+    },
+    ...(isList && { parseList: (values, fail) => check(schema, values, fail) }),
     isRequired: isRequired && !isList,
-    absent: getDefault(schema) ?? (isList ? [] : undefined),
+    absent: undefined,
+    parseAbsent: (fail) => check(schema, isList && isRequired ? [] : undefined, fail),
     maxValues: isList ? 20 : 1,
   }
 }
@@ -256,7 +308,8 @@ function toMember(schema: AnySchema): input.InputDef<unknown> {
     schema: { description: '', source: schema },
     parse: (value, fail) => check(schema, value, fail),
     isRequired,
-    absent: isRequired ? undefined : getDefault(schema),
+    absent: undefined,
+    ...(!isRequired && { parseAbsent: (fail) => check(schema, undefined, fail) }),
     maxValues: 1,
   }
 }
@@ -270,9 +323,15 @@ function convert(text: string, type: string): unknown {
 function check(schema: GenericSchema, value: unknown, fail: input.Fail): unknown {
   const { success, output, issues } = safeParse(schema, value)
   if (success) return output
-  for (const { message, expected, path } of issues) {
-    const isOwnMessage = expected === null || !message.startsWith('Invalid ')
-    const detail = isOwnMessage ? redactKeys(message) : `must be ${expected}`
+  for (const { message, expected, received, path, type } of issues) {
+    const isMissing = received === 'undefined' && path !== undefined
+    const detail = isMissing
+      ? 'is required'
+      : !message.startsWith('Invalid ')
+      ? redactKeys(message)
+      : expected === null
+      ? `is not a valid ${type.replaceAll('_', ' ')}`
+      : `must be ${expected}`
     fail(detail, ...(path ?? []).map(({ key }) => String(key)))
   }
   return undefined
@@ -288,6 +347,10 @@ function findFault({ name, method, path, scope }: KeyedRoute, routes: readonly R
   if (method !== 'GET' && method !== 'POST') return 'its method must be GET or POST.'
   if (!pathPattern.test(path)) {
     return 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id.'
+  }
+  const params = Array.from(path.matchAll(/:(\w+)/g), ([, each]) => each!)
+  if (new Set(params).size < params.length || params.some((each) => each in {})) {
+    return "the names of its path parameters must differ, and not be those of an object's own members."
   }
   const other = routes.find((route) =>
     !route.atRoot && overlap(route.path, path) && (route.path !== path || route.method === method)

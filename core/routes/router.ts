@@ -72,4 +72,4 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
   }
 }
 
-const emptyOrDotSegment = /\/\.{0,2}$/
+const emptyOrDotSegment = /\/\.{0,2}(?:\/|$)/

@@ -48,6 +48,10 @@ export interface InputDef<T> {
   readonly isRequired: boolean
   /** What handlers get if it is not required, and absent or, in a body, `null`. */
   readonly absent: T | undefined
+  /** Checks all values of a list. */
+  readonly parseList?: (values: readonly unknown[], fail: Fail) => unknown
+  /** Makes what handlers get in place of `absent`, for each request. */
+  readonly parseAbsent?: (fail: Fail) => unknown
   /** How many values a parameter may have; more than one make a list. */
   readonly maxValues: number
 }

@@ -209,6 +209,80 @@ t.test('requests pass the checks of the service in their order', async (t) => {
   t.equal(calls, 0)
 })
 
+t.test('schemas check lists as a whole, and make defaults anew', async (t) => {
+  const seen: unknown[] = []
+  const endpoint = defineEndpoint({
+    name: 'lists',
+    method: 'POST',
+    path: '/lists/:id',
+    scope: 'create:orders',
+    summary: 'Check lists',
+    body: {
+      list: v.optional(v.pipe(v.array(v.number()), v.maxLength(2)), () => []),
+      size: v.optional(v.pipe(v.string(), v.transform((text) => text.length)), 'abc'),
+      needed: v.nonOptional(v.optional(v.string())),
+      nested: v.optional(v.object({ mail: v.pipe(v.string(), v.email()), other: v.literal('x') })),
+    },
+    handle({ body }) {
+      seen.push(body.list)
+      return { data: { list: [...body.list], size: body.size, more: body.list.push(1) } }
+    },
+  })
+  const query = defineEndpoint({
+    name: 'texts',
+    method: 'GET',
+    path: '/texts',
+    scope: 'read:orders',
+    summary: 'Check texts',
+    query: { a: v.pipe(v.array(v.string()), v.maxLength(1)), limit: v.optional(v.number()) },
+    handle: ({ query }) => ({ data: query }),
+  })
+  const { request, post, key } = await serveOrders({ endpoints: [endpoint, query] })
+  const send = (body: object) => post('/lists/1', { partner: 'demo', ...body }, { key })
+  for (const _ of [1, 2]) {
+    t.strictSame((await send({ needed: 'y' })).json.data, { list: [], size: 3, more: 1 })
+  }
+  t.not(seen[0], seen[1])
+  t.match((await send({})).json.errors, [{ pointer: '/needed', detail: 'is required' }])
+  t.match((await send({ needed: 'y', list: [1, 2, 3] })).json.errors, [{
+    pointer: '/list',
+    detail: 'must be <=2',
+  }])
+  const { json, text } = await send({ needed: 'y', nested: { mail: 'hunter2' } })
+  t.strictSame(json.errors, [
+    { pointer: '/nested/mail', detail: 'is not a valid email' },
+    { pointer: '/nested/other', detail: 'is required' },
+  ])
+  t.notMatch(text, 'hunter2')
+  t.match(await request('/texts?partner=demo&a=1&a=2', { key }), { status: 400 })
+  t.strictSame((await request('/texts?partner=demo&a=1&limit=5', { key })).json.data, { a: ['1'], limit: 5 })
+  t.equal((await request('/lists/../1', { key })).json.code, 'route_not_found')
+})
+
+t.test('the revision is asked for once the policy allows a response', async (t) => {
+  let asked = 0
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  const endpoint = defineEndpoint({
+    name: 'revised',
+    method: 'GET',
+    path: '/revised',
+    scope: 'read:orders',
+    summary: 'Read what has a revision',
+    revision: () => (asked++, released.then(() => 'later')),
+    handle: () => ({ data: 1 }),
+  })
+  const { request, key, world } = await serveOrders({ endpoints: [endpoint] })
+  t.equal((await request('/revised?partner=acme', { key })).json.code, 'partner_mismatch')
+  t.equal((await request('/revised', { key })).json.code, 'partner_missing')
+  const powerless = await world.issue({ partner: 'demo', scopes: [] })
+  t.equal((await request('/revised?partner=demo', { key: powerless })).json.code, 'scope_missing')
+  t.equal(asked, 0)
+  const pending = request('/revised?partner=demo', { key })
+  await world.keyRing.revoke(key.id)
+  release()
+  t.equal((await pending).json.code, 'key_revoked')
+})
+
 t.test('responses are cached by partner, target and revision', async (t) => {
   const { request, key, other, world } = await serveOrders()
   revision = '1'
@@ -247,6 +321,20 @@ t.test('a handler that fails is a problem of the service', async (t) => {
     ],
     [() => Promise.reject(new Error('secret')), 500, 'internal'],
     [() => undefined, 500, 'internal'],
+    [() => Promise.reject(Object.create(null)), 500, 'internal'],
+    [() => Promise.reject(undefined), 500, 'internal'],
+    [
+      () =>
+        Promise.reject(
+          new Problem('rate_limited', {
+            retryAfterSeconds: 1n as unknown as number,
+            required_scope: 1n as unknown as string,
+          }),
+        ),
+      500,
+      'internal',
+    ],
+    [() => ({ data: () => 1 }), 500, 'internal'],
     [() => ({}), 500, 'internal'],
     [() => ({ data: 1n }), 500, 'internal'],
     [() => ({ data: circular }), 500, 'internal'],
@@ -302,6 +390,31 @@ t.test('what cannot be served is refused when the service is created', async (t)
     const endpoint = defineEndpoint({ ...base, ...change })
     t.throws(() => createPartnerApi({ store }, { endpoints: [endpoint] }), { name: 'RangeError', message })
   }
+  const misuses: readonly object[] = [
+    { query: { limit: v.string() }, paging: { limit: 1, maximum: 2 } },
+    { query: { constructor: v.string() } },
+    {
+      query: {
+        x: v.object({
+          y: v.pipeAsync(
+            v.string(),
+            v.checkAsync(() => Promise.resolve(true)),
+          ) as never,
+        }),
+      },
+    },
+    { query: { x: {} } },
+    { paging: { limit: 3, maximum: 2 } },
+    { limits: ['nope'] },
+    { method: 'POST', revision: () => '' },
+    { body: {} },
+  ]
+  for (const misuse of misuses) t.throws(() => defineEndpoint({ ...base, ...misuse }), { name: 'RangeError' })
+  const twice = defineEndpoint({ ...base, path: '/x/:id/:id' })
+  t.throws(
+    () => createPartnerApi({ store }, { endpoints: [twice] }),
+    /endpoint x: the names of its path parameters/,
+  )
   const one = defineEndpoint(base)
   t.throws(() => createPartnerApi({ store }, { endpoints: [one, one] }), /its name is taken/)
   t.throws(
