@@ -4,6 +4,7 @@ import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
+import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, LimitName, Modules, Partner, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
@@ -181,8 +182,9 @@ function findMisuse(
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
     return 'paging must have integers from 1 to 999, limit at most maximum'
   }
-  const unknown = limits.find((each) => !['key', 'signup', 'verify'].includes(each))
-  if (unknown !== undefined) return `there is no limit ${unknown}; the limits are key, signup and verify`
+  const known: readonly string[] = OVERRIDABLE_LIMITS
+  const unknown = limits.find((each) => !known.includes(each))
+  if (unknown !== undefined) return `there is no limit ${unknown}; the limits are ${known.join(', ')}`
   if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
   return method === 'GET' && body ? 'a GET has no body' : undefined
 }
