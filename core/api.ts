@@ -148,6 +148,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       reports,
       sha256: store.sha256,
       handlerTimeoutMs: settings.handlerTimeoutMs,
+      handlerFailed: logger.handlerFailed,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,

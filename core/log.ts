@@ -25,6 +25,7 @@ export interface LogEvent {
     | 'browser_allowed'
     | 'administration'
     | 'write_failed'
+    | 'handler_failed'
     | 'store_unavailable'
     | 'store_recovered'
     | 'clock_skew'
@@ -150,6 +151,8 @@ export function createRequestLogger(
     auditLogged: ({ type, actor, at, partner, keyId }: AuditEntry): void =>
       write('info', 'administration', { type, actor, decided_at: rfc3339(at), partner, key_id: keyId }),
     writeFailed: (error: unknown): void => write('error', 'write_failed', { error: errorText(error) }),
+    handlerFailed: (endpoint: string, error: unknown): void =>
+      write('error', 'handler_failed', { endpoint, error: errorText(error) }),
     storeUnavailable: (error: unknown): void =>
       write('error', 'store_unavailable', { error: errorText(error) }),
     storeRecovered: (): void => write('info', 'store_recovered', {}),

@@ -8,7 +8,14 @@ import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
 import template from './document.json' with { type: 'json' }
 import { createSchemaCollection } from './json-schema.ts'
 import type { DocumentSettings, ResponseObject } from './model.ts'
-import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
+import {
+  describeOperation,
+  exampleProblem,
+  hasOwnExample,
+  type OperationObject,
+  tagOf,
+  toSentence,
+} from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
@@ -44,11 +51,11 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
         url: basePath || '/',
         description: `The ${basePath && 'base path at the '}origin of this document.`,
       }],
-    tags: [...new Set(routes.map((route) => tagOf(route, settings)))].map((name) => ({
+    tags: [...new Map(routes.map((route) => [tagOf(route, settings), route]))].map(([name, route]) => ({
       name,
       description: Object.hasOwn(tags, name)
         ? tags[name as keyof typeof tags]
-        : `${modules.list.find((module) => module.name === name)!.feature}.`,
+        : toSentence(modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!.feature),
     })),
     paths,
     components: {

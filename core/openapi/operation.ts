@@ -37,9 +37,11 @@ export function describeOperation(
   // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
   const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
   return {
-    operationId: route.name.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase()),
+    // Without `_`, `a-1` and `a1` would have the same.
+    operationId: route.name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+      .replaceAll('-', '_'),
     summary: route.summary,
-    description: `${route.description ?? DESCRIPTIONS.get(route.name) ?? `${route.summary}.`} ${
+    description: `${toSentence(route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary)} ${
       accessOf(route, settings)
     }`,
     tags: [tagOf(route, settings)],
@@ -57,10 +59,16 @@ export function describeOperation(
 const moduleFor = (scope: Scope, { modules = BUILT_IN_MODULES }: DocumentSettings) =>
   modules.moduleFor(scope)!
 
-/** The group of an operation: the module that enables it. */
+export function toSentence(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`
+}
+
+/** The group of an operation: the module that enables it, unless an own one has the name of another group. */
 export function tagOf(route: Route, settings: DocumentSettings): string {
   if (route.access === 'open') return 'service'
-  return route.scope === undefined ? 'keys' : moduleFor(route.scope, settings)
+  if (route.scope === undefined) return 'keys'
+  const module = moduleFor(route.scope, settings)
+  return /^(?:keys|service|content|reports|signups)$/.test(module) ? `${module} module` : module
 }
 
 function accessOf(route: Route, settings: DocumentSettings): string {
@@ -106,6 +114,8 @@ function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Ref
 function queryParameter(
   [name, { schema, maxValues, absent, isRequired }]: [string, InputDef<unknown>],
 ): ParameterObject {
+  const isOwn = schema.source !== undefined
+  const fallback = isOwn ? undefined : absent?.(() => undefined)
   const { description = `The parameter \`${name}\`.`, ...one } = toJsonSchema(schema)
   const example = one.examples?.[0] ?? one.enum?.[0]
   const isList = maxValues > 1
@@ -115,9 +125,9 @@ function queryParameter(
     description,
     required: isRequired,
     ...(isList && { style: 'form', explode: true }),
-    schema: isList && schema.source === undefined
+    schema: isList && !isOwn
       ? { type: 'array', items: one, maxItems: maxValues }
-      : { ...one, ...(absent !== undefined && { default: absent }) },
+      : { ...one, ...(fallback !== undefined && { default: fallback }) },
     ...(example !== undefined && { example: isList ? [example] : example }),
   }
 }

@@ -46,7 +46,7 @@ export function readInput(
   const query = readParameters(rawQuery, route.parameters, route.method === 'GET', errors)
   errors.push(...route.checkParameters?.(query, grant.now) ?? [])
   if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
-  const input = { query, idempotencyKey, params, client, rawBody }
+  const input = { query, rawQuery, idempotencyKey, params, client, rawBody }
   if (route.body === undefined) return { ...input, body: {}, danglingReferences: [] }
   const body = readMembers(rawBody, route.body, errors)
   // References are reported with the errors of a body, and left to the handler of a valid one.
@@ -73,14 +73,12 @@ export function readParameters<P extends InputDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (
-    const [name, { maxValues, parse, parseList, parseAbsent, absent, isRequired }] of Object.entries(declared)
-  ) {
+  for (const [name, { maxValues, parse, parseList, absent, isRequired }] of Object.entries(declared)) {
     const texts = query.values.get(name)
     const fail = (detail: string) => void errors.push({ parameter: name, detail })
     if (texts === undefined) {
       if (isRequired) fail('is required')
-      else input[name] = parseAbsent ? parseAbsent(fail) : absent
+      else input[name] = absent?.(fail)
       continue
     }
     const error = valueError(query, name, texts, maxValues)
@@ -105,12 +103,12 @@ export function readMembers<M extends InputDefs>(
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', name)
   }
-  for (const [name, { isRequired, parse, parseAbsent, absent }] of Object.entries(declared)) {
+  for (const [name, { schema, isRequired, parse, absent }] of Object.entries(declared)) {
     const value = body[name]
     const fail = (detail: string, ...path: readonly string[]) => failAt(detail, name, ...path)
-    if (value === undefined || value === null && !isRequired) {
+    if (value === undefined || value === null && !isRequired && schema.source === undefined) {
       if (isRequired) fail('is required')
-      else input[name] = parseAbsent ? parseAbsent(fail) : absent
+      else input[name] = absent?.(fail)
     } else input[name] = parse(value, fail)
   }
   return input as InputValues<M>

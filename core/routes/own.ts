@@ -2,6 +2,7 @@
 import { type GenericSchema, safeParse } from 'valibot'
 import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
+import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -9,7 +10,7 @@ import type { Key, LimitName, Modules, Partner, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
 import { readPage } from './paging.ts'
-import type { KeyedRoute, Route } from './route.ts'
+import type { HandlerContext, KeyedRoute, Route } from './route.ts'
 
 /** valibot schemas by the names of parameters or members. */
 export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
@@ -84,8 +85,8 @@ export interface EndpointDefinition<
   /** A sentence or two for the documents. */
   readonly description?: string
   /**
-   * Parameters of the query. Numbers and booleans are converted from their text; an array takes up to 20 values of a
-   * repeated parameter.
+   * Parameters of the query. A text becomes the number or boolean that it spells if the schema takes only that; an array
+   * takes up to 20 values of a repeated parameter.
    */
   readonly query?: Q
   /** Members of the body of a POST, besides `partner`. */
@@ -204,15 +205,16 @@ function toRoute(
     ...(status && { status }),
     limits: definition.limits ?? ['key'],
     cacheBy: 'none',
-    ...(revision && { revision: ({ handlerTimeoutMs }) => bounded(revision, handlerTimeoutMs) }),
-    handle({ query, body, params, idempotencyKey }, { partner, key, now }, { cursors, handlerTimeoutMs }) {
+    ...(revision && { revision: (ports) => bounded(revision, name, ports) }),
+    handle({ query, rawQuery, body, rawBody, params, idempotencyKey }, { partner, key, now }, ports) {
       const { digest: _, ...publicKey } = key
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const others = definition.paging ? declared : query
       const page = <Row>(list: EndpointList<Row>) =>
-        readPage<Row>(cursors, { limit, cursor }, {
+        readPage<Row>(ports.cursors, { limit, cursor }, {
           partner: partner.slug,
-          identity: [name, params, others],
+          // JSON has not all values that schemas return.
+          identity: [name, params, sentFilters(rawQuery), rawBody],
           present: (row) => row,
           ...list,
         }) as MaybePromise<EndpointResult>
@@ -221,17 +223,27 @@ function toRoute(
           { query: others, body, params, idempotencyKey, page },
           { partner, key: publicKey, now },
         )
-      return andThen(bounded(run, handlerTimeoutMs), (result) => toResult(result, name))
+      return andThen(bounded(run, name, ports), (result) => toResult(result, name))
     },
   }
 }
 
+/** The parameters of a query that stay the same on every page of a list. */
+function sentFilters({ values }: Query) {
+  return [...values].filter(([name]) => name !== 'limit' && name !== 'cursor').toSorted()
+}
+
 /** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */
-function bounded<T>(work: () => MaybePromise<T>, ms: number): MaybePromise<T> {
+function bounded<T>(
+  work: () => MaybePromise<T>,
+  name: string,
+  { handlerTimeoutMs, handlerFailed }: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+): MaybePromise<T> {
   try {
     const pending = toPromise(work()) as MaybePromise<T>
     if (!(pending instanceof Promise)) return pending
-    const inTime = timeout(pending, ms, () => {
+    const inTime = timeout(pending, handlerTimeoutMs, () => {
+      pending.catch((error: unknown) => handlerFailed(name, error))
       throw new Problem('overloaded', { retryAfterSeconds: 1 })
     })
     return inTime.catch((error: unknown) => {
@@ -289,17 +301,15 @@ function toParameter(schema: AnySchema): input.InputDef<unknown> {
   const { base, isRequired } = unwrap(schema)
   const isList = base.type === 'array'
   const one = isList ? base.item! : schema
-  const { type } = unwrap(one).base
   return {
     schema: { description: '', source: schema },
     parse: (text, fail) => {
-      const value = convert(text as string, type)
+      const value = convert(text as string, one)
       return isList ? value : check(schema, value, fail)
     },
     ...(isList && { parseList: (values, fail) => check(schema, values, fail) }),
     isRequired: isRequired && !isList,
-    absent: undefined,
-    parseAbsent: (fail) => check(schema, isList && isRequired ? [] : undefined, fail),
+    absent: (fail) => check(schema, isList && isRequired ? [] : undefined, fail),
     maxValues: isList ? 20 : 1,
   }
 }
@@ -310,15 +320,19 @@ function toMember(schema: AnySchema): input.InputDef<unknown> {
     schema: { description: '', source: schema },
     parse: (value, fail) => check(schema, value, fail),
     isRequired,
-    absent: undefined,
-    ...(!isRequired && { parseAbsent: (fail) => check(schema, undefined, fail) }),
+    absent: (fail) => check(schema, undefined, fail),
     maxValues: 1,
   }
 }
 
-function convert(text: string, type: string): unknown {
-  if (type === 'number' && /^-?\d+(?:\.\d+)?$/.test(text)) return Number(text)
-  return type === 'boolean' && /^(?:true|false)$/.test(text) ? text === 'true' : text
+/** The number or boolean that a text spells, for a schema that takes it and not the text. */
+function convert(text: string, schema: AnySchema): unknown {
+  const isNumber = /^-?\d+(?:\.\d+)?$/.test(text)
+  if (!isNumber && !/^(?:true|false)$/.test(text)) return text
+  const value = isNumber ? Number(text) : text === 'true'
+  const { type } = unwrap(schema).base
+  const takes = (input: unknown) => type === typeof input || safeParse(schema, input).typed
+  return takes(value) && (type === typeof value || !takes(text)) ? value : text
 }
 
 /** Values are not repeated in errors: they may be secrets. */

@@ -3,6 +3,7 @@ import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
+import type { Query } from '../http/query.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Limiter } from '../limits/limiter.ts'
@@ -141,6 +142,8 @@ export interface Endpoint {
 
 export interface HandlerInput<P extends InputDefs, B extends InputDefs> {
   readonly query: InputValues<P>
+  /** The query as sent. */
+  readonly rawQuery: Query
   readonly body: InputValues<B>
   /** The body as sent; empty for a route without one. */
   readonly rawBody: JsonObject
@@ -163,6 +166,8 @@ export interface HandlerContext {
   readonly cursors: Cursors
   /** Milliseconds that a handler of the host's own may take. */
   readonly handlerTimeoutMs: number
+  /** Logs that it failed after that time. */
+  handlerFailed(endpoint: string, error: unknown): void
   readonly limiter: Limiter
   /** Milliseconds on the limiter's monotonic clock. */
   elapsed(): number

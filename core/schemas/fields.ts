@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
+import { MAX_CURSOR_LENGTH } from '../http/cursor.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
@@ -114,4 +115,4 @@ export function flag(description: string, example: boolean): Schema<boolean> {
   return v.pipe(v.boolean(), v.metadata({ description, examples: [example] }))
 }
 
-export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: 1000 } as const
+export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: MAX_CURSOR_LENGTH } as const

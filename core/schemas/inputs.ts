@@ -46,12 +46,10 @@ export interface InputDef<T> {
   /** Makes what handlers get. @returns `undefined` after a failure. */
   readonly parse: (value: unknown, fail: Fail) => unknown
   readonly isRequired: boolean
-  /** What handlers get if it is not required, and absent or, in a body, `null`. */
-  readonly absent: T | undefined
+  /** Makes what handlers get if it is not required, and absent or, in a body of a built-in endpoint, `null`. */
+  readonly absent?: (fail: Fail) => T | undefined
   /** Checks all values of a list. */
   readonly parseList?: (values: readonly unknown[], fail: Fail) => unknown
-  /** Makes what handlers get in place of `absent`, for each request. */
-  readonly parseAbsent?: (fail: Fail) => unknown
   /** How many values a parameter may have; more than one make a list. */
   readonly maxValues: number
 }
@@ -64,18 +62,18 @@ export type InputValues<D extends InputDefs> = {
 }
 
 function required<T>(schema: InputSchema, parse: (value: unknown, fail: Fail) => T | undefined): InputDef<T> {
-  return { schema, parse, isRequired: true, absent: undefined, maxValues: 1 }
+  return { schema, parse, isRequired: true, maxValues: 1 }
 }
 
 export function optional<T, A extends T | undefined = undefined>(
   input: InputDef<T>,
   absent?: A,
 ): InputDef<T | A> {
-  return { ...input, isRequired: false, absent }
+  return { ...input, isRequired: false, absent: () => absent }
 }
 
 export function repeatable<T>(input: InputDef<T>): InputDef<readonly T[]> {
-  return { ...input, isRequired: false, absent: [], maxValues: 20 }
+  return { ...input, isRequired: false, absent: () => [], maxValues: 20 }
 }
 
 /** @param parse Makes the value of a text that is valid. */

@@ -38,7 +38,8 @@ const keyHint: field.Schema<string> = field.text('Last four characters of the ke
 /** What identifies an endpoint. */
 const endpointPlace = {
   method: field.oneOf('HTTP method.', ['GET', 'POST']),
-  path: field.text('Path with `{slug}` for a parameter.', '/service/public/profiles', 200),
+  // As long as the service accepts.
+  path: field.text('Path with `{slug}` for a parameter.', '/service/public/profiles', 8192),
 }
 const scope = (description: string) => field.name(description, 'read:profiles', 47, SCOPE_PATTERN)
 const module = (description: string) => field.name(description, 'profiles', 40, MODULE_PATTERN)

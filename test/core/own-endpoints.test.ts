@@ -175,7 +175,7 @@ t.test('parameters, members and the path are checked before a handler runs', asy
     t.match(json.errors, errors)
   }
   t.equal(calls, 0)
-  const valid = await post('/orders', { partner: 'demo', item: 'a', count: null }, {
+  const valid = await post('/orders', { partner: 'demo', item: 'a' }, {
     key,
     headers: { 'idempotency-key': '"k 1"' },
   })
@@ -260,6 +260,107 @@ t.test('schemas check lists as a whole, and make defaults anew', async (t) => {
   t.notMatch(text, 'hunter2')
   t.match(await request('/texts?partner=demo&a=1&a=2', { key }), { status: 400 })
   t.strictSame((await request('/texts?partner=demo&a=1&limit=5', { key })).json.data, { a: ['1'], limit: 5 })
+})
+
+/** An endpoint that returns what its schemas make of a request. */
+function echo(name: string, query: Record<string, v.GenericSchema>, body?: Record<string, v.GenericSchema>) {
+  return defineEndpoint({
+    name,
+    method: body ? 'POST' : 'GET',
+    path: `/echo/${name}`,
+    scope: body ? 'create:orders' : 'read:orders',
+    summary: 'Return what was sent.',
+    query,
+    ...(body && { body }),
+    handle: ({ query, body }) => ({ data: { ...query, ...body } }),
+  })
+}
+
+t.test('values of a query become the numbers and booleans that a schema takes', async (t) => {
+  const one = v.picklist([1, 2])
+  const query = {
+    size: v.optional(one),
+    sizes: v.optional(v.array(one)),
+    seven: v.optional(v.literal(7)),
+    on: v.optional(v.literal(true)),
+    mixed: v.optional(v.union([v.pipe(v.number(), v.maxValue(9)), v.boolean()])),
+    text: v.optional(v.union([v.string(), v.number()])),
+    word: v.optional(v.pipe(v.string(), v.maxLength(2))),
+    spare: v.optional(v.fallback(v.number(), 3)),
+  }
+  const { request, key } = await serveOrders({ endpoints: [echo('values', query)] })
+  const send = (parameters: string) => request(`/echo/values?partner=demo&${parameters}`, { key })
+  const sent = 'size=2&sizes=1&sizes=2&seven=7&on=true&mixed=false&text=5&word=17&spare=4'
+  t.strictSame((await send(sent)).json.data, {
+    ...{ size: 2, sizes: [1, 2], seven: 7, on: true, mixed: false, text: '5', word: '17', spare: 4 },
+  })
+  t.equal((await send('mixed=9')).json.data.mixed, 9)
+  for (const wrong of ['size=3', 'size=true', 'sizes=1&sizes=3', 'seven=8', 'on=false', 'on=1', 'mixed=x']) {
+    t.match(await send(wrong), { status: 400, json: { code: 'invalid_parameter' } }, wrong)
+  }
+  t.match((await send('word=123')).json.errors, [{ parameter: 'word', detail: 'must be <=2' }])
+  t.match((await send('mixed=10')).json.errors, [{ parameter: 'mixed', detail: 'must be <=9' }])
+})
+
+t.test('null in a body is what its schema makes of it', async (t) => {
+  const nulls = echo('nulls', {}, {
+    cleared: v.optional(v.nullable(v.string()), 'default'),
+    count: v.optional(v.number(), 1),
+    either: v.nullish(v.string()),
+  })
+  const { post, key } = await serveOrders({ endpoints: [nulls] })
+  const send = (body: object) => post('/echo/nulls', { partner: 'demo', ...body }, { key })
+  t.strictSame((await send({})).json.data, { partner: 'demo', cleared: 'default', count: 1 })
+  t.strictSame((await send({ cleared: null, either: null })).json.data, {
+    ...{ partner: 'demo', cleared: null, count: 1, either: null },
+  })
+  t.match(await send({ count: null }), { status: 422, json: { errors: [{ pointer: '/count' }] } })
+})
+
+t.test('a cursor belongs to the values as they were sent', async (t) => {
+  const list = (values: readonly string[]) => ({
+    read: (after: readonly [unknown, string] | undefined, limit: number) =>
+      values.filter((value) => after === undefined || value > after[1]).slice(0, limit),
+    positionOf: (value: string) => [value, value] as const,
+  })
+  const tags = defineEndpoint({
+    name: 'tags',
+    method: 'GET',
+    path: '/tags',
+    scope: 'read:orders',
+    summary: 'List tags',
+    query: { of: v.pipe(v.string(), v.transform((text) => new Set(text.split(',')))) },
+    paging: { limit: 1, maximum: 2 },
+    handle: ({ query, page }) => page(list([...query.of].toSorted())),
+  })
+  const search = defineEndpoint({
+    name: 'search',
+    method: 'POST',
+    path: '/search',
+    scope: 'create:orders',
+    summary: 'Search',
+    body: { words: v.array(v.string()) },
+    paging: { limit: 1, maximum: 2 },
+    handle: ({ body, page }) => page(list(body.words)),
+  })
+  const log: LogEvent[] = []
+  const { request, post, key } = await serveOrders({
+    endpoints: [tags, search],
+    log: (event) => log.push(event),
+  })
+  const read = (of: string, more = '') => request(`/tags?partner=demo&of=${of}${more}`, { key })
+  const cursor = `&cursor=${(await read('a,b')).json.page.next_cursor}`
+  t.strictSame((await read('a,b', `${cursor}&limit=2`)).json.data, ['b'])
+  t.equal((await read('a,c', cursor)).json.code, 'invalid_cursor')
+
+  const find = (words: string[], more = '') => post(`/search${more}`, { partner: 'demo', words }, { key })
+  const found = `?cursor=${(await find(['a', 'b'])).json.page.next_cursor}`
+  t.strictSame((await find(['a', 'b'], found)).json.data, ['b'])
+  t.equal((await find(['a', 'c'], found)).json.code, 'invalid_cursor')
+
+  t.equal((await find(['a'.repeat(350), 'b'])).status, 200)
+  t.equal((await find(['a'.repeat(720), 'b'])).json.code, 'internal')
+  t.match(log.at(-1), { endpoint: 'search', error: /^TypeError: .*cursor/ })
 })
 
 t.test('the revision is asked for once the policy allows a response', async (t) => {
@@ -468,6 +569,80 @@ t.test('documents, verify-key and reports have own endpoints as they have all ot
       requests: 1,
     },
   )
+})
+
+t.test('what a handler throws after its time is logged', async (t) => {
+  const logged = Promise.withResolvers<LogEvent>()
+  const log = (event: LogEvent) => void (event.event === 'handler_failed' && logged.resolve(event))
+  const { request, key } = await serveOrders({ handlerTimeoutMs: 1, log })
+  const late = Promise.withResolvers<never>()
+  trouble = () => late.promise
+  t.equal((await request('/trouble?partner=demo', { key })).status, 503)
+  late.reject(new Error('too late'))
+  t.match(await logged.promise, { level: 'error', endpoint: 'trouble', error: 'Error: too late' })
+})
+
+t.test('documents tell own endpoints and modules apart from all others', async (t) => {
+  const store = createMemoryStore()
+  const modules = createModuleAdministration(store, { actor: 'test' })
+  const names = ['keys', 'service', 'content', 'orders']
+  const endpoints = []
+  for (const [index, name] of names.entries()) {
+    await modules.define({ name, scope: `read:${name}`, feature: `Feature of ${name}.` })
+    endpoints.push(defineEndpoint({
+      name: ['a-1', 'a1', 'a--b', 'a-b'][index]!,
+      method: 'GET',
+      path: `/${name}`,
+      scope: `read:${name}`,
+      summary: `List ${name}.`,
+      handle: () => ({ data: [] }),
+    }))
+  }
+  const basePath = `/${'a'.repeat(300)}`
+  const api = createPartnerApi({ store }, { endpoints, basePath })
+  const read = async (name: string) =>
+    await (await api.fetch(new Request(`http://x.example${basePath}/service/${name}`))).text()
+  const document = JSON.parse(await read('openapi.json'))
+  const operations = Object.values<
+    Record<string, { operationId: string; description: string; tags: string[] }>
+  >(
+    document.paths,
+  ).flatMap((methods) => Object.values(methods))
+  const ids = operations.map(({ operationId }) => operationId)
+  t.equal(new Set(ids).size, ids.length, 'operations have ids of their own')
+  const own = operations.filter(({ description }) => description.startsWith('List '))
+  t.strictSame(own.map(({ tags: [tag] }) => tag), [
+    'keys module',
+    'service module',
+    'content module',
+    'orders',
+  ])
+  t.equal(
+    document.tags.find(({ name }: { name: string }) => name === 'orders').description,
+    'Feature of orders.',
+  )
+  for (const { description } of [...own, ...document.tags]) t.notMatch(description, '..')
+  const page = await read('docs')
+  for (const title of ['Keys module', 'Service module', 'Content module', 'Orders']) {
+    t.equal(page.split(`<h2>${title}</h2>`).length, 2, title)
+  }
+})
+
+t.test('verify-key lists paths of any length as its schema says', async (t) => {
+  const long = defineEndpoint({
+    name: 'long',
+    method: 'GET',
+    path: `/${'a'.repeat(300)}` as const,
+    scope: 'read:orders',
+    summary: 'Have a long path',
+    handle: () => ({ data: 1 }),
+  })
+  const { api, post, key } = await serveOrders({ endpoints: [long] })
+  const verified = await post('/developer/verify-key', { partner: 'demo' }, { key })
+  const described = await (await api.fetch(new Request('http://x.example/service/openapi.json'))).json()
+  const { schema } =
+    described.paths['/service/developer/verify-key'].post.responses[200].content['application/json']
+  t.strictSame(validatorFor(described)(schema, verified.json), [])
 })
 
 t.test('modules and endpoints may have the name of a property of every object', async (t) => {
