@@ -218,6 +218,76 @@ await t.test('own-signups.ts', async (t) => {
   t.notMatch(stored, /@example\.com|Lovelace/, 'the store has no personal data')
 })
 
+for (const runtime of ['node', 'bun', 'deno']) {
+  await t.test(`orders/server.ts, ${runtime}`, async (t) => {
+    const { folder, key } = await project.open(`orders-${runtime}`)
+    const words = runtime === 'deno' ? ['run', '-A'] : []
+    const program = [runtime === 'node' ? process.execPath : binary(runtime), ...words, 'orders/server.ts']
+    const { url, stop } = await start(t, folder, program)
+    const { json } = programOn(storeIn(folder))
+    const issue = async (slug: string, ...more: string[]): Promise<string> =>
+      (await json('keys', 'issue', slug, '--name', 'Shop', ...more)).data.key
+    const call = async (key: string, path: string, init: RequestInit = {}) => {
+      const headers = { ...init.headers, 'x-service-partner-key': key }
+      const response = await fetch(new URL(path, url), { ...init, headers })
+      const text = await response.text()
+      const body = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : undefined
+      return { status: response.status, headers: response.headers, text, body }
+    }
+    const list = (partner: string) => `/service/orders?partner=${partner}&limit=2`
+    const place = (key: string, order: object, idempotencyKey?: string) =>
+      call(key, '/service/orders', {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          ...idempotencyKey && { 'idempotency-key': idempotencyKey },
+        },
+        body: JSON.stringify({ partner: 'demo', ...order }),
+      })
+
+    t.equal(await fetch(url).then((response) => response.text()), 'The rest of the site')
+    t.match((await call(key, list('demo'))).body, { code: 'scope_missing', required_scope: 'read:orders' })
+    await json('partners', 'create', 'acme', '--name', 'Acme', '--module', 'orders', 'ordering')
+    await json('modules', 'activate', 'demo', 'orders', 'ordering', '--wait')
+    const [demo, test, acme] = [await issue('demo'), await issue('demo', '--test'), await issue('acme')]
+
+    const placed: object[] = []
+    for (const quantity of [1, 2, 3]) {
+      const { status, body } = await place(demo, { item: 'Lamp', quantity })
+      t.match([status, body.data], [201, { item: 'Lamp', quantity }])
+      placed.push(body.data)
+    }
+    const same = await Promise.all(Array.from({ length: 8 }, () => place(demo, { item: 'Chair' }, 'k1')))
+    t.strictSame([...new Set(same.map(({ status }) => status))], [201])
+    const [{ body: chair } = { body: undefined }, ...repeated] = same
+    for (const { body } of repeated) t.strictSame(body, chair)
+    placed.push(chair.data)
+    t.match((await place(demo, { item: 'Table' }, 'k1')).body, { status: 422, code: 'idempotency_mismatch' })
+    t.match((await place(demo, { item: '', quantity: 100 })).body, { errors: [{ pointer: '/item' }, {}] })
+    const ofTest = await place(test, { item: 'Chair' }, 'k1')
+    t.equal(ofTest.status, 201)
+
+    const listed: { placed_at: string }[] = []
+    for (let next = list('demo'); next !== '';) {
+      const { headers, body } = await call(demo, next)
+      listed.push(...body.data)
+      next = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]?.replace(/^/, '/service/orders') ?? ''
+    }
+    t.same(new Set(listed), new Set(placed), 'without those of test keys')
+    t.strictSame(listed, listed.toSorted((a, b) => b.placed_at.localeCompare(a.placed_at)), 'newest first')
+    t.strictSame((await call(test, list('demo'))).body.data, [ofTest.body.data])
+    t.strictSame((await call(acme, list('acme'))).body.data, [])
+
+    t.equal(await stop(), 0)
+    const { url: again } = await start(t, folder, program)
+    const { body: { data } } = await call(demo, `${again}/service/partner/reports/summary?partner=demo`)
+    t.match(data.requests.by_endpoint, [
+      { method: 'POST', path: '/service/orders', requests: 13, errors: 2 },
+      { method: 'GET', path: '/service/orders', requests: 3, errors: 1 },
+    ])
+  })
+}
+
 t.test('the examples are formatted', async (t) => {
   // deno.json excludes them, because Deno cannot resolve their packages.
   const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']

@@ -31,6 +31,7 @@ const exports: Readonly<Record<string, string>> =
 /** What the commands of a page print, in this order. */
 const printed: Readonly<Record<string, readonly RegExp[]>> = {
   'README.md': [/The key is valid\./, /"slug":"universite-du-voyage"/, /"status":"ok"/],
+  'docs/concepts.md': [/refused: 403 module_inactive/],
   'docs/content-format.md': [/2 created/, /line 2/],
   'docs/operate.md': [
     /refused: 403 module_inactive/,

@@ -1,6 +1,6 @@
 /** The released packages: files, entries on every runtime, types, program, and bundle size. */
 import { once } from 'node:events'
-import { cpSync, existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
@@ -84,7 +84,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/partner-api\.1$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
-    /^examples\/(?:deploy|monitoring)\/[\w.-]+$/,
+    /^examples\/(?:deploy|monitoring|orders)\/[\w.-]+$/,
     /^examples\/(?:[\w-]+\.(?:js|ts|conf)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
   ]
@@ -292,8 +292,11 @@ for (
 }
 
 t.test('the examples are strictly typed', async (t) => {
-  const names = ['client.js', 'companies.ts', 'own-tables.ts', 'own-signups.ts', 'next-route.ts']
-  const copies = names.map((name) => {
+  const files = ['client.js', 'companies.ts', 'own-tables.ts', 'own-signups.ts', 'next-route.ts']
+  for (const peer of ['hono', '@hono']) {
+    symlinkSync(join(ROOT, 'test/node_modules', peer), join(folder, 'node_modules', peer))
+  }
+  const copies = [...files, 'orders/orders.ts', 'orders/server.ts'].map((name) => {
     const copy = name.replace(/js$/, 'ts')
     cpSync(join(ROOT, 'examples', name), join(folder, copy))
     return copy
