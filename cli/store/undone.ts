@@ -2,7 +2,7 @@
 import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
-import type { Key, LimitOverrides, Module, ModuleDefinition, Partner } from '../../core/model.ts'
+import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
 import { readKeys, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { Invocation } from '../command.ts'
@@ -54,8 +54,10 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   /** Modules that have to be active while scopes are granted, by partner. */
   const needed = new Map<string, Module[]>()
   const [modulesBefore, modules] = [await readModules(restored), await readModules(replaced)]
+  const forgotten = listOthers(modulesBefore, modules)
   for await (const key of readKeys(replaced)) {
-    const before = (await restored.findKey(key.id))?.key
+    const found = (await restored.findKey(key.id))?.key
+    const before = found && { ...found, scopes: without(found.scopes, forgotten.map(({ scope }) => scope)) }
     const commands = before && keyCommands(before, key, now)
     if (commands === undefined) {
       if (!hasEnded(key, now)) lost.push(key.id)
@@ -72,7 +74,7 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
       if (before && before.state !== state) first.push(['partners', 'remove', slug, '--yes'])
       continue
     }
-    const was = before?.modules ?? []
+    const was = without(before?.modules ?? [], forgotten.map(({ name }) => name))
     const activated = [...new Set(without([...active, ...needed.get(slug) ?? []], was))]
     const deactivated = without([...was, ...activated], active)
     first.push(...partnerCommands(before, partner, activated))
@@ -81,9 +83,12 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
   const ofWebhooks = webhookCommands(replaced.webhooks ? hooksBefore : [], hooks)
-  const defined = modules.list.filter(({ name }) => !modulesBefore.names.includes(name)).map(defineCommand)
-  const forgotten = without(modulesBefore.names, modules.names).map((name) => ['modules', 'forget', name])
-  const commands = [...ofWebhooks, ...defined, ...first, ...keys, ...last, ...forgotten]
+  // A scope belongs to one module, and there is an end to their number: the old ones make room.
+  const ofModules = [
+    ...await forgetCommands(restored, forgotten, now),
+    ...listOthers(modules, modulesBefore).map(defineCommand),
+  ]
+  const commands = [...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
 }
@@ -181,6 +186,30 @@ function limitOptions(before: LimitOverrides, limits: LimitOverrides): string[] 
   const cleared = without(Object.keys(before), Object.keys(limits))
   const set = without(current!, old!).flatMap((limit) => ['--limit', limit])
   return cleared.length > 0 ? [...set, '--clear-limit', ...cleared] : set
+}
+
+/** The modules of a list that another has not, with the same scope and feature. */
+function listOthers({ list }: Modules, { list: others }: Modules): readonly ModuleDefinition[] {
+  const known = others.map((module) => defineCommand(module).join())
+  return list.filter((module) => !known.includes(defineCommand(module).join()))
+}
+
+/** The commands that forget modules, which no partner may have active and no key in force may hold. */
+async function forgetCommands(store: Records, forgotten: readonly ModuleDefinition[], now: number) {
+  if (forgotten.length === 0) return []
+  const commands: Words[] = []
+  for await (const { slug, state, modules } of readPartners(store)) {
+    const active = modules.filter((module) =>
+      state !== 'removed' && forgotten.some(({ name }) => name === module)
+    )
+    commands.push(...command(active.length > 0, 'modules', 'deactivate', slug, ...active))
+  }
+  for await (const key of readKeys(store)) {
+    const held = key.scopes.filter((each) => forgotten.some(({ scope }) => scope === each))
+    const isInForce = key.state !== 'disabled' && !hasEnded(key, now)
+    commands.push(...command(isInForce && held.length > 0, 'scopes', 'remove', key.id, ...held))
+  }
+  return [...commands, ...forgotten.map(({ name }) => ['modules', 'forget', name])]
 }
 
 function defineCommand({ name, scope, feature }: ModuleDefinition): Words {

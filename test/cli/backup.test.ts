@@ -6,6 +6,8 @@ import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { createModuleAdministration } from '../../core/admin/modules.ts'
+import { BUILT_IN_MODULES, MAX_OWN_MODULES } from '../../core/model.ts'
 import { DAY } from '../contract/store/samples.ts'
 import {
   documentOf,
@@ -172,8 +174,17 @@ const changes: readonly (readonly [before: string, since: string, listed?: strin
   ['', 'modules activate P banner; scopes grant X read:banner; modules deactivate P banner'],
   ['modules activate P banner; scopes grant X read:banner', 'scopes remove X read:banner'],
   ['', 'modules deactivate P signup'],
-  ['', 'modules define own --scope read:own --feature=P; modules activate P own; scopes grant X read:own'],
   ['modules define P-old --scope read:old --feature Old', 'modules forget P-old'],
+  ['', 'modules define own --scope read:own --feature=P; modules activate P own; scopes grant X read:own'],
+  [
+    'modules define P-a --scope read:a --feature=A; modules activate P P-a; scopes grant X read:a',
+    'modules deactivate P P-a; scopes remove X read:a; modules forget P-a; modules define P-a --scope read:b --feature=B; ' +
+    'modules activate P P-a; scopes grant X read:b',
+  ],
+  [
+    'modules define P-c --scope read:c --feature=C; modules activate P P-c; scopes grant X read:c; keys disable X',
+    'modules deactivate P P-c; modules forget P-c; modules define P-d --scope read:c --feature=C; keys enable X',
+  ],
   ['', 'keys disable X'],
   ['keys disable X', 'keys enable X'],
   ['', 'keys rotate X --overlap 0'],
@@ -207,10 +218,15 @@ test('every change since a backup is listed as the commands that repeat it', asy
     const { key: { id: X } } = await issue({ partner: P })
     const commandsOf = (text: string) =>
       text.split('; ').filter(Boolean).map((command) =>
-        command.replace(/\bX\b/, X).replace(/\bP\b/, P).split(' ')
+        command.replaceAll(/\bX\b/g, X).replaceAll(/\bP\b/g, P).split(' ')
       )
     for (const command of commandsOf(before)) t.match(await run(...command), { code: 0 }, before)
     rows.push({ P, X, since: commandsOf(since), listed: commandsOf(listed).map((words) => words.join(' ')) })
+  }
+  const modules = createModuleAdministration(store, { actor: 'test' })
+  const { length } = BUILT_IN_MODULES.names
+  for (let count = (await modules.list()).length; count < length + MAX_OWN_MODULES; count++) {
+    await modules.define({ name: `m${count}`, scope: `read:m${count}`, feature: 'One of many' })
   }
   await run('store', 'backup', `${file}.backup`)
   now += DAY / 4

@@ -231,6 +231,7 @@ function eventsOfService(): readonly LogEvent[] {
   logger.auditLogged({ ...entry, partner: 'acme', keyId: 'x' } as never)
   logger.auditLogged(entry as never)
   logger.writeFailed(new Error('x'))
+  logger.handlerFailed('orders', new Error('x'))
   logger.storeUnavailable(new Error('x'))
   logger.storeRecovered()
   logger.clockSkewed(1)
