@@ -31,6 +31,7 @@ import { withTimeouts } from './ports/with-timeouts.ts'
 import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
+import { createEndpointRecorder } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
@@ -122,7 +123,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
-  const usage = createUsage(reports, settings.keepUsageDays, clock, logger)
+  const recorder = createEndpointRecorder(reports, routes, paths, settings.basePath, logger.writeFailed)
+  const usage = createUsage(reports, settings.keepUsageDays, clock, logger, recorder.flush)
   const handle = createPipeline({
     names,
     routes: paths,
@@ -159,6 +161,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
   })
 
+  recorder.wake()
+
   function refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse {
     const requestId = writer.nextRequestId()
     logger.requestRejected(code, requestId, address, error)
@@ -191,13 +195,13 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       }
     },
     async flush() {
-      await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
+      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), bounded.idle()])
     },
     async close() {
       const left = replica.deregister()
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([uses.flush(), usage.flush(), limiter.close(), left])
+      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), limiter.close(), left])
     },
   }
 }
@@ -268,7 +272,9 @@ function boundPorts(
     signups: destination == null
       ? signups
       : createDestinationSignups(signups, data.wrap(destination, requiredMethods.signups, 'signups')),
-    reports: data.wrap(store, ['recordUsage', 'summarise', 'listActivity']),
+    reports: data.wrap(store, [
+      ...['recordUsage', 'summarise', 'listActivity', 'recordEndpoints', 'listEndpoints'] as const,
+    ]),
     quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
     register: replicas && ((replica: Replica) => {
       const registration = replicas.register(replica)
@@ -302,10 +308,15 @@ function createUsage(
   keepDays: number,
   clock: Clock,
   { writeFailed }: RequestLogger,
+  onWritten: () => Promise<void>,
 ): UsageCounter {
   const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepDays * MS_PER_DAY) : undefined
   return createUsageCounter(
-    { recordUsage: (counts, batch) => reports.recordUsage(counts, batch, firstDay()) },
+    {
+      // The store responds: what it could not take before is tried again.
+      recordUsage: (counts, batch) =>
+        andThen(reports.recordUsage(counts, batch, firstDay()), () => void onWritten()),
+    },
     writeFailed,
   )
 }

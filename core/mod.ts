@@ -81,7 +81,7 @@ export type * from './ports/replicas.ts'
 export { ACTIVITY_TYPES } from './ports/reports.ts'
 export type * from './ports/reports.ts'
 export type * from './ports/signups.ts'
-export type { Store, StoreSettings } from './ports/store.ts'
+export type { RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
 export {
   type Delivery,
   type DeliveryResult,

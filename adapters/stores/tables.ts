@@ -6,6 +6,7 @@ import type {
   Industry,
   Key,
   KeyFacts,
+  LimitName,
   LimitOverrides,
   ModuleDefinition,
   Partner,
@@ -17,6 +18,7 @@ import type { ContentKind, ContentRecords, ProfileRecord } from '../../core/port
 import type { DigestScheme } from '../../core/ports/changes.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { KeyUsage } from '../../core/ports/reports.ts'
+import type { RecordedEndpoint } from '../../core/ports/store.ts'
 import {
   type Codec,
   createRowFormat,
@@ -47,6 +49,10 @@ const limitsCodec = jsonCodec<LimitOverrides>({})
 export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm', 'prefix', 'secret'])
 
 export const MODULES = createRowFormat<ModuleDefinition>()(['name', 'scope', 'feature'])
+
+export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<readonly LimitName[]>([]) })(
+  ['name', 'method', 'path', 'scope', 'limits'],
+)
 
 export const PARTNERS: RowFormat<Partner> = withOwnNames(
   createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
@@ -220,7 +226,8 @@ export interface CopiedTable {
 
 /**
  * All that a store keeps, in the order of foreign keys. `store copy` leaves out what follows from profiles (listings,
- * words, counters) and what lives for seconds (replicas, quotas, batches of counts).
+ * words, counters), what lives for seconds (replicas, quotas, batches of counts) and the endpoints, which services record
+ * again when they start.
  */
 export const COPIED_TABLES = {
   settings: {

@@ -1,7 +1,7 @@
 /** The port of the service to its data. */
 import type { ClockReading } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Key, ModuleDefinition, Partner } from '../model.ts'
+import type { Key, LimitName, ModuleDefinition, Partner, Scope } from '../model.ts'
 import type { AuditLog } from './audit.ts'
 import type { Administration, KeyFilter } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
@@ -21,6 +21,20 @@ export interface StoreSettings {
   readonly cursorSecret: string
 }
 
+/** An endpoint that a service has recorded for administrators, who cannot know it otherwise. */
+export interface RecordedEndpoint {
+  /** Its name in usage counts. */
+  readonly name: string
+  /** `GET` includes `HEAD`. */
+  readonly method: 'GET' | 'POST'
+  /** The complete path, `{name}` for a parameter. */
+  readonly path: string
+  /** The scope that a key needs, if any. */
+  readonly scope: Scope | undefined
+  /** The rate limit policies that apply. */
+  readonly limits: readonly LimitName[]
+}
+
 /** The store of the service. */
 export interface Store
   extends
@@ -36,6 +50,10 @@ export interface Store
   readonly settings: StoreSettings
   /** The modules that the operator has defined, as last read: what a new service can require. */
   knownModules?(): readonly ModuleDefinition[]
+  /** Adds or replaces these endpoints, by name. Is no administrative change, and moves no revision. */
+  recordEndpoints?(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
+  /** What services have recorded, by name. */
+  listEndpoints?(): MaybePromise<readonly RecordedEndpoint[]>
   /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined
   /** The registry of replicas that share the store; absent in a store for one process. */

@@ -40,7 +40,7 @@ export type RouteTable = ReturnType<typeof compileRoutes>
 /** Compiles the route table. Only itty-router's expressions are used: its `fetch` builds a URL and has no 405. */
 export function compileRoutes(routes: readonly Route[], serviceName: string, basePath = '') {
   const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName, basePath))
-  for (const route of routes) if (route.atRoot) byPath.set(basePath + route.path, [route])
+  for (const route of routes) if (route.atRoot && basePath !== '') byPath.set(basePath + route.path, [route])
   const router = IttyRouter()
   for (const path of byPath.keys()) router.all?.(path)
   const compiled = [...byPath.values()].map((routes, index) => {

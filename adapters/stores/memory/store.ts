@@ -3,7 +3,7 @@ import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
 import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
-import type { Store } from '../../../core/ports/store.ts'
+import type { RecordedEndpoint, Store } from '../../../core/ports/store.ts'
 import { changeEvents, signupEvent } from '../../../core/webhooks/events.ts'
 import { sha256 } from '../../digest.ts'
 import { newSettings, randomHex } from '../schema.ts'
@@ -27,6 +27,7 @@ export interface MemoryStoreOptions {
 export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { lookups, keys, apply } = createPartnersAndKeys()
   const entries: AuditEntry[] = []
+  const endpoints = new Map<string, RecordedEndpoint>()
   const { webhooks, addEvents } = createWebhooks(append)
   const { signupStore, all: signups } = createSignups(
     keys,
@@ -77,6 +78,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     ...createContent((auditRecords, context) => commit('content', auditRecords, context)),
     ...signupStore,
     ...createReports(keys, signups, entries),
+    recordEndpoints(recorded) {
+      for (const endpoint of recorded) endpoints.set(endpoint.name, endpoint)
+    },
+    listEndpoints: () => [...endpoints.keys()].sort().map((name) => endpoints.get(name)!),
     auditHead,
     listAudit: (after, limit, partner) =>
       entriesOf(partner).filter(({ sequence }) => sequence > after).slice(0, limit),

@@ -21,6 +21,7 @@ import * as webhook from './migrations/004-webhook.ts'
 import * as quotaTerm from './migrations/005-quota-term.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
+import * as endpoint from './migrations/008-endpoint.ts'
 
 /**
  * Reads the version of the schema.
@@ -150,6 +151,7 @@ export const MIGRATIONS: readonly Migration[] = [
   quotaTerm,
   disabledAt,
   module,
+  endpoint,
 ]
 
 export const LATEST: number = MIGRATIONS.length

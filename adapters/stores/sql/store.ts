@@ -2,9 +2,10 @@ import { andThen } from '../../../core/lib/promise.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
 import { sha256 } from '../../digest.ts'
 import type { RowFormat } from '../row-format.ts'
-import { CONTENT_TABLES } from '../tables.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import { CONTENT_TABLES, ENDPOINTS } from '../tables.ts'
 import { createAuditLog } from './audit.ts'
-import type { SqlDatabase } from './database.ts'
+import { rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createWebhookStore } from './webhooks.ts'
@@ -18,6 +19,7 @@ export function createSharedMembers(sql: SqlDatabase) {
     ...createAdministration(sql),
     ...createAuditLog(sql),
     ...createReports(sql),
+    ...createEndpointRecords(sql),
     webhooks: createWebhookStore(sql),
   }
 }
@@ -37,4 +39,17 @@ function createCatalog({ lookUp, read }: Pick<SqlDatabase, 'lookUp' | 'read'>) {
         ([row]) => row && { ...banners.read(row), updatedAt: Number(row.at(-1)) },
       ),
   } satisfies Catalog & Pick<Directory, 'listIndustries'>
+}
+
+function createEndpointRecords({ dialect, read, writeUnsynced }: SqlDatabase) {
+  const upsert = upsertRowsSql(dialect, 'endpoint', ENDPOINTS.columns)
+  return {
+    recordEndpoints: (endpoints) =>
+      andThen(writeUnsynced([upsert], [rowsText(ENDPOINTS, endpoints)]), () => undefined),
+    listEndpoints: () =>
+      andThen(
+        read(`SELECT ${ENDPOINTS.columns} FROM partner_api.endpoint ORDER BY name`),
+        (rows) => rows.map(ENDPOINTS.read),
+      ),
+  } satisfies Pick<Store, 'recordEndpoints' | 'listEndpoints'>
 }

@@ -21,6 +21,7 @@ import * as keyList from './migrations/004-key-list.ts'
 import * as webhook from './migrations/005-webhook.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
+import * as endpoint from './migrations/008-endpoint.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
   store,
@@ -30,6 +31,7 @@ export const MIGRATIONS: readonly Migration[] = [
   webhook,
   disabledAt,
   module,
+  endpoint,
 ]
 
 /** "papi", the application id of a store's file. */

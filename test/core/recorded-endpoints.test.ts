@@ -1,0 +1,104 @@
+/** Services record the endpoints of the host's own in their store. */
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createModuleAdministration } from '../../core/admin/modules.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { LogEvent } from '../../core/log.ts'
+import type { RecordedEndpoint, Store } from '../../core/ports/store.ts'
+import { defineEndpoint } from '../../core/routes/own.ts'
+import { ROUTES } from '../../core/routes/router.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+
+const define = (name: string, method: 'GET' | 'POST' = 'GET') =>
+  defineEndpoint({
+    ...{ name, method, path: `/${name}/:id`, scope: 'read:orders', summary: 'Own' },
+    limits: ['key', 'signup'],
+    handle: () => ({ data: null }),
+  })
+
+/** A store that counts its writes. */
+async function open() {
+  const store = createMemoryStore()
+  const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
+  await createModuleAdministration(store, { actor: 'test' }).define(orders)
+  const writes: string[][] = []
+  const counting: Store = {
+    ...store,
+    recordEndpoints(endpoints) {
+      writes.push(endpoints.map(({ name }) => name))
+      return store.recordEndpoints!(endpoints)
+    },
+  }
+  const serve = async (options: PartnerApiOptions) => {
+    const api = createPartnerApi({ store: counting }, options)
+    await api.flush()
+    await api.close()
+  }
+  const paths = async () => (await store.listEndpoints!()).map(({ method, path }) => `${method} ${path}`)
+  return { store: counting, writes, serve, paths }
+}
+
+t.test('only what differs is written, and other programs keep theirs', async (t) => {
+  const { store, writes, serve, paths } = await open()
+  const endpoints = [define('orders'), define('order-create', 'POST')]
+  await serve({ endpoints })
+  await serve({ endpoints })
+  t.strictSame(writes, [['orders', 'order-create']])
+  t.strictSame((await store.listEndpoints!())[1], {
+    ...{ name: 'orders', method: 'GET', path: '/service/orders/{id}', scope: 'read:orders' },
+    limits: ['key', 'signup'],
+  })
+  await serve({ endpoints: [define('exports')], serviceName: 'other' })
+  await serve({ endpoints: [define('orders', 'POST')] })
+  t.strictSame(writes.slice(1), [['exports'], ['orders']])
+  t.strictSame(await paths(), [
+    'GET /other/exports/{id}',
+    'POST /service/order-create/{id}',
+    'POST /service/orders/{id}',
+  ])
+  await serve({})
+  t.equal(writes.length, 3)
+})
+
+t.test('with a base path, built-in endpoints are recorded, too', async (t) => {
+  const { writes, serve, paths } = await open()
+  await serve({ basePath: '/api' })
+  await serve({ basePath: '/api' })
+  t.strictSame(writes, [ROUTES.map(({ name }) => name)])
+  t.ok((await paths()).includes('GET /api/service/public/profiles/{slug}'))
+  await serve({ endpoints: [define('orders')] })
+  t.strictSame([await paths()].flat().filter((path) => path.includes('/api/')), [], 'without one, corrected')
+})
+
+t.test('a failed write is logged once, tried again, and fails no request', async (t) => {
+  const { store } = await open()
+  const { promise, resolve } = Promise.withResolvers<readonly RecordedEndpoint[]>()
+  const events: LogEvent[] = []
+  let attempts = 0
+  const api = createPartnerApi({
+    store: {
+      ...store,
+      recordEndpoints(endpoints) {
+        if (attempts++ < 2) throw new Error('disk full')
+        resolve(endpoints)
+      },
+    },
+  }, { endpoints: [define('orders')], log: (event) => events.push(event) })
+  t.equal((await api.fetch(new Request('http://localhost/service/health'))).status, 200)
+  t.match(await promise, [{ name: 'orders' }])
+  await api.close()
+  t.strictSame(events.map(({ event, error }) => [event, error]), [['write_failed', 'Error: disk full']])
+  t.equal(attempts, 3)
+})
+
+t.test('a store without the list is served as before', async (t) => {
+  const { store: { listEndpoints: _list, recordEndpoints: _record, ...store } } = await open()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, {
+    endpoints: [define('orders')],
+    log: (event) => events.push(event),
+  })
+  await api.flush()
+  await api.close()
+  t.strictSame(events, [])
+})
