@@ -1,5 +1,5 @@
 /** Dry runs: which requests of the last days a change would refuse, by the policy's decisions before and after it. */
-import { findKey, findPartner, readModules } from '../core/admin/apply.ts'
+import { findKey, findPartner } from '../core/admin/apply.ts'
 import { applyChanges, factsOf } from '../core/admin/change-set.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
@@ -11,11 +11,11 @@ import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
 import { pagesOf, type Store } from '../core/ports/store.ts'
-import { ROUTES } from '../core/routes/router.ts'
+import type { KeyedRoute } from '../core/routes/route.ts'
 import type { CommandResult } from './output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
 import { sumOf } from './reports/counts.ts'
-import { timeOf } from './store/open.ts'
+import { readEndpoints, timeOf } from './store/open.ts'
 
 interface Refusal {
   /** `null` for those over a limit. */
@@ -35,7 +35,11 @@ const maxShownKeys = 20
 /** Bounds the counts of a page of keys, which has one for each day and endpoint of each key. */
 const maxKeyDays = 7000
 
-const keyedRoutes = ROUTES.filter((route) => route.access === 'key')
+/** What requests are compared with. */
+interface Service {
+  readonly modules: Modules
+  readonly keyedRoutes: readonly KeyedRoute[]
+}
 
 /** @param change Makes the change, in a store that only records it. */
 export async function dryRun(
@@ -96,10 +100,11 @@ async function findRefusals(
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
   let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
-  const modules = await readModules(store)
+  const { modules, routes } = await readEndpoints(store)
+  const service = { modules, keyedRoutes: routes.filter((route) => route.access === 'key') }
   const subject = changes.find((each) => 'id' in each || 'slug' in each)
   for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
-    const effects = effectsOf(store, page, changes, modules, now)
+    const effects = effectsOf(store, page, changes, service, now)
     hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
     const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
@@ -107,7 +112,7 @@ async function findRefusals(
     const usage = Map.groupBy(await store.keyUsage(ids, from, to), ({ keyId }) => keyId)
     for (const effect of affected) {
       const { id, partner, name } = effect.key
-      const refusals = countRefusals(effect, usage.get(id) ?? [], days)
+      const refusals = countRefusals(effect, service, usage.get(id) ?? [], days)
       if (refusals.length === 0) continue
       for (const refusal of refusals) {
         const title = `${refusal.endpoint} ${refusal.policy} ${refusal.code}`
@@ -143,7 +148,7 @@ function effectsOf(
   { sha256 }: Pick<Store, 'sha256'>,
   page: readonly KeyFacts[],
   changes: readonly Change[],
-  modules: Modules,
+  service: Service,
   now: number,
 ): Effect[] {
   const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
@@ -152,11 +157,11 @@ function effectsOf(
   return page.map((before) => {
     const key = changed.keys.get(before.key.id) ?? before.key
     const partner = changed.partners.get(before.partner.slug) ?? before.partner
-    return effectOf(before, { key, partner }, modules, now)
+    return effectOf(before, { key, partner }, service, now)
   })
 }
 
-function effectOf(before: KeyFacts, after: KeyFacts, modules: Modules, now: number) {
+function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: Service, now: number) {
   const { key } = after
   const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now
   const [codeBefore, codeAfter] = [createPolicy(before, modules, at), createPolicy(after, modules, at)]
@@ -192,7 +197,12 @@ function createPolicy(
   }
 }
 
-function countRefusals({ denials, limits }: Effect, usage: readonly KeyUsage[], days: number): Refusal[] {
+function countRefusals(
+  { denials, limits }: Effect,
+  { keyedRoutes }: Service,
+  usage: readonly KeyUsage[],
+  days: number,
+): Refusal[] {
   const denied = Array.from(denials, ([endpoint, code]): Refusal => {
     const counts = usage.filter((count) => count.endpoint === endpoint)
     const [requests, errors] = [sumOf(counts, 'requests'), sumOf(counts, 'errors')]

@@ -1,5 +1,6 @@
 import { METHODS } from 'node:http'
-import { findKey, readModules } from '../../core/admin/apply.ts'
+import { posix } from 'node:path'
+import { findKey } from '../../core/admin/apply.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
@@ -11,7 +12,7 @@ import type { Action, CliCommand } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store/open.ts'
+import { type Endpoints, readEndpoints, timeOf, withStore } from '../store/open.ts'
 
 interface ExplainOptions {
   readonly keyId: string
@@ -48,18 +49,20 @@ const explainRequest: Action<[string, string, ExplainOptions]> = async (
 ) => {
   const { output } = invocation
   const { keyId, partner: requestedPartner, address, serviceName } = options
-  const route = await findRoute(method, path, serviceName)
-  if (route.access === 'open') {
+  requireRequest(method, path)
+  const explanation = await withStore(invocation, {}, async (store) => {
+    const endpoints = await readEndpoints(store, serviceName)
+    const route = findRoute(method, path, endpoints)
+    if (route.access === 'open') return undefined
+    const facts = await findKey(store, keyId)
+    const principal = preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts), endpoints.modules)
+    return explain({ principal, address, requestedPartner, scope: route.scope, now: timeOf(store) })
+  })
+  if (explanation === undefined) {
     await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')
     output.note(`${path} requires no key, so no rule of the policy applies.`)
     return 0
   }
-  const explanation = await withStore(invocation, {}, async (store) => {
-    const facts = await findKey(store, keyId)
-    const policies = policiesFor(DEFAULT_LIMITS, facts)
-    const principal = preparePrincipal(facts, policies, await readModules(store))
-    return explain({ principal, address, requestedPartner, scope: route.scope, now: timeOf(store) })
-  })
   const decision = decisionJson(explanation.denial)
   const { allowed, code, status, detail } = decision
   const rows = explanation.rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]])
@@ -73,7 +76,7 @@ const explainRequest: Action<[string, string, ExplainOptions]> = async (
   return 1
 }
 
-async function findRoute(method: string, path: string, name: string): Promise<Route> {
+function requireRequest(method: string, path: string): void {
   if (/[?#]/.test(path)) throw usageError('PATH must not have a query: pass the partner as --partner.')
   // Methods are case-sensitive (RFC 9110 §9.1), and CONNECT has no path.
   if (!METHODS.includes(method) || method === 'CONNECT') {
@@ -86,14 +89,16 @@ async function findRoute(method: string, path: string, name: string): Promise<Ro
     const detail = 'PATH has a % without two hexadecimal digits: the service responds with 400.'
     throw new CliError(1, 'malformed_request', detail)
   }
-  // Loaded here, with the schemas of all endpoints.
-  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
-  const paths = compileRoutes(ROUTES, name)
-  const match = paths.match(path)
+}
+
+function findRoute(method: string, path: string, { match: matchPath, endpoints }: Endpoints): Route {
+  const match = matchPath(path)
   if (match === undefined) {
-    const hint = path.startsWith(`/${name}/`) ? '' : ` Paths of this service start with /${name}/.`
+    // That of verify-key, without its last two segments.
+    const start = `${posix.resolve(endpoints[0]!.path, '../..')}/`
+    const hint = path.startsWith(start) ? '' : ` Paths of this service start with ${start}.`
     const detail = `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`
-    const lines = paths.endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`)
+    const lines = endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`)
     throw new CliError(1, 'route_not_found', detail, { lines })
   }
   const route = match.routes.find((route) => route.method === (method === 'HEAD' ? 'GET' : method))

@@ -9,7 +9,7 @@ import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import type { CommandResult, Output } from '../output/print.ts'
 import { formatTable, printable } from '../output/text.ts'
-import { modulesOf, timeOf, withStore } from '../store/open.ts'
+import { modulesOf, readEndpoints, readIfAny, timeOf, withStore } from '../store/open.ts'
 
 interface PlanOptions {
   readonly module: readonly string[]
@@ -45,7 +45,7 @@ export function define(scopes: CliCommand): void {
     .option('--partner <slug>', 'Plan only what this partner still needs')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .act(plan)
-    .details('Changes nothing. Reads the store only with --partner.')
+    .details('Changes nothing. Reads the modules and endpoints of the store, if there is one.')
     .examples(
       'partner-api scopes plan --module profiles countries',
       'partner-api scopes plan --module profiles signup --partner acme',
@@ -55,15 +55,15 @@ export function define(scopes: CliCommand): void {
 /** Prints what `--partner` lacks; everything without it. */
 const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, serviceName }) => {
   const { output } = invocation
-  const known = await modulesOf(invocation)
+  const { modules: known, endpoints } = await readIfAny(
+    invocation,
+    (store) => readEndpoints(store, serviceName),
+  )
   const modules = requireNames('module', module, known.names)
   const scopes = modules.map((module) => known.scopeOf(module)!)
   const found = slug === undefined
     ? undefined
     : await withStore(invocation, {}, (store) => findSufficientKey(store, slug, scopes))
-  // Loaded here, with the schemas of all endpoints.
-  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
-  const { endpoints } = compileRoutes(ROUTES, serviceName)
   const data = modules.map((module) => {
     const { scope, feature } = known.list.find(({ name }) => name === module)!
     const opened = endpoints.filter((endpoint) => endpoint.scope === scope)

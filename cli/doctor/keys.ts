@@ -1,10 +1,10 @@
 /** Checks of keys and partners, in one pass over each. */
-import { readModules } from '../../core/admin/apply.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Key, Modules, Scope } from '../../core/model.ts'
 import { readPages, readPartners, type Store } from '../../core/ports/store.ts'
-import { ROUTES } from '../../core/routes/router.ts'
+import type { Endpoint } from '../../core/routes/route.ts'
+import { readEndpoints } from '../store/open.ts'
 import { type Check, findMany } from './check.ts'
 
 /** What the things are that each check finds. */
@@ -33,13 +33,13 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
   }
 
   const age = (instant: number) => (now - instant) / MS_PER_DAY
+  const { modules, endpoints } = await readEndpoints(store)
   const filter = { states: ['active', 'retiring', 'expired'], now } as const
   const keys = readPages<CountedKey>(async (after, limit) => {
     report('Reading keys …')
-    return await addUnusedScopes(store, await store.listKeys(filter, after, limit), now)
+    return await addUnusedScopes(store, endpoints, await store.listKeys(filter, after, limit), now)
   }, keysPerPage)
   /** By partner: its newest key, and the scopes of all, a bit for each. */
-  const modules = await readModules(store)
   const owners = new Map<string, { readonly id: string; readonly scopes: number }>()
   for await (const key of keys) {
     const { id, partner, createdAt, lastUsedAt = createdAt, expiresAt, successorId, unusedScopes } = key
@@ -103,18 +103,22 @@ function toBits(scopes: readonly Scope[], known: Modules): number {
 /** With the scopes that no request of the last 90 days needed; none unless its requests are counted since 30 days. */
 type CountedKey = Key & { readonly unusedScopes: readonly Scope[] }
 
-const scopesByEndpoint = new Map(
-  ROUTES.map((route) => [route.name as string, 'scope' in route && route.scope]),
-)
-
-async function addUnusedScopes(store: Store, keys: readonly Key[], now: number) {
+async function addUnusedScopes(
+  store: Store,
+  endpoints: readonly Endpoint[],
+  keys: readonly Key[],
+  now: number,
+) {
+  const scopes = new Map(endpoints.map(({ name, scope }) => [name, scope]))
   const day = (age: number) => utcDay(now - age * MS_PER_DAY)
   const counts = keys.length === 0 ? [] : await store.keyUsage(keys.map(({ id }) => id), day(90), day(0))
   const byKey = Map.groupBy(counts, ({ keyId }) => keyId)
   return keys.map((key): CountedKey => {
     const counts = byKey.get(key.id) ?? []
-    const isCounted = counts.some((count) => count.day <= day(30))
-    const needed = new Set(counts.map(({ endpoint }) => scopesByEndpoint.get(endpoint)))
+    // Endpoints are unknown until the service that has them records them: after a copy of the store, for instance.
+    const isCounted = counts.some((count) => count.day <= day(30)) &&
+      counts.every(({ endpoint }) => scopes.has(endpoint))
+    const needed = new Set(counts.map(({ endpoint }) => scopes.get(endpoint)))
     return { ...key, unusedScopes: isCounted ? key.scopes.filter((scope) => !needed.has(scope)) : [] }
   })
 }

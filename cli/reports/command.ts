@@ -24,7 +24,7 @@ import {
   withTotal,
 } from './counts.ts'
 import { formatReport, sparkline } from './text.ts'
-import { timeOf } from '../store/open.ts'
+import { readEndpoints, timeOf } from '../store/open.ts'
 
 interface ReportOptions {
   readonly from?: string
@@ -102,8 +102,7 @@ async function report(
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
   // Loaded here, with the schemas of all endpoints.
   const { toWireSummary } = await import('../../core/routes/reports.ts')
-  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
-  const { endpoints } = compileRoutes(ROUTES, serviceName)
+  const { endpoints } = await readEndpoints(store, serviceName)
   return toWireSummary({ from, to }, await store.summarise(slug, from, to), endpoints)
 }
 

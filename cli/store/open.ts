@@ -3,9 +3,10 @@ import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { MigrationStatus } from '../../adapters/stores/schema.ts'
 import { readModules } from '../../core/admin/apply.ts'
-import { BUILT_IN_MODULES, type Modules } from '../../core/model.ts'
+import type { Modules } from '../../core/model.ts'
 import { createClock } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
+import type { Route } from '../../core/routes/route.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import type { Io, Output } from '../output/print.ts'
 import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './url.ts'
@@ -80,7 +81,43 @@ export function timeOf(store: Store): number {
 
 /** All modules of the store; the built-in ones if there is no store. */
 export async function modulesOf(access: StoreAccess): Promise<Modules> {
-  return await isMissingStore(access) ? BUILT_IN_MODULES : await withStore(access, {}, readModules)
+  return await readIfAny(access, readModules)
+}
+
+/** Reads the store; without one, what a store without modules and endpoints would give. */
+export async function readIfAny<T>(
+  access: StoreAccess,
+  read: (store: Pick<Store, 'listEndpoints' | 'listModules'>) => Promise<T>,
+): Promise<T> {
+  return await isMissingStore(access) ? await read({}) : await withStore(access, {}, read)
+}
+
+export type Endpoints = Awaited<ReturnType<typeof readEndpoints>>
+
+/** Every endpoint: the built-in ones, and those that services have recorded and whose scope a module still has. */
+export async function readEndpoints(
+  store: Pick<Store, 'listEndpoints' | 'listModules'>,
+  serviceName: string = 'service',
+) {
+  // Loaded here, with the schemas of all endpoints.
+  const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
+  const modules = await readModules(store)
+  const own = new Map((await store.listEndpoints?.() ?? []).map((endpoint) => [endpoint.name, endpoint]))
+  const atPath = (path: string) => ({
+    path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'],
+    atRoot: true as const,
+  })
+  const routes = ROUTES.map((route): Route => {
+    const recorded = own.get(route.name)
+    own.delete(route.name)
+    return recorded === undefined ? route : { ...route, ...atPath(recorded.path) }
+  })
+  for (const { name, method, path, scope, limits } of own.values()) {
+    if (scope === undefined || modules.moduleFor(scope) === undefined) continue
+    const rest = { access: 'key', summary: '', parameters: {}, cacheBy: 'none', handle: () => ({}) } as const
+    routes.push({ name, method, scope, limits, ...atPath(path), ...rest })
+  }
+  return { routes, modules, ...compileRoutes(routes, serviceName) }
 }
 
 /** Whether opening the store would create it. */
