@@ -2,8 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { ListenOptions } from '../../adapters/runtimes/server.ts'
-import type { PartnerApiOptions } from '../../core/settings.ts'
 import { cleanEnv } from '../support/cli-program.ts'
+import type { ServedOptions } from '../support/own-endpoints.ts'
 import type { Done } from './server.ts'
 
 /** The address of a service. */
@@ -16,7 +16,7 @@ export interface Place {
 /** A runtime in its own process. */
 export interface ServingChild {
   /** Serves a store. */
-  serve(address: string, options: PartnerApiOptions, listening?: ListenOptions): Promise<Place>
+  serve(address: string, options: ServedOptions, listening?: ListenOptions): Promise<Place>
   stop(place: Place): Promise<void>
   /** Ends the process. */
   end(): Promise<void>

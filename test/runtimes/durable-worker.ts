@@ -5,11 +5,11 @@
 import { createWorker, type WorkerContext, type WorkerHandler } from '../../adapters/runtimes/workers.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import type { PartnerApiOptions } from '../../core/settings.ts'
+import { resolveOptions, type ServedOptions } from '../support/own-endpoints.ts'
 
 /** A command of the operator. */
 export type DurableWish =
-  | { readonly start: string; readonly url: string; readonly options: PartnerApiOptions }
+  | { readonly start: string; readonly url: string; readonly options: ServedOptions }
   | { readonly stop: string }
 
 interface Env {
@@ -26,11 +26,11 @@ interface Served {
 
 const served = new Map<string, Served>()
 
-function serve(url: string, options: PartnerApiOptions): Served {
+function serve(url: string, options: ServedOptions): Served {
   let close = (): Promise<void> => Promise.resolve()
   const worker = createWorker(async () => {
     const store = await openPostgresStore(url, { migrate: false, lookUpTimeoutMs: 10_000 })
-    const api = createPartnerApi({ store }, options)
+    const api = createPartnerApi({ store }, resolveOptions(options))
     close = async () => {
       await api.close()
       await store.close()

@@ -27,6 +27,7 @@ const stored: readonly SuiteName[] = [
   'imported-keys',
   'signups',
   'reports',
+  'own-endpoints',
 ]
 
 /** Suites that depend on the sockets and timers of a runtime. */

@@ -35,6 +35,7 @@ const ofNode: readonly SuiteName[] = [
   'imported-keys',
   'signups',
   'reports',
+  'own-endpoints',
 ]
 
 const template = await makeTemplate()

@@ -6,7 +6,7 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import type { PartnerApiOptions } from '../../core/settings.ts'
+import { resolveOptions, type ServedOptions } from '../support/own-endpoints.ts'
 import { openStore } from './open-store.ts'
 
 /** A command to the program. */
@@ -14,7 +14,7 @@ export type Order =
   | {
     readonly id: number
     readonly serve: string
-    readonly options: PartnerApiOptions
+    readonly options: ServedOptions
     readonly listening?: ListenOptions
   }
   | { readonly id: number; readonly stop: string }
@@ -44,7 +44,7 @@ async function execute(order: Order): Promise<Omit<Done, 'id'>> {
   }
   const store = await openStore(order.serve)
   const listening = { port: 0, drainTimeoutMs: 1_000, ...order.listening }
-  const server = await serve(createPartnerApi({ store }, order.options), listening)
+  const server = await serve(createPartnerApi({ store }, resolveOptions(order.options)), listening)
   stops.set(server.url, async () => {
     await server.drain()
     await store.close()

@@ -6,14 +6,14 @@ import { createWorker, type WorkerContext, type WorkerHandler } from '../../adap
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
-import type { PartnerApiOptions } from '../../core/settings.ts'
+import { resolveOptions, type ServedOptions } from '../support/own-endpoints.ts'
 import type { Write } from './template.ts'
 
 /** A command of the operator. Commands and results are plain JSON. */
 export type Wish =
   | { readonly open: string; readonly settings: StoreSettings; readonly writes: readonly Write[] }
   | { readonly call: string; readonly method: string; readonly words: readonly unknown[] }
-  | { readonly start: string; readonly options: PartnerApiOptions; readonly revisionTakesMs: number }
+  | { readonly start: string; readonly options: ServedOptions; readonly revisionTakesMs: number }
   | { readonly close: string }
 
 const stores = new Map<string, Store>()
@@ -44,7 +44,7 @@ async function execute(wish: Wish): Promise<unknown> {
     const store = late(stores.get(wish.start) as Store, revisionTakesMs)
     workers.set(
       wish.start,
-      createWorker(() => createPartnerApi({ store }, options), { trustConnectingIp: true }),
+      createWorker(() => createPartnerApi({ store }, resolveOptions(options)), { trustConnectingIp: true }),
     )
     return
   }

@@ -2,7 +2,7 @@ import { sha256 } from '../../adapters/digest.ts'
 import { collect } from '../../adapters/stores/content.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store, StoreSettings } from '../../core/ports/store.ts'
-import type { PartnerApiOptions } from '../../core/settings.ts'
+import type { ServedOptions } from '../support/own-endpoints.ts'
 import { ROOT } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
 import type { ServingChild } from './child.ts'
@@ -17,7 +17,7 @@ export interface Workerd {
   /** Creates a store with the contents of another. */
   open(name: string, template: Pick<Template, 'settings' | 'writes'>): Promise<Store>
   /** Serves a store under its name. */
-  start(name: string, options: PartnerApiOptions, revisionTakesMs?: number): Promise<void>
+  start(name: string, options: ServedOptions, revisionTakesMs?: number): Promise<void>
   close(name: string): Promise<void>
   end(): Promise<void>
 }

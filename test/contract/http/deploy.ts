@@ -1,8 +1,14 @@
 /** Deploys services for the suites. */
 import { createPartnerApi, type PartnerApi, type PartnerApiPorts } from '../../../core/api.ts'
+import { modulesWith } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { compileRoutes, ROUTES } from '../../../core/routes/router.ts'
-import type { PartnerApiOptions } from '../../../core/settings.ts'
+import {
+  OWN_ENDPOINTS,
+  OWN_MODULES,
+  resolveOptions,
+  type ServedOptions,
+} from '../../support/own-endpoints.ts'
 import { fillWorld, type World } from '../../support/world.ts'
 import { type Deploy, FAR_LIMITS, type Quirk, type Send, type Service, type Settings } from './service.ts'
 import { conventionViolations, schemaViolations } from './universals.ts'
@@ -26,7 +32,7 @@ export interface Mounted {
 export interface Site {
   readonly world: World
   /** Starts a service on the store. */
-  start(options: PartnerApiOptions): Promise<Mounted>
+  start(options: ServedOptions): Promise<Mounted>
   close(): Promise<void>
 }
 
@@ -41,7 +47,7 @@ export function deployTo(
     return {
       world: await fillWorld(stores.operator),
       async start(options) {
-        const api = createPartnerApi({ ...ports, store: stores.served }, options)
+        const api = createPartnerApi({ ...ports, store: stores.served }, resolveOptions(options))
         const mounted = await mount(api)
         return {
           ...mounted,
@@ -61,6 +67,7 @@ export function deployAt(open: () => Promise<Site>): Deploy {
   return async (settings, body) => {
     const site = await open()
     try {
+      if (settings.ownEndpoints) { for (const module of OWN_MODULES) await site.world.modules.define(module) }
       const mounted = await site.start({ limits: FAR_LIMITS, maxStalenessMs: 0, ...settings })
       try {
         await body(serviceAt(mounted, site.world, settings))
@@ -76,10 +83,12 @@ export function deployAt(open: () => Promise<Site>): Deploy {
 function serviceAt(
   { send, quirks }: Mounted,
   world: World,
-  { serviceName: name = 'service', basePath = '' }: Settings,
+  { serviceName: name = 'service', basePath = '', ownEndpoints }: Settings,
 ): Service {
   const title = name.replace(/(?:^|-)[a-z]/g, (start) => start.toUpperCase())
-  const routes = compileRoutes(ROUTES, name, basePath).endpoints
+  const table = [...ROUTES]
+  if (ownEndpoints) { for (const one of OWN_ENDPOINTS) one.addTo(table, modulesWith(OWN_MODULES)) }
+  const routes = compileRoutes(table, name, basePath).endpoints
   return {
     root: `${basePath}/${name}`,
     names: { realm: name, key: `X-${title}-Partner-Key`, version: `${title}-Version` },

@@ -1,10 +1,17 @@
 /**
  * Section 2: the first failing check of a request determines the response. Every fault that a request to any endpoint can
- * have is compared with the oracle, and for two endpoints, every two faults: if two checks were swapped, the request with
+ * have is compared with the oracle, and for three endpoints, every two faults: if two checks were swapped, the request with
  * exactly these two would differ.
  */
 import { MODULE_NAMES } from '../../../core/model.ts'
-import { type Endpoint, ENDPOINTS, expectedResponse, type Situation } from '../../core/policy/oracle.ts'
+import {
+  type Endpoint,
+  ENDPOINTS,
+  expectedResponse,
+  OWN_ENDPOINTS,
+  OWN_NEEDS,
+  type Situation,
+} from '../../core/policy/oracle.ts'
 import type { TestKey } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'
 import { forge } from './forgery.ts'
@@ -13,12 +20,13 @@ import { FAR_LIMITS, type Service, type Suite, type TestContext, type TestReques
 const once = { quota: 1, windowSeconds: 600 }
 
 export const order: readonly Suite[] = [{
-  settings: { trustedProxies: 1, limits: { ...FAR_LIMITS, authfail: once } },
+  settings: { ownEndpoints: true, trustedProxies: 1, limits: { ...FAR_LIMITS, authfail: once } },
   tests: { 'the first failing check determines the response': firstFailure },
 }]
 
-/** Two endpoints that together have every kind of fault. */
-const PAIRED = ['/service/public/profiles/{slug}', '/service/partner/signups']
+/** Endpoints that together have every kind of fault, and one of the host's own that has a revision. */
+const PAIRED = ['/service/public/profiles/{slug}', '/service/partner/signups', '/service/orders/{slug}']
+const MODULES = [...MODULE_NAMES, ...OWN_NEEDS.map(({ module }) => module)]
 
 const ALWAYS: readonly Situation[] = [
   { target: 'too-long' },
@@ -71,7 +79,7 @@ function pairsOf(faults: readonly Situation[]): Situation[] {
 
 async function firstFailure(t: TestContext, service: Service): Promise<void> {
   const prepare = await prepareKeys(service)
-  for (const endpoint of ENDPOINTS) {
+  for (const endpoint of [...ENDPOINTS, ...OWN_ENDPOINTS]) {
     const { path } = endpoint
     const faults = faultsOf(endpoint)
     for (const situation of [{}, ...faults, ...(PAIRED.includes(path) ? pairsOf(faults) : [])]) {
@@ -144,7 +152,7 @@ async function prepareKeys(service: Service): Promise<(situation: Situation) => 
 
 async function createKey({ world }: Service, partner: string, one: Situation): Promise<TestKey> {
   const { partners, keyRing } = world
-  await partners.create({ slug: partner, name: partner, modules: MODULE_NAMES })
+  await partners.create({ slug: partner, name: partner, modules: MODULES })
   const key = await world.issue({
     partner,
     allow: ['10.0.0.0/8'],
@@ -154,7 +162,7 @@ async function createKey({ world }: Service, partner: string, one: Situation): P
   if (one.disabled) await keyRing.disable(key.id)
   if (one.expired) await world.rotate(key.id, (await world.issue({ partner })).id, Date.now() - 1_000)
   if (one.revoked) await keyRing.revoke(key.id)
-  if (one.module) await partners.deactivate(partner, MODULE_NAMES)
+  if (one.module) await partners.deactivate(partner, MODULES)
   if (one.suspended) await partners.suspend(partner)
   return key
 }

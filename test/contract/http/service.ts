@@ -1,7 +1,7 @@
 /** What the HTTP suites receive: a deployed service and its administration. */
 import type { Limit, LimitName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/route.ts'
-import type { PartnerApiOptions } from '../../../core/settings.ts'
+import type { ServedOptions } from '../../support/own-endpoints.ts'
 import type { World } from '../../support/world.ts'
 import type { TestContext } from '../store/suites.ts'
 
@@ -9,7 +9,7 @@ export type { TestContext }
 
 /** Settings of a service, serializable as JSON for services in other processes. */
 export type Settings = Pick<
-  PartnerApiOptions,
+  ServedOptions,
   | 'serviceName'
   | 'basePath'
   | 'maxStalenessMs'
@@ -17,6 +17,8 @@ export type Settings = Pick<
   | 'trustedProxies'
   | 'allowBrowsers'
   | 'problemBase'
+  | 'handlerTimeoutMs'
+  | 'ownEndpoints'
 >
 
 /** Differences of a runtime that take effect before the service receives the request. */

@@ -12,6 +12,7 @@ import { importedKeys } from './imported-keys.ts'
 import { limits } from './limits.ts'
 import { negotiation } from './negotiation.ts'
 import { order } from './order.ts'
+import { ownEndpoints } from './own-endpoints.ts'
 import { paging } from './paging.ts'
 import { paths } from './paths.ts'
 import { reference } from './reference.ts'
@@ -43,6 +44,7 @@ export const SUITES = {
   'imported-keys': importedKeys,
   signups,
   reports,
+  'own-endpoints': ownEndpoints,
 } satisfies Readonly<Record<string, readonly Suite[]>>
 
 export type SuiteName = keyof typeof SUITES

@@ -114,6 +114,40 @@ export async function modulesContract(check: Check): Promise<void> {
     },
   )
 
+  await check('24 modules are forgotten and defined anew, and nobody has them back', async (t, store) => {
+    const { modules, partners, keys } = administer(store)
+    const numbers = [...Array(24).keys()]
+    const names = numbers.map((number) => `m${number}`)
+    const issue = async () => (await keys.issue({ partner: 'acme', name: 'Key', environment: 'live' })).key.id
+    await partners.create({ slug: 'acme', name: 'Acme', modules: [] })
+    await partners.create({ slug: 'globex', name: 'Globex', modules: [] })
+    const earlier: string[] = []
+    for (const shift of [0, 1, 7]) {
+      const scopes = numbers.map((number) => `read:s${(number + shift) % 24}`)
+      for (const [index, name] of names.entries()) {
+        await modules.define({ name, scope: scopes[index]!, feature: name })
+      }
+      for (const slug of ['acme', 'globex']) {
+        t.strictSame((await partners.show(slug)).modules, [])
+        await partners.activate(slug, names)
+      }
+      for (const id of earlier) t.strictSame((await store.findKey(id))!.key.scopes, [], id)
+      const [held, disabled, revoked, rotated] = [await issue(), await issue(), await issue(), await issue()]
+      t.strictSame((await store.findKey(held))!.key.scopes, scopes.toSorted())
+      const successor = (await keys.rotate(rotated)).key.id
+      await keys.revoke(revoked)
+      for (const scope of scopes) t.equal((await store.listKeys({ scope }, undefined, 10)).length, 5, scope)
+      for (const slug of ['acme', 'globex']) await partners.deactivate(slug, names)
+      for (const id of [held, rotated, successor]) await keys.remove(id, scopes)
+      await keys.disable(disabled)
+      for (const name of names.toReversed()) await modules.forget(name)
+      await keys.enable(disabled)
+      earlier.push(held, disabled, revoked, rotated, successor)
+    }
+    t.strictSame(await store.listModules!(), [])
+    t.strictSame((await verifyAuditLog(store)).differences, [])
+  })
+
   await check('what cannot be a module is refused, and nothing is stored', async (t, store) => {
     const { modules } = administer(store)
     await modules.define(orders)

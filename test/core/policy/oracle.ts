@@ -28,6 +28,19 @@ export const ENDPOINTS: readonly Endpoint[] = [
   })),
 ]
 
+/** Section 12: the modules and endpoints of the host of these tests. */
+export const OWN_NEEDS: typeof NEEDS = [
+  { module: 'orders', scope: 'read:orders' },
+  { module: 'ordering', scope: 'create:orders' },
+]
+
+/** The second one is cached by a revision. */
+export const OWN_ENDPOINTS: readonly Endpoint[] = [
+  { method: 'GET', path: '/service/orders', scope: 'read:orders', success: 200 },
+  { method: 'GET', path: '/service/orders/{slug}', scope: 'read:orders', success: 200 },
+  { method: 'POST', path: '/service/orders', scope: 'create:orders', success: 201 },
+]
+
 /** Everything that can be wrong with a request and its facts. By default nothing is. */
 export interface Situation {
   readonly target?: 'too-long'
@@ -129,7 +142,7 @@ export function expectedResponse(situation: Situation, { scope, success }: Endpo
   const members: Record<string, unknown> = {}
   if (code === 'scope_missing') members['required_scope'] = scope
   if (code === 'module_inactive') {
-    members['required_module'] = NEEDS.find((need) => need.scope === scope)?.module
+    members['required_module'] = [...NEEDS, ...OWN_NEEDS].find((need) => need.scope === scope)?.module
   }
   const status = code !== undefined ? STATUS[code] : situation.precondition === 'met' ? 304 : success
   return { code, status, challenge: challengeOf(code, scope), members }

@@ -1,20 +1,26 @@
 /**
  * Compares `admit`, `authorize` and `explain` with the oracle. A decision depends on the route only through its scope, so
- * there are nine cases: no scope, or one of eight. Two products are enumerated:
+ * there are ten cases: no scope, one of eight, or that of a module of the
+ * host's own. Two products are enumerated:
  *
- * - All 256 scope sets × all 256 module sets × all nine cases, for a valid key.
+ * - All 256 scope sets × all 256 module sets × all ten cases, for a valid key, and for the last of them each with and without
+ *   the host's own scope and module.
  * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims, with the pairs of
  *   sets in which the needed scope or module is the only one, or the only one left out.
  */
-import type { Key, Partner } from '../../../core/model.ts'
+import { type Key, modulesWith, type Partner } from '../../../core/model.ts'
 import { type AccessFacts, admit, authorize, type Denial, explain } from '../../../core/policy/decide.ts'
 import { preparePrincipal, type Principal } from '../../../core/keys/principal.ts'
 import type { Code } from '../../contract/http/expect.ts'
 import { key, partner } from '../../contract/store/samples.ts'
-import { NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
+import { NEEDS as BUILT_IN_NEEDS, OWN_NEEDS, POLICY_ORDER, refusalOf, type Situation } from './oracle.ts'
 
 /** Counts a comparison with the oracle, or throws. @param difference Describes a mismatch; called only for one. */
 type Compare = (agrees: boolean, difference: () => string) => void
+
+const own = BUILT_IN_NEEDS.length
+const NEEDS = [...BUILT_IN_NEEDS, OWN_NEEDS[0]!]
+const MODULES = modulesWith([{ name: NEEDS[own]!.module, scope: NEEDS[own]!.scope, feature: 'Own' }])
 
 const now = Date.UTC(2027, 0, 15)
 const instants = [undefined, now + 1, now, now - 1]
@@ -77,7 +83,7 @@ const senders: readonly Sender[] = [
 ]
 
 /** The required scope as an index into `NEEDS`, or -1 for none. */
-const needs = [-1, 0, 1, 2, 3, 4, 5, 6, 7]
+const needs = [-1, ...NEEDS.keys()]
 
 /** Compares the policy with the oracle: both products. @returns The number of comparisons. @throws at the first mismatch. */
 export function provePolicy(): number {
@@ -86,10 +92,10 @@ export function provePolicy(): number {
     if (!agrees) throw new Error(difference())
     decisions++
   }
-  for (let scopes = 0; scopes < 256; scopes++) {
-    for (let modules = 0; modules < 256; modules++) {
+  for (let scopes = 0; scopes < 512; scopes++) {
+    for (let modules = 0; modules < 512; modules++) {
       const principal = principalOf(keyKinds[0]!, senders[0]!, { scopes, modules, state: 'active' })
-      for (const need of needs) {
+      for (const need of scopes < 256 && modules < 256 ? needs : [own]) {
         const situation = lackOf(need, scopes, modules)
         decide(compare, principal, need, senders[0]!, claims[0]!, refusalOf(situation))
       }
@@ -97,7 +103,7 @@ export function provePolicy(): number {
   }
   for (const need of needs) {
     const bit = need < 0 ? 0 : 1 << need
-    const sets = [bit, 255 & ~bit]
+    const sets = [bit, 511 & ~bit]
     for (const scopes of sets) {
       for (const modules of sets) everything(compare, need, scopes, modules)
     }
@@ -152,7 +158,7 @@ function lackOf(need: number, scopes: number, modules: number): Situation {
 
 const listed = (name: 'module' | 'scope') =>
   Array.from(
-    { length: 256 },
+    { length: 512 },
     (_, mask) => NEEDS.filter((_, at) => mask & (1 << at)).map((need) => need[name]),
   )
 const scopeSets = listed('scope') as unknown as readonly Key['scopes'][]
@@ -163,10 +169,14 @@ function principalOf(
   { allow }: Sender,
   { scopes, modules, state }: { scopes: number; modules: number; state: Partner['state'] },
 ): Principal {
-  return preparePrincipal({
-    key: key({ ...facts, scopes: scopeSets[scopes]!, allow }),
-    partner: partner({ modules: moduleSets[modules]!, state }),
-  }, {})
+  return preparePrincipal(
+    {
+      key: key({ ...facts, scopes: scopeSets[scopes]!, allow }),
+      partner: partner({ modules: moduleSets[modules]!, state }),
+    },
+    {},
+    MODULES,
+  )
 }
 
 function agrees(denial: Denial | undefined, code: Code | undefined, need: number): boolean {
