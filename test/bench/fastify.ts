@@ -3,7 +3,7 @@ import fastify from 'fastify'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Store } from '../../core/ports/store.ts'
 import {
-  createPageReader,
+  createPageWriter,
   createPeerKeys,
   createPeerLimit,
   createPeerVerification,
@@ -92,7 +92,7 @@ export async function fastifyVerify(key: string, ready: ReadyAnswer): Promise<Fa
 export async function fastifyPages(key: string, store: Store): Promise<FastifyInstance> {
   const { app, keyOf } = await createApp(key)
   const count = createPeerLimit()
-  const readPage = createPageReader(store)
+  const writePage = createPageWriter(store)
   const options = { schema: { querystring: querySchema } }
   app.get<{ Querystring: PageQuery & { partner?: string } }>(
     DIRECTORY_PATH,
@@ -103,7 +103,7 @@ export async function fastifyPages(key: string, store: Store): Promise<FastifyIn
       if (limit === undefined) return reply.code(429).send({ error: 'rate_limited' })
       if (!mayRead(peerKey, request.query.partner)) return reply.code(403).send({ error: 'forbidden' })
       if (!isValidQuery(request.query)) return reply.code(400).send({ error: 'invalid' })
-      const page = await readPage(request.query, request.url.slice(request.url.indexOf('?')))
+      const page = await writePage(request.query, request.url.slice(request.url.indexOf('?')))
       if (page === undefined) return reply.code(400).send({ error: 'invalid_cursor' })
       if (request.headers['if-none-match'] === page.headers['ETag']) return reply.code(304).send()
       return reply.headers(page.headers).header('X-Request-Id', nextPeerId()).header('RateLimit', limit)

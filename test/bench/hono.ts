@@ -5,6 +5,7 @@ import * as v from 'valibot'
 import type { Store } from '../../core/ports/store.ts'
 import {
   createPageReader,
+  createPageWriter,
   createPeerKeys,
   createPeerLimit,
   createPeerVerification,
@@ -88,10 +89,11 @@ export function honoVerify(key: string, ready: ReadyAnswer): Hono<{ Variables: V
   })
 }
 
-/** The same, with a page that the store is asked for. Parameters are validated by hand. */
-export function honoPages(key: string, store: Store): Hono<{ Variables: Variables }> {
+/** The same, with a page that the store is asked for. Parameters are validated by hand. Plain: without more fields. */
+export function honoPages(key: string, store: Store, isPlain = false): Hono<{ Variables: Variables }> {
   const count = createPeerLimit()
   const readPage = createPageReader(store)
+  const writePage = createPageWriter(store)
   return createApp(key).get(DIRECTORY_PATH, async (context) => {
     const peerKey = context.get('key')
     const limit = count(peerKey)
@@ -100,7 +102,11 @@ export function honoPages(key: string, store: Store): Hono<{ Variables: Variable
     if (!mayRead(peerKey, values['partner']?.[0])) return context.json({ error: 'forbidden' }, 403)
     const query = pageQueryOf(values)
     if (query === undefined || !isValidQuery(query)) return context.json({ error: 'invalid' }, 400)
-    const page = await readPage(query, context.req.url.slice(context.req.url.indexOf('?')))
+    if (isPlain) {
+      const read = await readPage(query)
+      return context.json(read ?? { error: 'invalid_cursor' }, read ? 200 : 400, { RateLimit: limit })
+    }
+    const page = await writePage(query, context.req.url.slice(context.req.url.indexOf('?')))
     if (page === undefined) return context.json({ error: 'invalid_cursor' }, 400)
     if (context.req.header('if-none-match') === page.headers['ETag']) return context.body(null, 304)
     return context.body(page.text, 200, {

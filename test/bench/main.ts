@@ -2,7 +2,7 @@
  * Prints the speed of the service as ratios to peers that do the same in the same run. Nothing is asserted: absolute
  * figures differ between machines, and a busy machine makes all of them worse.
  *
- *   npm run bench                    everything, in about five minutes
+ *   npm run bench                    everything, in about seven minutes
  *   npm run bench -- list start      some parts
  *   npm run bench -- --json          as JSON
  */
@@ -12,6 +12,7 @@ import { machineLine, type Row, tableOf } from './report.ts'
 /** Each part is loaded when it runs, so that it is measured without the code of the others in its process. */
 const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   pipeline: async () => (await import('./pipeline.ts')).run(),
+  own: async () => (await import('./own.ts')).run(),
   list: async () => (await import('./http.ts')).runList(),
   'verify-key': async () => (await import('./http.ts')).runVerify(),
   searches: async () => (await import('./searches.ts')).run(),

@@ -141,7 +141,7 @@ export function isValidQuery({ q, country, industry }: PageQuery): boolean {
 /** @returns Reads a page of a valid query; its promise is `undefined` for a cursor of another list. */
 export function createPageReader(store: Store) {
   const cursors = createCursors(store.sha256, store.settings.cursorSecret)
-  return async (query: PageQuery, search: string): Promise<PeerPage | undefined> => {
+  return async (query: PageQuery) => {
     const { q, sort, limit, cursor } = query
     const filter = {
       words: q === undefined ? [] : [...new Set(foldWords(q))].sort(),
@@ -159,10 +159,18 @@ export function createPageReader(store: Store) {
     const next = last === undefined
       ? null
       : cursors.seal(bound, [sort === 'name' ? fold(last.name) : last.publishedAt, last.slug])
-    const text = JSON.stringify({
-      data: rows.map(toWireCard),
-      page: { limit, has_more: next !== null, next_cursor: next },
-    })
+    return { data: rows.map(toWireCard), page: { limit, has_more: next !== null, next_cursor: next } }
+  }
+}
+
+/** The same as text, with the header fields of the service. */
+export function createPageWriter(store: Store) {
+  const readPage = createPageReader(store)
+  return async (query: PageQuery, search: string): Promise<PeerPage | undefined> => {
+    const page = await readPage(query)
+    if (page === undefined) return undefined
+    const { next_cursor: next } = page.page
+    const text = JSON.stringify(page)
     return { text, headers: { ...fields, ETag: etagOf(text), ...next !== null && linkTo(next, search) } }
   }
 }

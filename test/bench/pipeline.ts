@@ -5,6 +5,7 @@
  */
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { honoSameWork } from './hono.ts'
+import type { HttpRequest } from '../../core/http/message.ts'
 import { alternate, figure, median, type Row, times } from './report.ts'
 import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, readyAnswer } from './tenant.ts'
 
@@ -23,23 +24,23 @@ export async function run(): Promise<Row[]> {
   const request = requestFor(key)
   const again = await alternate(rounds, warmUps, [
     () => timeOurs(service.handle, () => exchange),
-    () => timeHono(hono.fetch, () => request),
+    () => timeAsync(hono.fetch, () => request),
   ])
   // A server never sees the same string twice: what V8 remembers of one (its hash, for one) is not there yet.
   const fresh = await alternate(rounds, warmUps, [
     () => timeOurs(service.handle, () => exchangeFor(copy(CACHED_TARGET), copy(key))),
-    () => timeHono(hono.fetch, () => requestFor(copy(key))),
+    () => timeAsync(hono.fetch, () => requestFor(copy(key))),
   ])
   await service.close()
   return [...rowsOf('the same request again', again), ...rowsOf('a request never seen', fresh)]
 }
 
 type Handle = ReturnType<typeof createService>['handle']
-type Fetch = (request: Request) => Response | Promise<Response>
+type Answer = { readonly status: number }
 
 /** @returns Nanoseconds a request. */
-async function timeOurs(handle: Handle, make: () => ReturnType<typeof exchangeFor>): Promise<number> {
-  const exchanges = Array.from({ length: calls.ours }, make)
+export async function timeOurs(handle: Handle, make: () => HttpRequest, count = calls.ours): Promise<number> {
+  const exchanges = Array.from({ length: count }, make)
   let wrong = 0
   const startedAt = performance.now()
   for (const exchange of exchanges) {
@@ -47,21 +48,26 @@ async function timeOurs(handle: Handle, make: () => ReturnType<typeof exchangeFo
     // Not awaited: nothing has to be waited for, and the Node adapter does not wait either.
     if (answer instanceof Promise || answer.status !== 200) wrong++
   }
-  const nanoseconds = nanosecondsEach(startedAt, calls.ours)
+  const nanoseconds = nanosecondsEach(startedAt, count)
   if (wrong > 0) throw new Error(`${wrong} requests were not answered at once with 200.`)
   return await Promise.resolve(nanoseconds)
 }
 
-async function timeHono(fetch: Fetch, make: () => Request): Promise<number> {
-  const requests = Array.from({ length: calls.hono }, make)
+/** The same for a handler that may return promises. */
+export async function timeAsync<R>(
+  handle: (request: R) => Answer | Promise<Answer>,
+  make: () => R,
+  count = calls.hono,
+): Promise<number> {
+  const requests = Array.from({ length: count }, make)
   let wrong = 0
   const startedAt = performance.now()
   for (const request of requests) {
-    const answer = fetch(request)
+    const answer = handle(request)
     if ((answer instanceof Promise ? await answer : answer).status !== 200) wrong++
   }
-  const nanoseconds = nanosecondsEach(startedAt, calls.hono)
-  if (wrong > 0) throw new Error(`Hono did not answer ${wrong} requests with 200.`)
+  const nanoseconds = nanosecondsEach(startedAt, count)
+  if (wrong > 0) throw new Error(`${wrong} requests were not answered with 200.`)
   return nanoseconds
 }
 
@@ -69,8 +75,8 @@ function nanosecondsEach(startedAt: number, count: number): number {
   return (performance.now() - startedAt) * 1e6 / count
 }
 
-function requestFor(key: string): Request {
-  return new Request(`http://127.0.0.1${CACHED_TARGET}`, {
+export function requestFor(key: string, target = CACHED_TARGET): Request {
+  return new Request(`http://127.0.0.1${target}`, {
     headers: { accept: 'application/json', authorization: `Bearer ${key}` },
   })
 }

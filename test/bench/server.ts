@@ -11,16 +11,20 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import * as fastify from './fastify.ts'
 import * as hono from './hono.ts'
+import { ownEndpoints } from './own-endpoints.ts'
 import { createService, fill, issueKey, readyAnswer, verifyExchangeFor } from './tenant.ts'
 
 /**
  * A server. A peer without a suffix only checks the key and sends the page. `raw` is `node:http`. Those that end in `verify`
  * are sent checks of keys, those that end in `pages` searches of the store in the file that the second argument names.
+ * `own` are endpoints of the host's own; only responses of the one with a revision are cached.
  */
 export type ServerKind =
-  | `ours${'' | '-verify'}`
+  | `ours${'' | '-verify' | '-uncached'}`
+  | `own${'' | '-async' | '-revision'}`
   | `raw${'' | '-same-fields' | '-verify'}`
   | `${'hono' | 'fastify'}${'' | '-same-work' | '-verify' | '-pages'}`
+  | 'hono-plain-pages'
 
 const hostname = '127.0.0.1'
 
@@ -80,6 +84,10 @@ const listenOurs = async () => (await serve(service, { port: 0, host: hostname }
 const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   ours: listenOurs,
   'ours-verify': listenOurs,
+  'ours-uncached': listenOurs,
+  own: listenOurs,
+  'own-async': listenOurs,
+  'own-revision': listenOurs,
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }, false),
   'raw-same-fields': () => listenRaw(sameFields('key'), true),
   'raw-verify': listenRawVerify,
@@ -87,6 +95,7 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   'hono-same-work': () => listenHono(hono.honoSameWork(key, ready)),
   'hono-verify': () => listenHono(hono.honoVerify(key, ready)),
   'hono-pages': () => listenHono(hono.honoPages(key, store)),
+  'hono-plain-pages': () => listenHono(hono.honoPages(key, store, true)),
   fastify: async () => listenFastify(await fastify.fastifyReady(key, ready)),
   'fastify-same-work': async () => listenFastify(await fastify.fastifySameWork(key, ready)),
   'fastify-verify': async () => listenFastify(await fastify.fastifyVerify(key, ready)),
@@ -97,7 +106,10 @@ const [kind = '', file] = process.argv.slice(2)
 const store = file === undefined ? createMemoryStore() : await openSqliteStore(file)
 if (file === undefined) await fill(store, 500)
 const key = await issueKey(store)
-const service = createService(store)
+const service = createService(store, {
+  ...(kind.startsWith('own') && { endpoints: ownEndpoints(store) }),
+  ...(kind === 'ours-uncached' && { responseCacheBytes: 0 }),
+})
 const ready = await readyAnswer(service, key, kind.endsWith('-verify') ? verifyExchangeFor(key) : undefined)
 const port = await starters[kind as ServerKind]()
 

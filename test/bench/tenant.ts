@@ -1,7 +1,7 @@
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
-import type { Observer } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
 import { createPartner, PARTNER } from '../support/partner.ts'
 import { INDUSTRIES, profiles } from './profiles.ts'
 
@@ -33,19 +33,8 @@ export async function fill(store: Store, count: number): Promise<void> {
 }
 
 /** The service as a self-hoster runs it, but for quotas that no run spends. */
-export function createService(
-  store: Store,
-  observers: readonly Observer[] = [],
-  basePath = '',
-): PartnerApi {
-  return createPartnerApi(
-    { store },
-    {
-      limits: { key: ENOUGH, verify: ENOUGH },
-      observers,
-      basePath,
-    },
-  )
+export function createService(store: Store, options: PartnerApiOptions = {}): PartnerApi {
+  return createPartnerApi({ store }, { limits: { key: ENOUGH, verify: ENOUGH }, ...options })
 }
 
 /** A GET as the Node adapter would hand it over. */

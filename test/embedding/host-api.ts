@@ -17,7 +17,7 @@ export async function createSlowApi(
     await delay(storeTakesMs)
     return call()
   }
-  return { api: createService(store, [{ storeCall }], basePath), key }
+  return { api: createService(store, { observers: [{ storeCall }], basePath }), key }
 }
 
 /** A middleware that waits, and appends to the response it got what the client sent. */

@@ -1,0 +1,31 @@
+/**
+ * A service with as many own endpoints as the argument says: on a message, it times requests to built-in ones. A process
+ * of its own, since V8 must not have seen the routes of another service.
+ */
+import process from 'node:process'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { PARTNER } from '../support/partner.ts'
+import { OWN_TARGETS, ownEndpoints } from './own-endpoints.ts'
+import { timeOurs } from './pipeline.ts'
+import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, verifyExchangeFor } from './tenant.ts'
+
+const store = createMemoryStore()
+await fill(store, 500)
+const key = await issueKey(store)
+const endpoints = ownEndpoints(store).slice(0, Number(process.argv[2]))
+const service = createService(store, { endpoints })
+const uncached = createService(store, { endpoints, responseCacheBytes: 0 })
+const plans = `/service/public/plans?partner=${PARTNER}`
+
+process.on('message', async () => {
+  for (const target of endpoints.length > 0 ? OWN_TARGETS : []) {
+    for (const { handle } of [service, uncached]) await handle(exchangeFor(target, key))
+  }
+  process.send?.([
+    await timeOurs(service.handle, () => exchangeFor(CACHED_TARGET, key)),
+    await timeOurs(service.handle, () => verifyExchangeFor(key), 1_500),
+    await timeOurs(uncached.handle, () => exchangeFor(plans, key), 3_000),
+  ])
+})
+process.on('disconnect', () => process.exit())
+process.send?.('ready')
