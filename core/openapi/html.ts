@@ -1,6 +1,5 @@
 import { PROBLEMS } from '../http/problem.ts'
 import type { DocumentSettings } from './model.ts'
-import samples from './samples.json' with { type: 'json' }
 
 /** HTML, as opposed to text, which is escaped. */
 export interface Markup {
@@ -120,29 +119,9 @@ export const LANGUAGES = {
 
 export type Language = keyof typeof LANGUAGES
 
-const known = new Map<string, Readonly<Partial<Record<Language, string>>>>(Object.entries(samples))
-
 /** The address of the service; the page's script replaces the example. */
 export function baseUrl({ servers }: DocumentSettings): string {
   return servers?.find(({ url }) => URL.canParse(url))?.url.replace(/\/+$/, '') ?? EXAMPLE_ORIGIN
-}
-
-/** @returns `undefined` for an operation without samples. */
-export function sampleOf(
-  operationId: string,
-  settings: DocumentSettings,
-): ReadonlyMap<Language, string> | undefined {
-  const { names: { name, keyHeader } } = settings
-  const clientOptions = name === 'service' ? '' : `\n  serviceName: '${name}',`
-  const programs = known.get(operationId)
-  return programs && new Map((Object.keys(LANGUAGES) as Language[]).flatMap((language) => {
-    const text = programs[language]
-      ?.replaceAll('/service/', `/${name}/`)
-      .replaceAll('X-Service-Partner-Key', keyHeader)
-      .replaceAll(EXAMPLE_ORIGIN, () => baseUrl(settings))
-      .replace("partner: 'demo',\n  key", `partner: 'demo',${clientOptions}\n  key`)
-    return text === undefined ? [] : [[language, text] as const]
-  }))
 }
 
 export function codeBlock({ caption, note, what = String(caption), code, fixed = false }: CodeBlock): Markup {

@@ -48,27 +48,39 @@ export function createSchemaCollection() {
     if (schema.enum !== undefined) return schema.enum[0]
     const [first] = schema.anyOf ?? schema.oneOf ?? []
     if (first !== undefined) return example(first, isResponse)
-    if (schema.items !== undefined) return [example(schema.items, isResponse)]
+    if (schema.items !== undefined) {
+      const row = example(schema.items, isResponse)
+      return Array.from({ length: Number(schema['minItems']) || 1 }, () => row)
+    }
     if (schema.properties !== undefined) {
       return Object.fromEntries(
         Object.entries(schema.properties).filter(([name]) => !isResponse || schema.required?.includes(name))
           .map(([name, one]) => [name, example(one, isResponse)]),
       )
     }
-    return placeholders[String(schema.type)] ?? null
+    return placeholderOf(schema)
   }
 
   return { response, name, example, named }
 }
 
-/** Examples of values that have none of their own. */
-const placeholders: Readonly<Record<string, unknown>> = {
-  string: 'text',
-  number: 1,
-  integer: 1,
-  boolean: true,
-  array: [],
-  object: {},
+/** A value for a schema without an example, within its bounds. No value is found for a pattern. */
+function placeholderOf(schema: JsonSchema): unknown {
+  const { minimum = 1, maximum, minLength = 0, maxLength } = schema as Readonly<Record<string, number>>
+  const [type] = [schema.type].flat()
+  if (type === 'string') {
+    return formats[schema.format ?? ''] ?? 'text'.padEnd(minLength, '-text').slice(0, maxLength)
+  }
+  if (type === 'number' || type === 'integer') return Math.min(Math.max(1, minimum), maximum ?? Infinity)
+  return type === 'boolean' ? true : type === 'array' ? [] : type === 'object' ? {} : null
+}
+
+const formats: Readonly<Record<string, string>> = {
+  date: '2026-12-31',
+  'date-time': '2026-12-31T12:00:00Z',
+  email: 'ada@example.com',
+  uri: 'https://example.com/',
+  uuid: '01980a3e-5d1c-7f00-8000-000000000001',
 }
 
 /** What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to. */

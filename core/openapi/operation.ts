@@ -46,7 +46,7 @@ export function describeOperation(
     }`,
     tags: [tagOf(route, settings)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
-    parameters: parametersOf(route),
+    parameters: parametersOf(route, schemas),
     ...requestBodyOf(route, schemas),
     responses: {
       ...successOf(route, schemas, settings),
@@ -82,14 +82,14 @@ function isCached(route: Route): boolean {
   return route.method === 'GET' && (route.access === 'key' || 'contentType' in route)
 }
 
-function parametersOf(route: Route): (ParameterObject | Reference)[] {
+function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
   const shared = (name: string, applies: boolean): Reference[] =>
     applies ? [{ $ref: `#/components/parameters/${name}` }] : []
   const keyed = route.access === 'key' ? route : undefined
   return [
     ...pathParameters(route),
     ...shared('partner', keyed?.method === 'GET'),
-    ...Object.entries(keyed?.parameters ?? {}).map(queryParameter),
+    ...Object.entries(keyed?.parameters ?? {}).map(([name, input]) => queryParameter(name, input, schemas)),
     ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
     ...shared('ifNoneMatch', isCached(route)),
     ...shared('version', true),
@@ -112,23 +112,27 @@ function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Ref
 }
 
 function queryParameter(
-  [name, { schema, maxValues, absent, isRequired }]: [string, InputDef<unknown>],
+  name: string,
+  { schema, maxValues, absent, isRequired }: InputDef<unknown>,
+  schemas: SchemaCollection,
 ): ParameterObject {
   const isOwn = schema.source !== undefined
-  const fallback = isOwn ? undefined : absent?.(() => undefined)
+  // A list may need a value.
+  let required = isRequired
+  const fallback = absent?.(() => void (required = true))
   const { description = `The parameter \`${name}\`.`, ...one } = toJsonSchema(schema)
-  const example = one.examples?.[0] ?? one.enum?.[0]
+  const example = one.examples?.[0] ?? one.enum?.[0] ?? (required ? schemas.example(one) : undefined)
   const isList = maxValues > 1
   return {
     name,
     in: 'query',
     description,
-    required: isRequired,
+    required,
     ...(isList && { style: 'form', explode: true }),
     schema: isList && !isOwn
       ? { type: 'array', items: one, maxItems: maxValues }
-      : { ...one, ...(fallback !== undefined && { default: fallback }) },
-    ...(example !== undefined && { example: isList ? [example] : example }),
+      : { ...one, ...(!isOwn && fallback !== undefined && { default: fallback }) },
+    ...(example !== undefined && { example: isList && !isOwn ? [example] : example }),
   }
 }
 

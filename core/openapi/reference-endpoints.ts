@@ -3,15 +3,10 @@ import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES } from '../model.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
-import { codeBlock, type Inset, type Markup, markup, prose, sampleOf } from './html.ts'
+import { codeBlock, type Inset, type Markup, markup, prose } from './html.ts'
 import type { DocumentSettings, ParameterObject, ResponseObject } from './model.ts'
 import type { OperationObject } from './operation.ts'
-
-interface EndpointEntry {
-  readonly path: string
-  readonly method: string
-  readonly operation: OperationObject
-}
+import { type EndpointEntry, ownSamples, sampleOf } from './samples.ts'
 
 /** Groups by tag; the modules without one of their own read content. */
 const groupNames: ReadonlyMap<string, string> = new Map([
@@ -57,10 +52,11 @@ export function methodBadge(method: string): Markup {
   return markup`<b class="method ${method.toLowerCase()}">${method}</b>`
 }
 
-export function endpoint({ path, method, operation }: EndpointEntry, settings: DocumentSettings): Markup {
+export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Markup {
+  const { path, method, operation } = entry
   const { operationId: id, summary, description } = operation
   const line = markup`${methodBadge(method)} <code>${path}</code>`
-  const sample = sampleOf(id, settings)
+  const sample = sampleOf(id, settings) ?? ownSamples(entry, settings)
   return markup`
     <section class="op split" id="${id}" aria-labelledby="${id}-title">
       <div class="text">
@@ -71,7 +67,7 @@ export function endpoint({ path, method, operation }: EndpointEntry, settings: D
         ${responseFields(operation)}${problems(operation)}
       </div>
       <div class="code">
-        ${sample && codeBlock({ caption: line, what: summary, code: sample })}
+        ${codeBlock({ caption: line, what: summary, code: sample })}
         ${responseExample(operation)}
       </div>
     </section>

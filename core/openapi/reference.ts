@@ -20,12 +20,12 @@ import {
   markup,
   paragraphs,
   prose,
-  sampleOf,
   table,
 } from './html.ts'
 import type { DocumentSettings } from './model.ts'
 import assets from './reference-assets.json' with { type: 'json' }
 import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
+import { sampleOf } from './samples.ts'
 
 export function createReferencePage(
   described: OpenApiDocument,

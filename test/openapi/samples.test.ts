@@ -21,6 +21,7 @@ import { createProject } from '../embedding/project.ts'
 import { runProcess } from '../support/cli-program.ts'
 import { ROOT } from '../package/installed.ts'
 import { fillWorld } from '../support/world.ts'
+import { defineOwnModule, OWN_DATA, OWN_ENDPOINTS } from './own-endpoints.ts'
 import { createSamples, formatSamples, SAMPLES_FILE } from './samples.ts'
 
 interface Deployment {
@@ -36,6 +37,7 @@ type Runner<Printed> = (files: readonly string[], key: string) => Promise<readon
 
 const samples = createSamples()
 const operations = Object.keys(samples)
+const own = Object.keys(OWN_DATA)
 
 t.test('core/openapi/samples.json is up to date', async (t) => {
   const committed = await readFile(SAMPLES_FILE, 'utf8')
@@ -51,13 +53,15 @@ t.test('only the partner’s slug is called like it', (t) => {
 })
 
 const store = createMemoryStore()
+await defineOwnModule(store)
 const world = await fillWorld(store)
 const project = await createProject()
 t.teardown(() => project.remove())
 const { folder } = await project.open('samples')
 
 async function deploy(serviceName: string, partner: string, key: string): Promise<Deployment> {
-  const api = createPartnerApi({ store }, { serviceName, limits: FAR_LIMITS, maxStalenessMs: 0 })
+  const options = { serviceName, limits: FAR_LIMITS, maxStalenessMs: 0, endpoints: OWN_ENDPOINTS }
+  const api = createPartnerApi({ store }, options)
   const server = await serve(api, { port: 0 })
   t.teardown(async () => {
     await server.drain()
@@ -87,9 +91,11 @@ function samplesIn(page: string, origin: string, partner: string): Deployment['s
   )
 }
 
-const usual = await deploy('service', 'demo', world.keys['demo full'].text)
+const modules = [...MODULE_NAMES, 'orders']
+await world.partners.activate('demo', ['orders'])
+const usual = await deploy('service', 'demo', (await world.issue({ partner: 'demo' })).text)
 const partner = 'north-sea-travel'
-await world.partners.create({ slug: partner, name: 'North Sea Travel', modules: MODULE_NAMES })
+await world.partners.create({ slug: partner, name: 'North Sea Travel', modules })
 const renamed = await deploy('acme-api', partner, (await world.issue({ partner })).text)
 
 async function listen(listener: RequestListener): Promise<{ readonly origin: string }> {
@@ -116,10 +122,10 @@ const faults: Readonly<Record<string, { readonly origin: string; readonly key?: 
   silent: await listen(() => {}),
 }
 
-/** Every sample runs on the usual deployment, and two, with every placeholder, on one where all of them differ. */
+/** Every sample runs on the usual deployment, and some, with every placeholder, on one where all of them differ. */
 const plan = [
-  { deployment: usual, names: operations },
-  { deployment: renamed, names: ['profiles', 'signUp'] },
+  { deployment: usual, names: [...operations, ...own] },
+  { deployment: renamed, names: ['profiles', 'signUp', ...own] },
 ]
 
 /** Writes and runs all samples of a language, and checks that each prints the body that its operation documents. */
@@ -132,7 +138,7 @@ async function runAll<Printed>(
 ): Promise<void> {
   let count = 0
   for (const { deployment, names } of plan) {
-    const present = names.filter((operation) => samples[operation]?.[language] !== undefined)
+    const present = names.filter((operation) => own.includes(operation) || samples[operation]?.[language])
     const files = await Promise.all(present.map(async (operation) => {
       // A folder for each: in Go, it is a package.
       const place = join(folder, language, `${operation}-${deployment.serviceName}`)
@@ -144,6 +150,11 @@ async function runAll<Printed>(
     const printed = await run(files, deployment.key)
     t.equal(printed.length, present.length)
     for (const [index, operation] of present.entries()) {
+      if (own.includes(operation)) {
+        const { data } = bodyOf(printed[index]!, operation) as { data: unknown }
+        t.strictSame(data, OWN_DATA[operation], `${operation} of ${deployment.serviceName}`)
+        continue
+      }
       const route = ROUTES.find(({ name }) => name.replaceAll('-', '') === operation.toLowerCase())!
       const { issues } = safeParse(
         RESPONSE_SCHEMAS[route.name as keyof typeof RESPONSE_SCHEMAS],
@@ -215,13 +226,18 @@ t.test('JavaScript with fetch', async (t) => {
 
 t.test('JavaScript with the client', async (t) => {
   const page = { limit: 20, has_more: false, next_cursor: null }
-  const isPaged = (operation: string) => ['profiles', 'reportActivity'].includes(operation)
+  const isPaged = (operation: string) => ['profiles', 'reportActivity', 'ownOrders'].includes(operation)
   await runAll(
     t,
     'client',
     'sample.mjs',
     node,
-    (printed, operation) => isPaged(operation) ? { data: printed, page } : { data: printed[0] },
+    (printed, operation) =>
+      isPaged(operation)
+        ? { data: printed, page }
+        : own.includes(operation)
+        ? printed[0]
+        : { data: printed[0] },
   )
 })
 

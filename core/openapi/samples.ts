@@ -1,0 +1,101 @@
+/** Code samples. Those of operations that are not built in are made from those that are. */
+import { IDEMPOTENCY_HEADER } from '../wire.ts'
+import { baseUrl, EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
+import type { DocumentSettings, ParameterObject } from './model.ts'
+import type { OperationObject } from './operation.ts'
+import samples from './samples.json' with { type: 'json' }
+
+/** An operation without references. */
+export interface EndpointEntry {
+  readonly path: string
+  readonly method: string
+  readonly operation: OperationObject
+}
+
+const known = new Map<string, Readonly<Partial<Record<Language, string>>>>(Object.entries(samples))
+
+type Samples = ReadonlyMap<Language, string>
+
+/** @returns `undefined` for an operation that is not built in. */
+export function sampleOf(operationId: string, settings: DocumentSettings): Samples | undefined {
+  const { names: { name, keyHeader } } = settings
+  const clientOptions = name === 'service' ? '' : `\n  serviceName: '${name}',`
+  const programs = known.get(operationId)
+  return programs && new Map((Object.keys(LANGUAGES) as Language[]).flatMap((language) => {
+    const text = programs[language]
+      ?.replaceAll('/service/', `/${name}/`)
+      .replaceAll('X-Service-Partner-Key', keyHeader)
+      .replaceAll(EXAMPLE_ORIGIN, () => baseUrl(settings))
+      .replace("partner: 'demo',\n  key", `partner: 'demo',${clientOptions}\n  key`)
+    return text === undefined ? [] : [[language, text] as const]
+  }))
+}
+
+/** Samples of an endpoint of the host's own, with the parameters and members that are required. */
+export function ownSamples({ path, method, operation }: EndpointEntry, settings: DocumentSettings): Samples {
+  const { names: { name } } = settings
+  const [template, target] = method === 'GET'
+    ? ['widget', 'partner-widget?partner=demo'] as const
+    : ['verifyKey', 'developer/verify-key'] as const
+  const parameters = operation.parameters as readonly ParameterObject[]
+  const has = (name: string) => parameters.some((one) => one.name === name)
+  const valuesIn = (place: ParameterObject['in']): Readonly<Record<string, unknown>> =>
+    Object.fromEntries(
+      parameters.filter((one) => one.in === place && one.required).map((one) => [one.name, one.example]),
+    )
+  const [params, query] = [valuesIn('path'), valuesIn('query')]
+  const { schema, example = {} } = operation.requestBody?.content['application/json'] ?? {}
+  const body = Object.fromEntries(
+    Object.entries(example as object).filter(([name]) => schema?.required?.includes(name)),
+  )
+  const idempotencyKey = has(IDEMPOTENCY_HEADER) ? 'order-1042' : ''
+  // The client adds the partner.
+  const options = Object.entries({ params, query, body, idempotencyKey })
+    .map(([name, values]) => [name, typeof values === 'string' ? values : { ...values, partner: undefined }])
+    .filter(([, values]) => JSON.stringify(values)!.length > 2)
+  const search = new URLSearchParams(
+    Object.entries(query).flatMap(([name, values]) => [values].flat().map((one) => [name, String(one)])),
+  )
+  const url = path.replace(/\{(\w+)\}/g, (_, name) => String(params[name])) +
+    (search.size > 0 ? `?${search}` : '')
+  const args = `'${method} ${path.slice(name.length + 1)}'` +
+    (options.length > 0 ? `, ${literal(Object.fromEntries(options), 'client')}` : '')
+  const call = method === 'GET' && has('cursor')
+    ? `for await (const row of client.paginate(${args})) {\n  console.log(row)\n}`
+    : `console.log(await client.request(${args}))`
+  return new Map(
+    Array.from(sampleOf(template, settings)!, ([language, text]) => [
+      language,
+      text.replace(
+        /^(.*)Content-Type(.*)application\/json(.*)$/m,
+        idempotencyKey
+          ? `$&${language === 'fetch' ? ',' : ''}\n$1${IDEMPOTENCY_HEADER}$2${idempotencyKey}$3`
+          : '$&',
+      )
+        .replace(`/${name}/${target}`, () => url)
+        .replace(/\{\s*"?partner"?: ["']demo["']\s*\}|\['partner' => 'demo'\]/, () => literal(body, language))
+        .replace(/console\.log\(await client.*/, () => call),
+    ]),
+  )
+}
+
+/** How languages write what JSON writes otherwise. */
+const words: Readonly<Partial<Record<Language, Readonly<Record<string, string>>>>> = {
+  php: { '{}': '(object) []', '{': '[', '}': ']', ':': ' =>' },
+  python: { true: 'True', false: 'False', null: 'None' },
+}
+
+/** A JSON value in the syntax of a language. In Shell and Go it is the text in a string. */
+function literal(value: unknown, language: Language): string {
+  const margin = { fetch: '  ', php: '    ', python: '    ', shell: '', go: '', client: '' }[language]
+  const json = JSON.stringify(value, null, margin || 2).replaceAll('\n', `\n${margin}`)
+  if (language === 'shell' || language === 'go') {
+    return json.replace(/['`]/g, (quote) => `\\u00${quote.charCodeAt(0).toString(16)}`)
+  }
+  return json.replace(/("(?:[^"\\]|\\.)*")|\{\}|[{}:]|true|false|null/g, (token, text?: string) => {
+    if (text === undefined) return words[language]?.[token] ?? token
+    if (language === 'python') return text
+    if (language === 'php') return `'${JSON.parse(text).replace(/[\\']/g, '\\$&')}'`
+    return /['\\]/.test(text) ? text : `'${text.slice(1, -1)}'`
+  }).replace(/^( *)'([a-z_]\w*)':/gim, language === 'php' ? '$&' : '$1$2:')
+}
