@@ -66,7 +66,8 @@ export async function check({ io, output }: Invocation, request: CheckRequest, s
     const smoke = isSmoke && await output.progress(async (report) => {
       // Loaded here, with the schemas of all endpoints.
       const { runSmokeTests } = await import('./smoke.ts')
-      return runSmokeTests(send, verification, names, base, withSignup, (done, total) => {
+      const readDocument = () => get(connection, base, `/${names.name}/openapi.json`)
+      return runSmokeTests(send, readDocument, verification, names, base, withSignup, (done, total) => {
         report(`${done} of ${pluralize(total, 'endpoint')}`)
       })
     })
