@@ -9,7 +9,7 @@ const maxParts = 500
 
 const media = v.object({ schema: v.object({ properties: v.object({ data: v.unknown() }) }) })
 const operation = v.object({
-  parameters: v.array(v.looseObject({})),
+  parameters: v.array(v.looseObject({ name: v.optional(v.string()) })),
   responses: v.object({ 200: v.object({ content: v.object({ 'application/json': media }) }) }),
 })
 
@@ -26,11 +26,11 @@ export async function describeGet(document: Promise<DeploymentResponse>, path: s
   const { success, output } = v.safeParse(described, parseJson(response.text))
   if (!success) return `${source} does not describe it`
   const { parameters, responses: { 200: { content } } } = output.paths[path]!.get
-  const own = parameters.filter((one) => one['in'] === 'query' && one['name'] !== 'partner')
+  const own = parameters.filter((one) => one['in'] === 'query' && one.name !== 'partner')
   const required = own.find((one) => one['required'])
-  if (required !== undefined) return `it needs the parameter ${required['name']}`
+  if (required !== undefined) return `it needs the parameter ${required.name}`
   const data = toSchema(content['application/json'].schema.properties.data)
-  const isPaged = own.some((one) => one['name'] === 'cursor')
+  const isPaged = own.some((one) => one.name === 'cursor')
   const bodySchema: v.GenericSchema = isPaged
     ? v.looseObject({ data: v.pipe(v.unknown(), v.array(v.unknown()), data), page: pageSchema })
     : v.looseObject({ data })

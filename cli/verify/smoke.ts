@@ -39,6 +39,8 @@ type Expectation = Context['expected']
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxExcerptLength = 160
 const maxErrors = 10
+/** Without characters or segments that would change the rest of a URL. */
+const ownPath = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)+$/
 /** Endpoints that may have no content, and the problem that they answer with then. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }
 
@@ -79,6 +81,8 @@ export async function runSmokeTests(
     if (method === 'POST') return skipped('of the endpoints that write, only signups are tested')
     if (method !== 'GET') return skipped('this program does not know it: is the deployment newer?')
     if (path.includes('{')) return skipped('its path has a parameter')
+    // The request carries the key, and the path is the deployment's.
+    if (!ownPath.test(path)) return skipped('its path is not one of a service')
     const described = await describeGet(document ??= readDocument(), path.slice(basePath.length))
     if (typeof described === 'string') return skipped(shortExcerpt(described))
     const { isPaged, bodySchema } = described

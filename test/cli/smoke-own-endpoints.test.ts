@@ -95,7 +95,10 @@ const key = (await issue({ partner: 'demo', scopes: ['read:orders', 'read:profil
 
 /** Changes the document. */
 let edit: (text: string) => string | undefined = (text) => text
+/** Paths that verify-key lists besides. */
+let listed: readonly string[] = []
 let reads: (string | undefined)[] = []
+let targets: string[] = []
 
 async function deploy(basePath: string) {
   const api = createPartnerApi({ store }, { endpoints, basePath, maxStalenessMs: 0 })
@@ -110,6 +113,13 @@ async function deploy(basePath: string) {
       ...(body && { body }),
     })
     let text: string | undefined = await answer.text()
+    targets.push(request.url!)
+    if (request.url!.endsWith('/verify-key')) {
+      const more = listed.map((path) =>
+        JSON.stringify({ method: 'GET', path, scope: 'read:x', allowed: true })
+      )
+      text = text.replace('"endpoints":[', `$&${more.map((each) => `${each},`).join('')}`)
+    }
     if (request.url!.endsWith('/openapi.json')) {
       reads.push(headers['x-service-partner-key'])
       text = edit(text)
@@ -211,6 +221,7 @@ test('the document may be missing, broken, huge or hostile', async (t) => {
       ...skipped,
       reasons: [/not describe it$/],
     }],
+    ['no names', (text) => text.replace('"name":"state"', '"name":{"toString":1}'), { verdict: 'ok' }],
     ['huge', () => ' '.repeat(5_000_000), { ...skipped, reasons: [/longer than 4 MiB$/] }],
     ['deep', (text) => text.replace('"paths":', `"x":${'['.repeat(1e6)}${']'.repeat(1e6)},"paths":`), {
       verdict: 'ok',
@@ -249,6 +260,31 @@ test('the document may be missing, broken, huge or hostile', async (t) => {
   const { stdout, stderr } = await runProgram(args, { env: { PARTNER_API_KEY: key } })
   t.match(stdout, 'it needs the parameter sh')
   t.notMatch(stdout + stderr, '\u001b')
+})
+
+test('the key is sent to paths of the service only', async (t) => {
+  t.teardown(() => listed = [])
+  listed = [
+    '@127.0.0.1:1/x',
+    '//127.0.0.1:1/x',
+    '/service/../x',
+    '/service/x?y',
+    '/service/%2e%2e/x',
+    '/.',
+    '/service/.x',
+  ]
+  targets = []
+  const { code, row } = await smoke()
+  t.equal(code, 0)
+  for (const name of ['@127.0.0.1:1', '127.0.0.1:1', '..', 'x?y', '%2e%2e', '.']) {
+    t.match(
+      row(name),
+      { verdict: 'skipped', status: null, reasons: ['its path is not one of a service'] },
+      name,
+    )
+  }
+  t.match(row('.x').reasons, [/does not describe it$/])
+  t.notOk(targets.some((target) => /\/\.?x/.test(target)), targets.join())
 })
 
 test('the document is read only if it is needed', async (t) => {
