@@ -11,11 +11,10 @@ import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
 import { pagesOf, type Store } from '../core/ports/store.ts'
-import type { KeyedRoute } from '../core/routes/route.ts'
 import type { CommandResult } from './output/print.ts'
 import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
 import { sumOf } from './reports/counts.ts'
-import { readEndpoints, timeOf } from './store/open.ts'
+import { type Endpoints, readEndpoints, timeOf } from './store/open.ts'
 
 interface Refusal {
   /** `null` for those over a limit. */
@@ -34,12 +33,6 @@ const maxKeys = 1000
 const maxShownKeys = 20
 /** Bounds the counts of a page of keys, which has one for each day and endpoint of each key. */
 const maxKeyDays = 7000
-
-/** What requests are compared with. */
-interface Service {
-  readonly modules: Modules
-  readonly keyedRoutes: readonly KeyedRoute[]
-}
 
 /** @param change Makes the change, in a store that only records it. */
 export async function dryRun(
@@ -100,8 +93,7 @@ async function findRefusals(
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
   let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
-  const { modules, routes } = await readEndpoints(store)
-  const service = { modules, keyedRoutes: routes.filter((route) => route.access === 'key') }
+  const service = await readEndpoints(store)
   const subject = changes.find((each) => 'id' in each || 'slug' in each)
   for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
     const effects = effectsOf(store, page, changes, service, now)
@@ -148,7 +140,7 @@ function effectsOf(
   { sha256 }: Pick<Store, 'sha256'>,
   page: readonly KeyFacts[],
   changes: readonly Change[],
-  service: Service,
+  service: Endpoints,
   now: number,
 ): Effect[] {
   const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
@@ -161,7 +153,7 @@ function effectsOf(
   })
 }
 
-function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: Service, now: number) {
+function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: Endpoints, now: number) {
   const { key } = after
   const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now
   const [codeBefore, codeAfter] = [createPolicy(before, modules, at), createPolicy(after, modules, at)]
@@ -199,7 +191,7 @@ function createPolicy(
 
 function countRefusals(
   { denials, limits }: Effect,
-  { keyedRoutes }: Service,
+  { keyedRoutes }: Endpoints,
   usage: readonly KeyUsage[],
   days: number,
 ): Refusal[] {

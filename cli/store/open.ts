@@ -6,7 +6,7 @@ import { readModules } from '../../core/admin/apply.ts'
 import type { Modules } from '../../core/model.ts'
 import { createClock } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { Route } from '../../core/routes/route.ts'
+import type { KeyedRoute, Route } from '../../core/routes/route.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import type { Io, Output } from '../output/print.ts'
 import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './url.ts'
@@ -102,22 +102,17 @@ export async function readEndpoints(
   // Loaded here, with the schemas of all endpoints.
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const modules = await readModules(store)
-  const own = new Map((await store.listEndpoints?.() ?? []).map((endpoint) => [endpoint.name, endpoint]))
-  const atPath = (path: string) => ({
-    path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'],
-    atRoot: true as const,
-  })
-  const routes = ROUTES.map((route): Route => {
-    const recorded = own.get(route.name)
-    own.delete(route.name)
-    return recorded === undefined ? route : { ...route, ...atPath(recorded.path) }
-  })
-  for (const { name, method, path, scope, limits } of own.values()) {
-    if (scope === undefined || modules.moduleFor(scope) === undefined) continue
-    const rest = { access: 'key', summary: '', parameters: {}, cacheBy: 'none', handle: () => ({}) } as const
-    routes.push({ name, method, scope, limits, ...atPath(path), ...rest })
+  const routes: Route[] = [...ROUTES]
+  for (const { path, ...endpoint } of await store.listEndpoints?.() ?? []) {
+    const place = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
+    const index = routes.findIndex(({ name }) => name === endpoint.name)
+    if (index >= 0) routes[index] = { ...routes[index]!, ...place }
+    else if (modules.moduleFor(endpoint.scope ?? '') !== undefined) {
+      routes.push({ access: 'key', ...endpoint, ...place } as KeyedRoute)
+    }
   }
-  return { routes, modules, ...compileRoutes(routes, serviceName) }
+  const keyedRoutes = routes.filter((route) => route.access === 'key')
+  return { keyedRoutes, modules, ...compileRoutes(routes, serviceName) }
 }
 
 /** Whether opening the store would create it. */

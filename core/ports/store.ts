@@ -23,13 +23,13 @@ export interface StoreSettings {
 
 /** An endpoint that a service has recorded for administrators, who cannot know it otherwise. */
 export interface RecordedEndpoint {
-  /** Its name in usage counts. */
+  /** Name in usage counts and the OpenAPI document; never changes. */
   readonly name: string
   /** `GET` includes `HEAD`. */
   readonly method: 'GET' | 'POST'
   /** The complete path, `{name}` for a parameter. */
   readonly path: string
-  /** The scope that a key needs, if any. */
+  /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */
   readonly scope: Scope | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]

@@ -12,6 +12,7 @@ import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
+import type { RecordedEndpoint } from '../ports/store.ts'
 import type { EndpointSchema, InputDefs, InputValues } from '../schemas/inputs.ts'
 
 interface RouteDescription {
@@ -125,17 +126,9 @@ export interface Staleness extends Required<StalenessBounds> {
 }
 
 /** An endpoint without its handler. */
-export interface Endpoint {
-  /** Name in usage counts and the OpenAPI document; never changes. */
-  readonly name: string
-  /** `GET` includes `HEAD`. */
-  readonly method: 'GET' | 'POST'
-  /** The complete path, `{name}` for a parameter. */
-  readonly path: string
+export interface Endpoint extends Omit<RecordedEndpoint, 'limits'> {
   /** Whether it takes a key. */
   readonly access: 'key' | 'open'
-  /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */
-  readonly scope: Scope | undefined
   /** What the endpoint returns or does, in a few words. */
   readonly summary: string
 }

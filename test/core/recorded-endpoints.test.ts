@@ -8,6 +8,7 @@ import type { RecordedEndpoint, Store } from '../../core/ports/store.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { createPartner } from '../support/partner.ts'
 
 const define = (name: string, method: 'GET' | 'POST' = 'GET') =>
   defineEndpoint({
@@ -89,6 +90,31 @@ t.test('a failed write is logged once, tried again, and fails no request', async
   await api.close()
   t.strictSame(events.map(({ event, error }) => [event, error]), [['write_failed', 'Error: disk full']])
   t.equal(attempts, 3)
+})
+
+t.test('after too many failures, the next counted request has it tried again', async (t) => {
+  const { store } = await open()
+  const { text } = await (await createPartner(store)).issue()
+  const [gaveUp, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  let attempts = 0
+  const api = createPartnerApi({
+    store: {
+      ...store,
+      recordEndpoints() {
+        if (++attempts === 6) gaveUp.resolve()
+        if (attempts > 6) recorded.resolve()
+        else throw new Error('disk full')
+      },
+    },
+  }, { endpoints: [define('orders')] })
+  await gaveUp.promise
+  const request = new Request('http://localhost/service/public/plans?partner=acme', {
+    headers: { 'X-Service-Partner-Key': text },
+  })
+  t.equal((await api.fetch(request)).status, 200)
+  await recorded.promise
+  await api.close()
+  t.equal(attempts, 7)
 })
 
 t.test('a store without the list is served as before', async (t) => {
