@@ -1,7 +1,4 @@
-/**
- * A service with as many own endpoints as the argument says: on a message, it times requests to built-in ones. A process
- * of its own, since V8 must not have seen the routes of another service.
- */
+/** Times a service with as many own endpoints as the argument says: V8 must not have seen the routes of another one. */
 import process from 'node:process'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { PARTNER } from '../support/partner.ts'

@@ -6,8 +6,8 @@ import { toWireCard } from '../../core/routes/content.ts'
 import { defineEndpoint, type OwnEndpoint } from '../../core/routes/own.ts'
 import { PARTNER } from '../support/partner.ts'
 
-/** With what the store returns, with a promise of it, and with a revision by which responses are cached. */
-const names = ['own', 'own-async', 'own-revision'] as const
+/** With what the store returns, with a revision by which responses are cached, and with a promise. */
+const names = ['own', 'own-revision', 'own-async'] as const
 
 export const OWN_TARGETS: readonly string[] = names.map((name) =>
   `/service/${name}/profiles?partner=${PARTNER}&limit=20`

@@ -6,6 +6,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { honoPages } from './hono.ts'
 import { OWN_TARGETS, ownEndpoints } from './own-endpoints.ts'
 import { requestFor, timeAsync } from './pipeline.ts'
@@ -34,7 +35,7 @@ async function builtInRows(): Promise<Row[]> {
       const [none, twenty] = [0, 1].map((start) =>
         results.filter((_, index) => index % 2 === start).flat().map((each) => each[kind]!)
       )
-      return row(`${what}: 20 own endpoints, and none`, twenty!, none!, 0.98)
+      return row(`${what}: 20 own endpoints, and none`, twenty, none, 0.98)
     })
   } finally {
     for (const child of children) child.kill()
@@ -48,26 +49,27 @@ async function pageRows(): Promise<Row[]> {
   const key = await issueKey(store)
   const options = { responseCacheBytes: 0, endpoints: ownEndpoints(store) }
   const { handle, fetch, close } = createService(store, options)
+  const listProfiles: Store['listProfiles'] = async (...query) => await store.listProfiles(...query)
+  const promising = createService({ ...store, listProfiles }, options)
+  const hono = honoPages(key, store, true)
   const exchange = (target: string) => () => timeAsync(handle, () => exchangeFor(target, key), 200)
-  const request = (target: string) => () => timeAsync(fetch, () => requestFor(key, target), 200)
-  const peer = ({ fetch }: ReturnType<typeof honoPages>) => () => timeAsync(fetch, () => requestFor(key), 200)
-  const [builtIn, own, promised, revised, fetched, plain, sameWork] = await alternate(100, 40, [
+  const [builtIn, own, revised, promised, builtInPromised, fetched, plain] = await alternate(100, 40, [
     ...[CACHED_TARGET, ...OWN_TARGETS].map(exchange),
-    request(OWN_TARGETS[0]!),
-    ...[honoPages(key, store, true), honoPages(key, store)].map(peer),
-  ]) as [number[], number[], number[], number[], number[], number[], number[]]
-  await close()
+    () => timeAsync(promising.handle, () => exchangeFor(CACHED_TARGET, key), 200),
+    () => timeAsync(fetch, () => requestFor(key, OWN_TARGETS[0]), 200),
+    () => timeAsync(hono.fetch, () => requestFor(key), 200),
+  ])
+  await Promise.all([close(), promising.close()])
   return [
     row('page: own, and built-in uncached', own, builtIn, 0.9),
-    row('page: own with a promise, and built-in uncached', promised, builtIn, 0.9),
+    row('page, with promises: own, and built-in uncached', promised, builtInPromised, 0.9),
     row('page: own with a revision but uncached, and built-in uncached', revised, builtIn, 0.9),
     row('page by fetch: own, and hono', fetched, plain, 1.3),
-    row('page by fetch: own, and hono, the same work', fetched, sameWork),
   ]
 }
 
 async function httpRows(): Promise<Row[]> {
-  const own: readonly ServerKind[] = ['own', 'own-async', 'own-revision']
+  const own: readonly ServerKind[] = ['own', 'own-revision']
   const results = await compete<ServerKind>([...own, 'ours-uncached', 'hono-plain-pages', 'hono-pages'], {
     args: () => [],
     request: (key, kind) => getRequest(key, OWN_TARGETS[own.indexOf(kind as ServerKind)] ?? CACHED_TARGET),
@@ -76,7 +78,6 @@ async function httpRows(): Promise<Row[]> {
     comparisonRow('own', `page over HTTP: ${what}`, results, [subject, peer], target)
   return [
     compare('own, and built-in uncached', 'own', 'ours-uncached', 0.9),
-    compare('own with a promise, and built-in uncached', 'own-async', 'ours-uncached', 0.9),
     compare('own, and hono', 'own', 'hono-plain-pages', 1.3),
     compare('own, cached by its revision, and hono', 'own-revision', 'hono-plain-pages', 1.3),
     compare('own, and hono, the same work', 'own', 'hono-pages'),
@@ -84,7 +85,7 @@ async function httpRows(): Promise<Row[]> {
 }
 
 /** The ratio is that of rounds that were beside each other: what slows the machine down for a while then hits both. */
-function row(what: string, ours: readonly number[], theirs: readonly number[], target?: number): Row {
+function row(what: string, ours: number[] = [], theirs: number[] = [], target?: number): Row {
   const ratio = median(theirs.map((peer, round) => peer / ours[round]!))
   return {
     ...{ part: 'own', what, ours: figure(median(ours), 'ns'), against: figure(median(theirs), 'ns') },

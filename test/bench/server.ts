@@ -21,7 +21,7 @@ import { createService, fill, issueKey, readyAnswer, verifyExchangeFor } from '.
  */
 export type ServerKind =
   | `ours${'' | '-verify' | '-uncached'}`
-  | `own${'' | '-async' | '-revision'}`
+  | `own${'' | '-revision'}`
   | `raw${'' | '-same-fields' | '-verify'}`
   | `${'hono' | 'fastify'}${'' | '-same-work' | '-verify' | '-pages'}`
   | 'hono-plain-pages'
@@ -86,7 +86,6 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
   'ours-verify': listenOurs,
   'ours-uncached': listenOurs,
   own: listenOurs,
-  'own-async': listenOurs,
   'own-revision': listenOurs,
   raw: () => listenRaw({ 'Content-Type': 'application/json; charset=utf-8' }, false),
   'raw-same-fields': () => listenRaw(sameFields('key'), true),
