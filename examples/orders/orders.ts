@@ -30,13 +30,10 @@ export function openOrders(file: string) {
 
   return {
     /** Newest first, after the position of an order. */
-    list([placedAt, id]: readonly [string | number, string], owner: Owner, limit: number) {
-      return list.all(...owner, placedAt, id, limit) as unknown as Order[]
-    },
+    list: (after: readonly [string | number, string], owner: Owner, limit: number) =>
+      list.all(...owner, ...after, limit) as unknown as Order[],
 
-    find(id: string, owner: Owner) {
-      return find.get(...owner, id) as Order | undefined
-    },
+    find: (id: string, owner: Owner) => find.get(...owner, id) as Order | undefined,
 
     /** @returns The new order, or the one that was placed before with the same idempotency key. */
     place(item: string, quantity: number, owner: Owner, now: number, key: string | null) {

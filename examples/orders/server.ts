@@ -7,15 +7,18 @@ import * as v from 'valibot'
 import { openOrders } from './orders.ts'
 
 const orders = openOrders('shop.db')
-
-const order = v.object({ id: v.string(), item: v.string(), quantity: v.number(), placed_at: v.string() })
+const item = v.pipe(v.string(), v.minLength(1), v.maxLength(80), v.examples(['Desk lamp']))
+const quantity = v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(99))
+const placed_at = v.pipe(v.string(), v.isoTimestamp())
+const order = v.object({ id: v.string(), item, quantity, placed_at })
 
 const listOrders = defineEndpoint({
   name: 'orders',
   method: 'GET',
   path: '/orders',
   scope: 'read:orders',
-  summary: 'List orders, newest first',
+  summary: 'List orders',
+  description: 'Newest first.',
   paging: { limit: 20, maximum: 100 },
   response: v.array(order),
   handle: ({ page }, { partner, key }) =>
@@ -32,10 +35,7 @@ const placeOrder = defineEndpoint({
   path: '/orders',
   scope: 'create:orders',
   summary: 'Place an order',
-  body: {
-    item: v.pipe(v.string(), v.minLength(1), v.maxLength(80)),
-    quantity: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(99)), 1),
-  },
+  body: { item, quantity: v.optional(quantity, 1) },
   response: order,
   status: 201,
   takesIdempotencyKey: true,
@@ -49,7 +49,7 @@ const placeOrder = defineEndpoint({
 const store = await openSqliteStore('partner-api.db')
 // Like `partner-api modules define`. Nothing changes if the store has these modules.
 const modules = createModuleAdministration(store, { actor: 'shop' })
-await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders and invoices' })
+await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders and their state' })
 await modules.define({ name: 'ordering', scope: 'create:orders', feature: 'Order forms' })
 // Behind a proxy, also pass `trustedProxies: 1`: otherwise all clients share the proxy's address.
 const api = createPartnerApi({ store }, { endpoints: [listOrders, placeOrder] })
