@@ -28,9 +28,11 @@ import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
+import { createProtect, type Protect } from './protect.ts'
 import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
+import { assertUsable } from './routes/host-code.ts'
 import { createEndpointRecorder } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
@@ -59,6 +61,8 @@ export interface PartnerApi {
    * `trustedProxies`: without an address, allow-lists reject every request, and failed authentications are not limited.
    */
   fetch(request: WebRequest, info?: PeerInfo): Promise<WebResponse>
+  /** Puts the checks of the service before a route that stays in the router of your program, see `Protect`. */
+  protect: Protect
   /**
    * Makes the response to a request that could not be parsed: bad framing, too large, too slow.
    * @param address The address of the peer, for the log.
@@ -66,7 +70,7 @@ export interface PartnerApi {
   refuse(code: ProblemCode, address?: string): HttpResponse
   /** Logs that the server refuses connections beyond `limit`. */
   connectionsRefused(limit: number): void
-  /** Every endpoint with its complete path. */
+  /** Every endpoint with its complete path, those of `protect` last. */
   readonly routes: readonly Endpoint[]
   /** What the service counted since it was created, and its state. Confirms the revision first, as a request does. */
   measurements(): Promise<Measurements>
@@ -114,7 +118,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger,
     () => pollAuditLog?.(),
   )
-  const modules = modulesWith(store.knownModules?.() ?? [])
+  const readModules = () => modulesWith(store.knownModules?.() ?? [])
+  const modules = readModules()
   const routes = [...ROUTES]
   for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
   const paths = compileRoutes(routes, names.name, settings.basePath)
@@ -123,8 +128,16 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
-  const recorder = createEndpointRecorder(reports, routes, paths, settings.basePath, logger.writeFailed)
+  const recordedRoutes = [...routes]
+  const recorder = createEndpointRecorder(
+    reports,
+    recordedRoutes,
+    paths,
+    settings.basePath,
+    logger.writeFailed,
+  )
   const usage = createUsage(reports, settings.keepUsageDays, clock, logger, recorder.flush)
+  const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
   const handle = createPipeline({
     names,
     routes: paths,
@@ -149,12 +162,13 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       signups,
       reports,
       sha256: store.sha256,
-      handlerTimeoutMs: settings.handlerTimeoutMs,
-      handlerFailed: logger.handlerFailed,
+      ...hostCode,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
       elapsed,
-      endpoints: paths.endpoints,
+      get endpoints() {
+        return paths.endpoints
+      },
       staleness,
       clockSkewMs,
       checkStore: bounded.check,
@@ -171,12 +185,22 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
   }
 
+  const onInvalid = (error: unknown) => refuse('internal', undefined, error)
+
   return {
-    handle,
-    fetch: createFetch(handle, (error) => refuse('internal', undefined, error)),
+    handle: (request) => handle(request),
+    fetch: createFetch((request) => handle(request), onInvalid),
+    protect: createProtect(handle, hostCode, onInvalid, (route) => {
+      assertUsable(route, paths.endpoints, readModules())
+      paths.add(route)
+      recordedRoutes.push(route)
+      recorder.wake()
+    }),
     refuse,
     connectionsRefused: logger.connectionsRefused,
-    routes: paths.endpoints,
+    get routes() {
+      return paths.endpoints
+    },
     async measurements() {
       try {
         // While no request arrives, the revision grows old.

@@ -13,10 +13,10 @@ export type { LogEvent } from './log.ts'
 export { KEY_STATES, MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type * from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
+export type { Protect, ProtectedHandler, ProtectedRoute } from './protect.ts'
 export {
   defineEndpoint,
   type EndpointDefinition,
-  type EndpointGrant,
   type EndpointInput,
   type EndpointList,
   type EndpointResult,
@@ -25,6 +25,7 @@ export {
   type OwnEndpoint,
   type PathParameters,
 } from './routes/own.ts'
+export type { EndpointGrant } from './routes/host-code.ts'
 export type { EndpointSchema } from './schemas/inputs.ts'
 export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'

@@ -26,24 +26,27 @@ import { createPublicHandler } from './public-endpoints.ts'
 import {
   type AuthenticatedContext,
   clientOf,
+  type HostCall,
   parseQuery,
   RequestContext,
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, type PathValues, type Route } from './routes/route.ts'
+import { allowedMethods, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { API_VERSION } from './wire.ts'
 
-/** @returns The service's handler. It never throws and never rejects. */
-export function createPipeline(service: Service): (request: HttpRequest) => MaybePromise<HttpResponse> {
+/** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
+export type Pipeline = (request: HttpRequest, host?: HostCall) => MaybePromise<HttpResponse>
+
+export function createPipeline(service: Service): Pipeline {
   const handlePublic = createPublicHandler(service)
   const { observer } = service
   return observer?.request === undefined ? handleRequest : handleObserved
 
   /** Handles a request once, whether the observer returns, throws or rejects. */
-  function handleObserved(request: HttpRequest): MaybePromise<HttpResponse> {
+  function handleObserved(request: HttpRequest, host?: HostCall): MaybePromise<HttpResponse> {
     let response: MaybePromise<HttpResponse> | undefined
-    const handleOnce = () => response ??= handleRequest(request)
+    const handleOnce = () => response ??= handleRequest(request, host)
     try {
       const observed = observer!.request!(request, handleOnce)
       return observed instanceof Promise ? observed.catch(handleOnce) : observed
@@ -52,8 +55,8 @@ export function createPipeline(service: Service): (request: HttpRequest) => Mayb
     }
   }
 
-  function handleRequest(request: HttpRequest): MaybePromise<HttpResponse> {
-    const context = new RequestContext(service, request)
+  function handleRequest(request: HttpRequest, host?: HostCall): MaybePromise<HttpResponse> {
+    const context = new RequestContext(service, request, host)
     try {
       const response = handle(context, handlePublic)
       return response instanceof Promise ? finishLater(context, response) : finish(context, response)
@@ -135,9 +138,11 @@ const maxTargetBytes = 8192
 
 /** Steps 1 and 2: size, route, method. @returns For OPTIONS, the allowed methods. */
 function matchRoute(context: RequestContext): Route | string {
-  const { method, target } = context.request
+  const { host, request: { method, target } } = context
   const routeMethod = method === 'HEAD' ? 'GET' : method
-  const cached = routeMethod === 'GET' ? context.service.responseCache.lookup(target) : undefined
+  const cached = routeMethod === 'GET' && host === undefined
+    ? context.service.responseCache.lookup(target)
+    : undefined
   if (cached !== undefined) {
     context.cached = cached
     return setRoute(context, cached.path, cached.params, cached.route)
@@ -152,7 +157,9 @@ function matchRoute(context: RequestContext): Route | string {
     throw new Problem('malformed_request')
   }
   if (path.startsWith('/')) context.path = path
-  const match = context.service.routes.match(path)
+  const match = host === undefined
+    ? context.service.routes.match(path)
+    : { routes: [host.route], params: NO_PARAMS }
   if (match === undefined) throw new Problem('route_not_found')
   for (const route of match.routes) {
     if (route.method === routeMethod) return setRoute(context, path, match.params, route)
@@ -169,12 +176,13 @@ function setRoute(context: RequestContext, path: string, params: PathValues, rou
   return route
 }
 
-/** Step 3: version, media type and, where a key is needed, no browser. */
+/** Step 3: version, media type, which is the host's affair on its routes, and, where a key is needed, no browser. */
 function negotiate(context: RequestContext, route: Route): void {
   const { request } = context
   const version = request.header(context.service.names.versionHeaderLowerCase)
   if (version !== undefined && version !== API_VERSION) throw new Problem('unknown_version')
-  if (!accepts(request.header('accept'), route.mediaType ?? 'application/json')) {
+  const mediaType = route.mediaType ?? 'application/json'
+  if (context.host === undefined && !accepts(request.header('accept'), mediaType)) {
     throw new Problem('not_acceptable')
   }
   if (route.access === 'open') return
@@ -193,7 +201,8 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
 function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  const { cached, route } = context
+  const { cached, host, route } = context
+  if (host !== undefined) return callHost(context, host, readPartner(parseQuery(context)))
   if (route.revision !== undefined) return handleOwnGet(context)
   if (cached === undefined || !isFresh(cached, context.revision, context.now)) {
     return handleUncached(context)
@@ -260,14 +269,21 @@ function handlePost(context: AuthenticatedContext): MaybePromise<HttpResponse> {
 
 function handleBody(context: AuthenticatedContext, body: JsonObject): MaybePromise<HttpResponse> {
   context.body = body
-  const { partner } = body
-  const grant = requireAccess(context, typeof partner === 'string' ? partner : undefined)
+  const partner = typeof body['partner'] === 'string' ? body['partner'] : undefined
+  if (context.host !== undefined) return callHost(context, context.host, partner)
+  const grant = requireAccess(context, partner)
   // A POST has no parameters: step 12 refuses those of its query.
   parseQuery(context)
   return andThen(
     validateAndHandle(context, grant),
     (result) => context.service.writer.respondUncached(result, context.route.status ?? 200, context),
   )
+}
+
+/** Steps 10 and 11, and the host's handler in place of the others. */
+function callHost(context: AuthenticatedContext, host: HostCall, partner: string | undefined) {
+  const grant = requireAccess(context, partner)
+  return host.respond(grant, context.service.writer.hostHeaders(context))
 }
 
 /** Steps 10 and 11: partner, scope and module. */

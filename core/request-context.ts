@@ -3,17 +3,19 @@ import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf } from './http/client-address.ts'
 import type { ServiceNames } from './http/headers.ts'
-import type { HttpRequest, RateLimitFields, StaticDocument } from './http/message.ts'
+import type { HttpRequest, HttpResponse, RateLimitFields, StaticDocument } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
 import type { ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticator.ts'
 import type { LastUsedRecorder } from './keys/last-used.ts'
 import type { Principal } from './keys/principal.ts'
 import type { Clock } from './lib/clock.ts'
+import type { MaybePromise } from './lib/promise.ts'
 import type { FailedAuthentications } from './limits/failed-authentications.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { RequestLogger } from './log.ts'
 import type { Scope } from './model.ts'
+import type { Grant } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
@@ -50,6 +52,13 @@ export interface Service {
   loadDocument(route: DocumentRoute): Promise<StaticDocument>
 }
 
+/** A request for a route of the host's own router. */
+export interface HostCall {
+  readonly route: KeyedRoute
+  /** @param headers Names and values in turn; the first two may be replaced by the host. */
+  respond(grant: Grant, headers: readonly string[]): MaybePromise<HttpResponse>
+}
+
 const unknownRevision: Revision = { facts: '', content: '' }
 const emptyQuery: Query = readQuery('')
 
@@ -57,6 +66,7 @@ const emptyQuery: Query = readQuery('')
 export class RequestContext {
   readonly service: Service
   request: HttpRequest
+  readonly host: HostCall | undefined
   readonly requestId: string
   /** Milliseconds on the monotonic clock. */
   readonly startedAt: number
@@ -90,9 +100,10 @@ export class RequestContext {
   rateLimit: RateLimitFields | undefined
   error: unknown
 
-  constructor(service: Service, request: HttpRequest) {
+  constructor(service: Service, request: HttpRequest, host: HostCall | undefined) {
     this.service = service
     this.request = request
+    this.host = host
     this.requestId = service.writer.nextRequestId()
     this.startedAt = service.elapsed()
     this.now = service.clock.now(this.startedAt)

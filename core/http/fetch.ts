@@ -204,7 +204,7 @@ export function createResponseConverter(
 
   return (response) => {
     try {
-      return toResponse(response)
+      return response.own ?? toResponse(response)
     } catch (error) {
       // An invalid header value: the kept headers may now be those of two responses.
       lastByBody = new WeakMap()

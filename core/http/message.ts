@@ -1,3 +1,4 @@
+import type { WebResponse } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 
 /** What a response depends on besides its content. */
@@ -88,6 +89,8 @@ export interface HttpResponse {
   readonly body: BodyContent | undefined
   /** The bytes of a text as characters, which Node need not encode. */
   readonly utf8?: string | undefined
+  /** The response of a protected route of the host's, to send in place of these members. */
+  readonly own?: WebResponse
 }
 
 /** Text to send in UTF-8, or bytes, which are the same object for each response with the same content. */

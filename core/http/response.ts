@@ -8,6 +8,7 @@ import {
   encode,
   type HandlerResult,
   type HttpResponse,
+  type RateLimitFields,
   type RequestMeta,
   type StaticDocument,
 } from './message.ts'
@@ -63,6 +64,12 @@ export function createResponseWriter(
       return uncached(status, { type: json, ...content }, meta, common, result.headers)
     },
 
+    /** Headers of a response of the host's, which may have its own values for the first two. */
+    hostHeaders: ({ requestId, rateLimit }: RequestMeta): string[] => [
+      ...['Cache-Control', 'private, no-store', 'Vary', varyByKey],
+      ...[names.versionHeader, version, 'X-Request-Id', requestId, ...rateLimitHeaders(rateLimit)],
+    ],
+
     /** @param path The path of the request, without anything that looks like a key. */
     respondProblem(problem: Problem, meta: RequestMeta, path: string): HttpResponse {
       const { code, members } = problem
@@ -105,11 +112,15 @@ function uncached(
     headers: [
       ...contentHeaders(type, utf8?.length ?? byteLength(text)),
       ...['Cache-Control', 'no-store', ...common, 'X-Request-Id', requestId, ...headers],
-      ...(rateLimit ? ['RateLimit-Policy', rateLimit.policy, 'RateLimit', rateLimit.limit] : []),
+      ...rateLimitHeaders(rateLimit),
     ],
     body: request?.method === 'HEAD' ? undefined : text,
     utf8,
   }
+}
+
+function rateLimitHeaders(fields: RateLimitFields | undefined): string[] {
+  return fields ? ['RateLimit-Policy', fields.policy, 'RateLimit', fields.limit] : []
 }
 
 /** Responds to a GET or HEAD; with 304 if the client has the body already (RFC 9110 §15.4.5). */

@@ -4,13 +4,14 @@ import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
-import { andThen, type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
+import { andThen, type MaybePromise } from '../lib/promise.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, LimitName, Modules, Partner, Scope } from '../model.ts'
+import type { LimitName, Modules, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
+import { assertUsable, bounded, type EndpointGrant, toEndpointGrant } from './host-code.ts'
 import { readPage } from './paging.ts'
-import type { HandlerContext, KeyedRoute, Route } from './route.ts'
+import type { KeyedRoute, Route } from './route.ts'
 
 /** valibot schemas by the names of parameters or members. */
 export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
@@ -25,16 +26,6 @@ export type PathParameters<Path extends string> = Path extends `${string}:${infe
   ? Name | PathParameters<`/${Rest}`>
   : Path extends `${string}:${infer Name}` ? Name
   : never
-
-/** The partner and the key of a request. */
-export interface EndpointGrant {
-  /** The partner that the request names, to which the key belongs. */
-  readonly partner: Partner
-  /** The key, without its digest. */
-  readonly key: Omit<Key, 'digest'>
-  /** The instant at which the request was checked, milliseconds since the epoch. */
-  readonly now: number
-}
 
 /** What a handler returns: the members of the response, or a problem. */
 export type EndpointResult = { readonly data: unknown; readonly page?: Page } | Problem
@@ -169,8 +160,9 @@ export function defineEndpoint<
   return {
     name,
     addTo(routes, modules) {
-      const problem = findFault(route, routes as Route[], modules)
-      if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}`)
+      assertUsable(route, routes as Route[], modules)
+      const problem = findFault(route, routes as Route[])
+      if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}.`)
       routes.push(route)
     },
   }
@@ -206,13 +198,12 @@ function toRoute(
     limits: definition.limits ?? ['key'],
     cacheBy: 'none',
     ...(revision && { revision: (ports) => bounded(revision, name, ports) }),
-    handle({ query, rawQuery, body, rawBody, params, idempotencyKey }, { partner, key, now }, ports) {
-      const { digest: _, ...publicKey } = key
+    handle({ query, rawQuery, body, rawBody, params, idempotencyKey }, grant, ports) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const others = definition.paging ? declared : query
       const page = <Row>(list: EndpointList<Row>) =>
         readPage<Row>(ports.cursors, { limit, cursor }, {
-          partner: partner.slug,
+          partner: grant.partner.slug,
           // JSON has not all values that schemas return.
           identity: [name, params, sentFilters(rawQuery), rawBody],
           present: (row) => row,
@@ -221,7 +212,7 @@ function toRoute(
       const run = () =>
         definition.handle(
           { query: others, body, params, idempotencyKey, page },
-          { partner, key: publicKey, now },
+          toEndpointGrant(grant),
         )
       return andThen(bounded(run, name, ports), (result) => toResult(result, name))
     },
@@ -231,33 +222,6 @@ function toRoute(
 /** The parameters of a query that stay the same on every page of a list. */
 function sentFilters({ values }: Query) {
   return [...values].filter(([name]) => name !== 'limit' && name !== 'cursor').toSorted()
-}
-
-/** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */
-function bounded<T>(
-  work: () => MaybePromise<T>,
-  name: string,
-  { handlerTimeoutMs, handlerFailed }: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
-): MaybePromise<T> {
-  try {
-    const pending = toPromise(work()) as MaybePromise<T>
-    if (!(pending instanceof Promise)) return pending
-    const inTime = timeout(pending, handlerTimeoutMs, () => {
-      pending.catch((error: unknown) => handlerFailed(name, error))
-      throw new Problem('overloaded', { retryAfterSeconds: 1 })
-    })
-    return inTime.catch((error: unknown) => {
-      throw toError(error)
-    })
-  } catch (error) {
-    throw toError(error)
-  }
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error
-    ? error
-    : new TypeError(`The host's code threw a value of type ${typeof error}.`)
 }
 
 function toResult(result: EndpointResult, name: string): HandlerResult {
@@ -353,28 +317,22 @@ function check(schema: GenericSchema, value: unknown, fail: input.Fail): unknown
   return undefined
 }
 
-const namePattern = /^[a-z0-9-]{1,40}$/
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
 
-/** @returns Why a route cannot be added, with the command that helps. */
-function findFault({ name, method, path, scope }: KeyedRoute, routes: readonly Route[], modules: Modules) {
-  if (!namePattern.test(name)) return 'its name must be 1–40 of a-z, 0-9 and -.'
-  if (routes.some((route) => route.name === name)) return 'its name is taken.'
-  if (method !== 'GET' && method !== 'POST') return 'its method must be GET or POST.'
+/** @returns Why the path of a route cannot be served. */
+function findFault({ method, path }: KeyedRoute, routes: readonly Route[]): string | undefined {
+  if (method !== 'GET' && method !== 'POST') return 'its method must be GET or POST'
   if (!pathPattern.test(path)) {
-    return 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id.'
+    return 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id'
   }
   const params = Array.from(path.matchAll(/:(\w+)/g), ([, each]) => each!)
   if (new Set(params).size < params.length || params.some((each) => each in {})) {
-    return "the names of its path parameters must differ, and not be those of an object's own members."
+    return "the names of its path parameters must differ, and not be those of an object's own members"
   }
   const other = routes.find((route) =>
     !route.atRoot && overlap(route.path, path) && (route.path !== path || route.method === method)
   )
-  if (other !== undefined) return `its path is taken by ${other.name}.`
-  if (modules.moduleFor(scope!) !== undefined) return undefined
-  const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
-  return `the store has no module with the scope ${scope}. To define one: ${command}`
+  return other && `its path is taken by ${other.name}`
 }
 
 /** Whether a path can match both. */

@@ -48,14 +48,16 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
     if (expression === undefined) throw new Error('The route table was not compiled.')
     return { expression, routes }
   })
-  const endpoints = new Map(routes.map((route): [Route, Endpoint] => [route, {
+  const describe = (route: Route): Endpoint => ({
     name: route.name,
     method: route.method,
     path: endpointPath(route, serviceName, basePath),
     access: route.access,
     scope: route.access === 'key' ? route.scope : undefined,
     summary: route.summary,
-  }]))
+  })
+  const endpoints = new Map(routes.map((route) => [route, describe(route)]))
+  let list: readonly Endpoint[] = [...endpoints.values()]
   return {
     /** @returns The routes of the first matching path, whatever their methods, and its parameters, percent-encoded. */
     match(path: string): { readonly routes: readonly Route[]; readonly params: PathValues } | undefined {
@@ -67,8 +69,16 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
       }
       return undefined
     },
-    endpoints: [...endpoints.values()],
+    /** Another list after each `add`. */
+    get endpoints(): readonly Endpoint[] {
+      return list
+    },
     endpointOf: (route: Route): Endpoint | undefined => endpoints.get(route),
+    /** Adds a route that is matched elsewhere. */
+    add(route: Route): void {
+      endpoints.set(route, describe(route))
+      list = [...endpoints.values()]
+    },
   }
 }
 

@@ -331,10 +331,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [38_500, 76_500],
+  "export { createPartnerApi } from 'partner-api'": [39_200, 77_500],
   "export { createPartnerClient } from 'partner-api-client'": [3_700, 3_700],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [53_500, 89_500],
+  "export * from 'partner-api'": [54_500, 90_500],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

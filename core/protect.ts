@@ -1,0 +1,100 @@
+/** Routes that stay in the router of the host, behind the checks of the service. */
+import { createResponseConverter, FetchRequest, type PeerInfo } from './http/fetch.ts'
+import type { HttpResponse } from './http/message.ts'
+import type { WebRequest, WebResponse } from './lib/options.ts'
+import { andThen, type MaybePromise } from './lib/promise.ts'
+import type { Pipeline } from './pipeline.ts'
+import type { Grant } from './policy/decide.ts'
+import { bounded, type EndpointGrant, toEndpointGrant } from './routes/host-code.ts'
+import type { EndpointDefinition } from './routes/own.ts'
+import type { HandlerContext, KeyedRoute } from './routes/route.ts'
+
+/** A route of the host. */
+export interface ProtectedRoute
+  extends Pick<EndpointDefinition<string, never, never>, 'name' | 'method' | 'scope' | 'summary' | 'limits'> {
+  /** The complete path, for reports and `verify-key`: fixed segments, and `:name` for a parameter. */
+  readonly path: `/${string}`
+}
+
+/**
+ * Puts the checks of the service before a route that stays in the router of your program: key, limits, partner, scope
+ * and module. A GET names the `partner` in its query, a POST in its JSON body. The route is counted, logged and
+ * reported by its name, and listed by `verify-key`.
+ *
+ * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.
+ * @example
+ * ```ts
+ * const invoice = api.protect(
+ *   { name: 'invoice', method: 'GET', path: '/shop/invoices/:id', scope: 'read:orders', summary: 'Get an invoice' },
+ *   async (request, { partner }, { id }: { id: string }) => new Response(await findInvoice(partner.slug, id)),
+ * )
+ * app.get('/shop/invoices/:id', (c) => invoice(c.req.raw, { id: c.req.param('id') }))
+ * ```
+ */
+export type Protect = <Context extends object = PeerInfo>(
+  route: ProtectedRoute,
+  /**
+   * Answers a request that has passed every check. The body of the request has not been read.
+   * @param context What the function that `protect` returns was called with.
+   */
+  handler: (request: WebRequest, grant: EndpointGrant, context: Context) => MaybePromise<WebResponse>,
+) => ProtectedHandler<Context>
+
+/**
+ * Never rejects. The client's address is read from `context`, as `Deno.serve` gives it, or with the option
+ * `trustedProxies` from the request.
+ */
+export type ProtectedHandler<Context> = (
+  request: WebRequest,
+  ...context: PeerInfo extends Context ? [context?: Context] : [context: Context]
+) => Promise<WebResponse>
+
+/**
+ * @param createFallback Makes the response in place of one that cannot be sent.
+ * @param add Adds a route to the tables of the service. Throws for one that cannot be added.
+ */
+export function createProtect(
+  handle: Pipeline,
+  ports: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+  createFallback: (error: unknown) => HttpResponse,
+  add: (route: KeyedRoute) => void,
+): Protect {
+  const toResponse = createResponseConverter(createFallback)
+  return ({ name, method, path, scope, summary, limits = ['key'] }, handler) => {
+    const route: KeyedRoute = {
+      ...{ access: 'key', name, method, path, atRoot: true, scope, summary, limits },
+      ...{ parameters: {}, cacheBy: 'none', handle: () => ({}) },
+    }
+    add(route)
+    return async (request, ...[context = {}]) => {
+      const respond = (grant: Grant, headers: readonly string[]) => {
+        const work = () => handler(request, toEndpointGrant(grant), context as Parameters<typeof handler>[2])
+        return andThen(bounded(work, name, ports), (response) => {
+          const own = withHeaders(response, headers)
+          return { status: own.status, headers: [], body: undefined, own }
+        })
+      }
+      try {
+        // The host reads the body, too.
+        const read = request.method === 'POST' && !request.bodyUsed ? request.clone() : request
+        return toResponse(await handle(new FetchRequest(read, context), { route, respond }))
+      } catch (error) {
+        return toResponse(createFallback(error))
+      }
+    }
+  }
+}
+
+/** @param headers Names and values in turn; the response keeps its own values of the first two. */
+function withHeaders(response: Response, headers: readonly string[]): Response {
+  if (typeof response?.headers?.get !== 'function') throw new TypeError('The handler returned no Response.')
+  // A WebSocket: no response with this status can be made.
+  if (response.status === 101) return response
+  // What the host returned may be immutable, or shared by requests.
+  const own = new Response(response.body, response)
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index]!
+    if (index >= 4 || !own.headers.has(name)) own.headers.set(name, headers[index + 1]!)
+  }
+  return own
+}

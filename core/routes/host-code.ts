@@ -1,0 +1,64 @@
+/** What endpoints of the host's own and its protected routes have in common. */
+import { Problem } from '../http/problem.ts'
+import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
+import type { Key, Modules, Partner } from '../model.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { HandlerContext, KeyedRoute } from './route.ts'
+
+/** The partner and the key of a request. */
+export interface EndpointGrant {
+  /** The partner that the request names, to which the key belongs. */
+  readonly partner: Partner
+  /** The key, without its digest. */
+  readonly key: Omit<Key, 'digest'>
+  /** The instant at which the request was checked, milliseconds since the epoch. */
+  readonly now: number
+}
+
+export function toEndpointGrant({ partner, key: { digest: _, ...key }, now }: Grant): EndpointGrant {
+  return { partner, key, now }
+}
+
+/** @throws {RangeError} for a name that is taken, and for a scope that no module has. */
+export function assertUsable(
+  { name, scope }: KeyedRoute,
+  routes: readonly { readonly name: string }[],
+  modules: Modules,
+): void {
+  const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
+  const problem = !/^[a-z0-9-]{1,40}$/.test(name)
+    ? 'its name must be 1–40 of a-z, 0-9 and -.'
+    : routes.some((route) => route.name === name)
+    ? 'its name is taken.'
+    : modules.moduleFor(scope!) === undefined
+    ? `the store has no module with the scope ${scope}. To define one: ${command}`
+    : undefined
+  if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}`)
+}
+
+/** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */
+export function bounded<T>(
+  work: () => MaybePromise<T>,
+  name: string,
+  { handlerTimeoutMs, handlerFailed }: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+): MaybePromise<T> {
+  try {
+    const pending = toPromise(work()) as MaybePromise<T>
+    if (!(pending instanceof Promise)) return pending
+    const inTime = timeout(pending, handlerTimeoutMs, () => {
+      pending.catch((error: unknown) => handlerFailed(name, error))
+      throw new Problem('overloaded', { retryAfterSeconds: 1 })
+    })
+    return inTime.catch((error: unknown) => {
+      throw toError(error)
+    })
+  } catch (error) {
+    throw toError(error)
+  }
+}
+
+function toError(error: unknown): Error {
+  return error instanceof Error
+    ? error
+    : new TypeError(`The host's code threw a value of type ${typeof error}.`)
+}
