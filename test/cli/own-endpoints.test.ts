@@ -106,6 +106,19 @@ test('with a base path, the built-in endpoints have it, too', async (t) => {
   ])
 })
 
+test('a route that protect checks is known by its complete path', async (t) => {
+  const { id, api, json, run } = await open({ basePath: '/api' })
+  const route = { name: 'invoice', method: 'GET', path: '/shop/invoices/:id', summary: 'Own' } as const
+  api.protect({ ...route, scope: 'read:orders' }, () => new Response())
+  await api.close()
+  const known = ['explain', '--key-id', id, '--partner', 'acme']
+  t.match(await json(...known, 'GET', '/shop/invoices/17'), {
+    code: 0,
+    data: { decision: { allowed: true } },
+  })
+  t.match(await run('scopes', 'plan', '--module', 'orders'), { stdout: 'GET /shop/invoices/{id}\n' })
+})
+
 test('doctor calls no scope unused that an endpoint of the host needs', async (t) => {
   const { id, api, store, json } = await open({})
   const count = (endpoint: string) =>
