@@ -54,9 +54,20 @@ await modules.define({ name: 'ordering', scope: 'create:orders', feature: 'Order
 // Behind a proxy, also pass `trustedProxies: 1`: otherwise all clients share the proxy's address.
 const api = createPartnerApi({ store }, { endpoints: [listOrders, placeOrder] })
 
+// A route that stays in your router.
+const invoice = api.protect(
+  { name: 'invoice', method: 'GET', path: '/invoices/:id', scope: 'read:orders', summary: 'Get an invoice' },
+  (_request, { partner, key }, { id }: { id: string }) => {
+    const order = orders.find(id, [partner.slug, key.environment])
+    if (order === undefined) return new Response('There is no such order.\n', { status: 404 })
+    return new Response(`Invoice for ${partner.name}: ${order.quantity} × ${order.item}\n`)
+  },
+)
+
 const app = new Hono()
 const peer = (c: Context) => ({ remoteAddr: { hostname: getConnInfo(c).remote.address } })
 app.on(['ALL'], ['/service/*', '/.well-known/api-catalog'], (c) => api.fetch(c.req.raw, peer(c)))
+app.get('/invoices/:id', (c) => invoice(c.req.raw, { id: c.req.param('id'), ...peer(c) }))
 app.get('/', (c) => c.text('The rest of the site'))
 const port = Number(process.env.PORT ?? 3000)
 const server = serve({ fetch: app.fetch, port }, () => console.log('ready'))

@@ -278,12 +278,27 @@ for (const runtime of ['node', 'bun', 'deno']) {
     t.strictSame((await call(test, list('demo'))).body.data, [ofTest.body.data])
     t.strictSame((await call(acme, list('acme'))).body.data, [])
 
+    const invoice = (key: string, partner: string) =>
+      call(key, `/invoices/${chair.data.id}?partner=${partner}`)
+    const { status, headers, text } = await invoice(demo, 'demo')
+    t.match([status, text], [200, 'Invoice for Demo partner: 1 × Chair\n'])
+    t.match(headers.get('content-type'), 'text/plain')
+    t.match(headers.get('x-request-id'), /^req_/)
+    for (const [key, partner] of [[test, 'demo'], [acme, 'acme']] as const) {
+      t.equal((await invoice(key, partner)).text, 'There is no such order.\n')
+    }
+    t.match((await invoice(acme, 'demo')).body, { status: 403, code: 'partner_mismatch' })
+    t.match((await invoice('', 'demo')).body, { status: 401, code: 'key_missing' })
+    await json('modules', 'deactivate', 'acme', 'orders', '--wait')
+    t.match((await invoice(acme, 'acme')).body, { code: 'module_inactive', required_module: 'orders' })
+
     t.equal(await stop(), 0)
     const { url: again } = await start(t, folder, program)
     const { body: { data } } = await call(demo, `${again}/service/partner/reports/summary?partner=demo`)
     t.match(data.requests.by_endpoint, [
       { method: 'POST', path: '/service/orders', requests: 13, errors: 2 },
       { method: 'GET', path: '/service/orders', requests: 3, errors: 1 },
+      { method: 'GET', path: '/invoices/{id}', requests: 1, errors: 0 },
     ])
   })
 }

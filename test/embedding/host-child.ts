@@ -4,13 +4,19 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import process from 'node:process'
 import { createListener } from '../../adapters/runtimes/node.ts'
-import { createSlowApi, setCookie } from './host-api.ts'
+import { createSlowApi, protectInvoice, setCookie } from './host-api.ts'
 
 type Handler = (request: Request) => Promise<Response>
 
 const [, , name = '', basePath = ''] = process.argv
 const { api, key } = await createSlowApi(basePath)
-const mounted: Handler = (request) => api.fetch(request) as Promise<Response>
+const invoice = protectInvoice(api)
+const invoices = `${basePath}/invoices/`
+const mounted: Handler = (request) => {
+  const { pathname } = new URL(request.url)
+  if (!pathname.startsWith(invoices)) return api.fetch(request) as Promise<Response>
+  return invoice(request, { params: Promise.resolve({ id: pathname.slice(invoices.length) }) })
+}
 const withCookie: Handler = async (request) => setCookie(request, await mounted(request))
 
 /** The runtimes' own servers. */
@@ -38,6 +44,10 @@ async function honoFetch(): Promise<Handler> {
     await next()
     await setCookie(context.req.raw, context.res)
   })
+  app.get(
+    `${invoices}:id`,
+    (context) => invoice(context.req.raw, { params: { id: context.req.param('id')! } }),
+  )
   if (basePath === '') app.all('/service/*', (context) => mounted(context.req.raw))
   else app.mount(basePath, api.fetch as Handler, { replaceRequest: false })
   return (request) => Promise.resolve(app.fetch(request))
@@ -46,6 +56,14 @@ async function honoFetch(): Promise<Handler> {
 async function honoServer(fetch: Handler, overrideGlobalObjects: boolean): Promise<number> {
   const { createAdaptorServer } = await import('@hono/node-server')
   return listening(createAdaptorServer({ fetch, overrideGlobalObjects }) as Server)
+}
+
+async function invoiceListener() {
+  const { getRequestListener } = await import('@hono/node-server')
+  return getRequestListener((request, { incoming }) => {
+    const id = request.url.split(/[/?]/).at(-2)!
+    return invoice(request, { params: { id }, remoteAddr: { hostname: incoming.socket.remoteAddress! } })
+  })
 }
 
 /** Each starts a server. @returns Its port. */
@@ -63,16 +81,17 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
       response.append('Set-Cookie', `visit=${request.get('x-visit')}`)
       next()
     })
+    app.get(`${invoices}:id`, await invoiceListener())
     app.use(basePath || '/service', createListener(api))
     return listening(createServer(app))
   },
   async fastify() {
     const { default: createFastify } = await import('fastify')
-    const answer = createListener(api)
+    const [answer, answerInvoice] = [createListener(api), await invoiceListener()]
     const fastify = createFastify().addHook('onRequest', async ({ raw }, reply) => {
       reply.hijack()
       reply.raw.appendHeader('Set-Cookie', `visit=${raw.headers['x-visit']}`)
-      await answer(raw, reply.raw)
+      await (raw.url!.startsWith(invoices) ? answerInvoice : answer)(raw, reply.raw)
     })
     await fastify.listen({ port: 0 })
     return listening(fastify.server)
@@ -83,6 +102,7 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
       await new Promise((resolve) => setTimeout(resolve, 1))
       set.headers['set-cookie'] = `visit=${request.headers.get('x-visit')}`
     }).all(`${basePath}/service/*`, ({ request }) => mounted(request), { parse: 'none' })
+      .get(`${invoices}:id`, ({ request, params }) => invoice(request, { params: params as { id: string } }))
     return serveBun(app.compile().fetch as Handler)
   },
   async srvx() {

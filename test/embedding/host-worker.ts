@@ -1,16 +1,22 @@
 import { createWorker, type WorkerContext } from '../../adapters/runtimes/workers.ts'
-import { createSlowApi, setCookie } from './host-api.ts'
+import { createSlowApi, protectInvoice, setCookie } from './host-api.ts'
 
 let key = ''
+let invoice: ReturnType<typeof protectInvoice>
 const worker = createWorker(async () => {
   const created = await createSlowApi()
   key = created.key
+  invoice = protectInvoice(created.api)
   return created.api
 })
 
 export default {
   async fetch(request: Request, env: unknown, context: WorkerContext): Promise<Response> {
-    const response = await worker.fetch(request, env, context)
-    return request.url.endsWith('/key') ? new Response(key) : setCookie(request, response)
+    if (request.url.endsWith('/key')) return new Response(key)
+    const id = /\/invoices\/(\w+)/.exec(request.url)?.[1]
+    const responding = id === undefined
+      ? worker.fetch(request, env, context)
+      : invoice(request, { params: { id } })
+    return setCookie(request, await responding)
   },
 }
