@@ -2,7 +2,7 @@
 import process from 'node:process'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { PARTNER } from '../support/partner.ts'
-import { OWN_TARGETS, ownEndpoints } from './own-endpoints.ts'
+import { ownEndpoints } from './own-endpoints.ts'
 import { timeOurs } from './pipeline.ts'
 import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, verifyExchangeFor } from './tenant.ts'
 
@@ -15,8 +15,11 @@ const uncached = createService(store, { endpoints, responseCacheBytes: 0 })
 const plans = `/service/public/plans?partner=${PARTNER}`
 
 process.on('message', async () => {
-  for (const target of endpoints.length > 0 ? OWN_TARGETS : []) {
-    for (const { handle } of [service, uncached]) await handle(exchangeFor(target, key))
+  // As in a server, V8 knows all routes.
+  for (const { handle, routes } of [service, uncached]) {
+    for (const { access, path } of routes) {
+      if (access === 'key') await handle(exchangeFor(`${path}?partner=${PARTNER}`, key))
+    }
   }
   process.send?.([
     await timeOurs(service.handle, () => exchangeFor(CACHED_TARGET, key)),
