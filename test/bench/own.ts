@@ -48,23 +48,33 @@ async function pageRows(): Promise<Row[]> {
   await fill(store, 500)
   const key = await issueKey(store)
   const options = { responseCacheBytes: 0, endpoints: ownEndpoints(store) }
-  const { handle, fetch, close } = createService(store, options)
+  const { handle, fetch, protect, close } = createService(store, options)
   const listProfiles: Store['listProfiles'] = async (...query) => await store.listProfiles(...query)
   const promising = createService({ ...store, listProfiles }, options)
   const hono = honoPages(key, store, true)
+  const bare = () => Response.json({ data: 'the same' })
+  const common = { name: 'protected', method: 'GET', summary: 'Return a text' } as const
+  const guarded = protect({ ...common, path: '/protected', scope: 'read:profiles' }, bare)
   const exchange = (target: string) => () => timeAsync(handle, () => exchangeFor(target, key), 200)
-  const [builtIn, own, revised, promised, builtInPromised, fetched, plain] = await alternate(100, 40, [
-    ...[CACHED_TARGET, ...OWN_TARGETS].map(exchange),
-    () => timeAsync(promising.handle, () => exchangeFor(CACHED_TARGET, key), 200),
-    () => timeAsync(fetch, () => requestFor(key, OWN_TARGETS[0]), 200),
-    () => timeAsync(hono.fetch, () => requestFor(key), 200),
-  ])
+  const [builtIn, own, revised, promised, builtInPromised, fetched, plain, open, checked] = await alternate(
+    100,
+    40,
+    [
+      ...[CACHED_TARGET, ...OWN_TARGETS].map(exchange),
+      () => timeAsync(promising.handle, () => exchangeFor(CACHED_TARGET, key), 200),
+      () => timeAsync(fetch, () => requestFor(key, OWN_TARGETS[0]), 200),
+      () => timeAsync(hono.fetch, () => requestFor(key), 200),
+      () => timeAsync(bare, () => requestFor(key), 200),
+      () => timeAsync(guarded, () => requestFor(key), 200),
+    ],
+  )
   await Promise.all([close(), promising.close()])
   return [
     row('page: own, and built-in uncached', own, builtIn, 0.9),
     row('page, with promises: own, and built-in uncached', promised, builtInPromised, 0.9),
     row('page: own with a revision but uncached, and built-in uncached', revised, builtIn, 0.9),
     row('page by fetch: own, and hono', fetched, plain, 1.3),
+    row('protected route by fetch, and its handler alone', checked, open),
   ]
 }
 
