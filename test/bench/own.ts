@@ -1,10 +1,6 @@
-/**
- * Endpoints of the host's own: what twenty of them cost the built-in ones, and one that returns the page of 20 profiles,
- * against the built-in one and against Hono with bearerAuth and a rate limiter.
- */
+/** What twenty own endpoints cost the built-in ones, and one of them against the built-in list and Hono. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { honoPages } from './hono.ts'
@@ -19,10 +15,9 @@ export async function run(): Promise<Row[]> {
   return [...await builtInRows(), ...await pageRows(), ...await httpRows()]
 }
 
-const program = fileURLToPath(new URL('own-child.ts', import.meta.url))
-
 /** Of several processes, which differ by some per cent even without own endpoints. */
 async function builtInRows(): Promise<Row[]> {
+  const program = new URL('own-child.ts', import.meta.url)
   const children = Array.from({ length: 8 }, (_, index) => fork(program, [index % 2 ? '20' : '0']))
   try {
     await Promise.all(children.map((child) => once(child, 'message')))
@@ -53,14 +48,15 @@ async function pageRows(): Promise<Row[]> {
   const promising = createService({ ...store, listProfiles }, options)
   const hono = honoPages(key, store, true)
   const bare = () => Response.json({ data: 'the same' })
-  const common = { name: 'protected', method: 'GET', summary: 'Return a text' } as const
-  const guarded = protect({ ...common, path: '/protected', scope: 'read:profiles' }, bare)
-  const exchange = (target: string) => () => timeAsync(handle, () => exchangeFor(target, key), 200)
+  const route = { name: 'a', method: 'GET', path: '/a', scope: 'read:profiles', summary: 'A' } as const
+  const guarded = protect(route, bare)
   const [builtIn, own, revised, promised, builtInPromised, fetched, plain, open, checked] = await alternate(
     100,
     40,
     [
-      ...[CACHED_TARGET, ...OWN_TARGETS].map(exchange),
+      ...[CACHED_TARGET, ...OWN_TARGETS].map((target) => () =>
+        timeAsync(handle, () => exchangeFor(target, key), 200)
+      ),
       () => timeAsync(promising.handle, () => exchangeFor(CACHED_TARGET, key), 200),
       () => timeAsync(fetch, () => requestFor(key, OWN_TARGETS[0]), 200),
       () => timeAsync(hono.fetch, () => requestFor(key), 200),

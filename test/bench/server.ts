@@ -17,7 +17,6 @@ import { createService, fill, issueKey, readyAnswer, verifyExchangeFor } from '.
 /**
  * A server. A peer without a suffix only checks the key and sends the page. `raw` is `node:http`. Those that end in `verify`
  * are sent checks of keys, those that end in `pages` searches of the store in the file that the second argument names.
- * `own` are endpoints of the host's own; only responses of the one with a revision are cached.
  */
 export type ServerKind =
   | `ours${'' | '-verify' | '-uncached'}`
