@@ -17,18 +17,15 @@ export function createCursors(sha256: Sha256, secret: string) {
     sha256(outer + sha256(`${inner}${payload}.${bound}`)).slice(0, macLength)
 
   return {
-    /**
-     * @param bound Identifies the list: partner, filters, order, version.
-     * @param position JSON values.
-     * @throws {TypeError} if the cursor would be too long.
-     */
+    /** @param bound Identifies the list: partner, filters, order, version. @throws {TypeError} for a long position. */
     seal(bound: string, position: readonly (string | number)[]): string {
       const payload = encodeBase64Url(JSON.stringify(position))
       // A flat text, as in `rfc3339`.
       const cursor = [payload, authenticate(bound, payload)].join('.')
       if (cursor.length <= MAX_CURSOR_LENGTH) return cursor
-      const limit = `a cursor has at most ${MAX_CURSOR_LENGTH} characters, not ${cursor.length}`
-      throw new TypeError(`The sort key or id of a row is too long: ${limit}.`)
+      throw new TypeError(
+        `The sort key or id of a row is too long for a cursor of ${MAX_CURSOR_LENGTH} characters.`,
+      )
     },
     /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
     open(bound: string, cursor: string): readonly (string | number)[] | undefined {

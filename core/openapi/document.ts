@@ -8,14 +8,7 @@ import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
 import template from './document.json' with { type: 'json' }
 import { createSchemaCollection } from './json-schema.ts'
 import type { DocumentSettings, ResponseObject } from './model.ts'
-import {
-  describeOperation,
-  exampleProblem,
-  hasOwnExample,
-  type OperationObject,
-  tagOf,
-  toSentence,
-} from './operation.ts'
+import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
@@ -55,7 +48,8 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
       name,
       description: Object.hasOwn(tags, name)
         ? tags[name as keyof typeof tags]
-        : toSentence(modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!.feature),
+        : modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!
+          .feature.replace(/(?<![.!?])$/, '.'),
     })),
     paths,
     components: {

@@ -41,9 +41,9 @@ export function describeOperation(
     operationId: route.name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
       .replaceAll('-', '_'),
     summary: route.summary,
-    description: `${toSentence(route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary)} ${
-      accessOf(route, settings)
-    }`,
+    description: `${
+      (route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary).replace(/(?<![.!?])$/, '.')
+    } ${accessOf(route, settings)}`,
     tags: [tagOf(route, settings)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
     parameters: parametersOf(route, schemas),
@@ -58,10 +58,6 @@ export function describeOperation(
 
 const moduleFor = (scope: Scope, { modules = BUILT_IN_MODULES }: DocumentSettings) =>
   modules.moduleFor(scope)!
-
-export function toSentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`
-}
 
 /** The group of an operation: the module that enables it, unless an own one has the name of another group. */
 export function tagOf(route: Route, settings: DocumentSettings): string {
