@@ -37,6 +37,7 @@ import { createEndpointRecorder } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
+import { startRetention } from './signups/retention.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { API_VERSION } from './wire.ts'
 
@@ -138,6 +139,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const usage = createUsage(reports, settings.keepUsageDays, clock, logger, recorder.flush)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
+  const retention = startRetention(store, settings.keepSignupsDays, clock, logger.writeFailed)
   const handle = createPipeline({
     names,
     routes: paths,
@@ -222,10 +224,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       await Promise.all([uses.flush(), usage.flush(), recorder.flush(), bounded.idle()])
     },
     async close() {
-      const left = replica.deregister()
+      const left = [replica.deregister(), retention.close()]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), limiter.close(), left])
+      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), limiter.close(), ...left])
     },
   }
 }

@@ -50,8 +50,13 @@ export interface PartnerApiOptions {
   readonly deployment?: DeploymentInfo
   /** Size of the response cache in bytes, default 32 MiB; 0 turns it off. */
   readonly responseCacheBytes?: number
-  /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. Signups themselves are kept. */
+  /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. */
   readonly keepUsageDays?: number
+  /**
+   * Days, 0–36,525, default 0: how long the store keeps signups; 0 for ever. They are deleted at the end of a day, UTC, if
+   * the program runs for a minute or longer. Those in a destination of your own are yours to delete.
+   */
+  readonly keepSignupsDays?: number
   /** What an invalid row of a custom directory does: `skip` (default) leaves it out, `fail` makes the response a 500. */
   readonly onInvalidRow?: 'skip' | 'fail'
   /** Receives the events selected by `logLevel`. */
@@ -73,6 +78,7 @@ export const INTEGERS = {
   responseCacheBytes: [32 * 1024 * 1024, 0, 2 ** 40],
   // A report covers up to 366 days.
   keepUsageDays: [400, 1, 36_525],
+  keepSignupsDays: [0, 0, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
 
 /** The options with all defaults filled in. */

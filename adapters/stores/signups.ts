@@ -1,15 +1,18 @@
 /** Signups as all SQL stores keep them, and the outcomes that all stores share. */
+import { signupsAuditRecord } from '../../core/audit/records.ts'
 import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
 import { compareCodePoints } from '../../core/lib/text.ts'
 import type { Environment } from '../../core/model.ts'
-import type {
-  IdempotencyClaim,
-  Signup,
-  SignupInput,
-  SignupOutcome,
-  SignupStore,
+import {
+  CLAIM_LIFETIME_MS,
+  type IdempotencyClaim,
+  type Signup,
+  type SignupInput,
+  type SignupOutcome,
+  type SignupStore,
 } from '../../core/ports/signups.ts'
-import type { SqlDatabase } from './sql/database.ts'
+import { idsSql, idsText, query, type SqlDatabase } from './sql/database.ts'
+import { deleteDeliveriesSql } from './sql/webhooks.ts'
 import { StoreError } from './store-error.ts'
 
 /** The columns of a signup, in the order of `SignupRow`. */
@@ -72,6 +75,28 @@ export function createSignupList({ read }: Pick<SqlDatabase, 'read'>, newest: st
       )
     },
   } satisfies Pick<SignupStore, 'findSignup' | 'listSignups'>
+}
+
+export function createSignupRemoval({ dialect, change }: Pick<SqlDatabase, 'dialect' | 'change'>) {
+  const ids = idsSql(dialect, '$1')
+  const selected = `FROM partner_api.signup WHERE id IN ${ids}`
+  // By the time: the id of its signup has no index.
+  const deleteClaims = `
+    DELETE FROM partner_api.idempotency
+    WHERE (expires_at, signup_id) IN (SELECT created_at + ${CLAIM_LIFETIME_MS}, id ${selected}) RETURNING 1`
+  const deleteDeliveries = deleteDeliveriesSql(ids)
+
+  return {
+    deleteSignups: (ids, context) =>
+      change('uncached', context, function* () {
+        const parameters = [idsText(ids)]
+        const claims = (yield* query(deleteClaims, parameters)).length
+        const deliveries = (yield* query(deleteDeliveries, parameters)).length
+        const deleted = yield* query<[partner: string]>(`DELETE ${selected} RETURNING partner`, parameters)
+        const record = signupsAuditRecord(deleted.flat(), deliveries, claims)
+        return { result: deleted.length, auditRecords: deleted.length === 0 ? [] : [record] }
+      }),
+  } satisfies Pick<SignupStore, 'deleteSignups'>
 }
 
 /** A signup, or its claim alone, that waits for a transaction. */

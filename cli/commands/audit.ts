@@ -95,7 +95,8 @@ function describeChange({ before, after }: Pick<AuditEntry, 'before' | 'after'>)
       .map(([name, was, is]) => `${name}: ${was} → ${is}`)
       .join(', ')
   }
-  const { name, slugs, created, replaced } = current ?? old ?? {}
+  const { name, slugs, created, replaced, signups } = current ?? old ?? {}
+  if (signups !== undefined) return `${signups} deleted`
   if (created !== undefined) return `${created} created, ${replaced} replaced`
   if (Array.isArray(slugs)) return formatValue(slugs)
   return name === undefined ? '' : `name: ${formatValue(name)}`

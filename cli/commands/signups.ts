@@ -1,22 +1,49 @@
 import { findPartner } from '../../core/admin/apply.ts'
+import { signupJson } from '../../core/admin/record-json.ts'
 import { formatValue } from '../../core/http/redact.ts'
+import { EMAIL_PATTERN, fold } from '../../core/lib/text.ts'
+import { parseInstant, startOfDay } from '../../core/lib/time.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
-import { CliError } from '../errors.ts'
-import { signupJson } from '../../core/admin/record-json.ts'
-import { type PageOptions, withPages } from '../options.ts'
-import { formatTime, printableJson } from '../output/text.ts'
+import { CliError, usageError } from '../errors.ts'
+import { readLines } from '../files.ts'
+import { optionParser, type PageOptions, withPages } from '../options.ts'
+import { formatDetails, formatTime, pluralize, printableJson } from '../output/text.ts'
+import { confirm } from '../prompt.ts'
+import { timeOf } from '../store/open.ts'
 
 interface Options extends PageOptions<string> {
   readonly partner?: string
+  /** Folded. */
+  readonly search?: string
 }
+
+interface DeleteOptions extends Pick<Options, 'partner'> {
+  readonly email?: string
+  readonly before?: number
+  readonly dryRun?: true
+  readonly yes?: true
+}
+
+/** Signups of a transaction: other writers of a SQLite file wait for it. */
+const batchSize = 500
 
 export function define(signups: CliCommand): void {
   withPages(signups.subcommand('list', 'List signups, newest first'), 'signup')
     .option('--partner <slug>', 'Only signups of this partner')
+    .option(
+      '--search <text>',
+      'Only signups with this in their id, e-mail, name, company, message or metadata',
+      searchOption,
+    )
     .read(list)
-    .examples('partner-api signups list', 'partner-api signups list --partner acme --limit 10 --json')
+    .details('A search reads all signups, and ignores case, accents and punctuation.')
+    .examples(
+      'partner-api signups list',
+      'partner-api signups list --partner acme --limit 10 --json',
+      'partner-api signups list --search lovelace',
+    )
 
   signups.subcommand('export', 'Print signups with all their fields as JSON Lines, newest first')
     .option('--partner <slug>', 'Only signups of this partner')
@@ -28,13 +55,58 @@ export function define(signups: CliCommand): void {
       'partner-api signups export > signups.jsonl',
       `partner-api signups export --partner acme | jq -r 'select(.environment == "live") | .email'`,
     )
+
+  signups.subcommand('delete [signup...]', 'Delete signups, their webhook deliveries and idempotency keys')
+    .option(
+      '--email <address>',
+      'Signups with this e-mail address, in either case; - reads it from standard input',
+    )
+    .option('--before <date>', 'Signups before this date, UTC, or instant', beforeOption)
+    .option('--partner <slug>', 'Only signups of this partner')
+    .option('--dry-run', 'Delete nothing; count the signups of each partner')
+    .option('-y, --yes', 'Do not ask for confirmation')
+    .read(remove)
+    .details(`
+Nothing can restore them, except a backup: store restore lists the commands that delete them again. The audit log keeps
+their number, and reports their counts, without personal data. A request that repeats a deleted one with the same
+Idempotency-Key makes a new signup.
+
+SQLite: then rewrites the file (VACUUM), so that no deleted text is left in it or its log. Until that is done, other
+processes cannot write. Run the command again if it fails or is killed: it rewrites the file even if nothing is left to
+delete. PostgreSQL: VACUUM, which autovacuum runs, frees deleted rows to be overwritten, and does not erase them; archived
+logs and backups keep them for as long as you do.
+
+Signups that a program keeps in a destination of its own are in its tables. Delete them there: the store has only their
+id, time, partner, key, country and plan.`)
+    .examples(
+      'partner-api signups delete sgn_3Q9pVx7TzKc2LmR8wYbD --yes',
+      'partner-api signups delete --email ada@example.org --dry-run',
+      'partner-api signups delete --before 2026-01-01 --partner acme',
+    )
 }
 
-const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit }) => {
+const searchOption = optionParser('It must contain a letter or a digit.', (text) => fold(text) || undefined)
+
+const beforeOption = optionParser(
+  'It must be a date such as 2026-01-31, or an instant such as 2026-01-31T12:00:00Z.',
+  (text) => parseInstant(text) ?? (startOfDay(text) || undefined),
+)
+
+const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit, search }) => {
   if (partner !== undefined) await findPartner(store, partner)
   const start = after === undefined ? undefined : await findSignup(store, after)
+  const isFound = ({ id, email, name, company = '', message = '', metadata }: Signup) =>
+    [id, email, name, company, message, ...Object.values(metadata)].some((text) =>
+      fold(text).includes(search!)
+    )
   await output.page<Signup>({
-    read: (last, rows) => store.listSignups(partner, last ?? start, rows),
+    async read(last = start, rows) {
+      if (search === undefined) return await store.listSignups(partner, last, rows)
+      const found: Signup[] = []
+      const all = readPages<Signup>((after = last, limit) => store.listSignups(partner, after, limit))
+      for await (const signup of all) if (isFound(signup) && found.push(signup) === rows) break
+      return found
+    },
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
     toCells: (
@@ -44,7 +116,7 @@ const list: StoreAction<[Options], void> = async (store, { output }, { partner, 
     ],
     rows: 'signups',
     after: ({ id }) => id,
-    none: after === undefined ? 'There are no signups yet.' : 'There are no older signups.',
+    none: (after ?? search) === undefined ? 'There are no signups yet.' : 'There are no such signups.',
   }, limit)
 }
 
@@ -62,4 +134,59 @@ const exportAll: StoreAction<[Options], void> = async (store, { output }, { part
   const signups = readPages<Signup>((last, rows) => store.listSignups(partner, last, rows))
   const { last } = await output.list(signups, signupJson, toText)
   if (last === undefined && !output.json) output.note('There are no signups yet.')
+}
+
+const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, invocation, given, options) => {
+  const { actor, io } = invocation
+  const { partner, email, before, dryRun = false, yes } = options
+  if ([given.length > 0, email !== undefined, before !== undefined].filter(Boolean).length !== 1) {
+    throw usageError('Pass the ids of signups, or --email, or --before.')
+  }
+  if (partner !== undefined) await findPartner(store, partner)
+  const address = email === '-' ? (await readLines('-', io.stdin).next()).value?.trim() ?? '' : email
+  if (address !== undefined && !EMAIL_PATTERN.test(address)) {
+    throw usageError('--email needs an e-mail address.')
+  }
+  const ids: string[] = []
+  const counts = new Map<string, number>()
+  let elsewhere = 0
+  for await (const signup of candidates(store, given, options)) {
+    if (signup.email === '') elsewhere++
+    if (address !== undefined && signup.email.toLowerCase() !== address.toLowerCase()) continue
+    ids.push(signup.id)
+    counts.set(signup.partner, (counts.get(signup.partner) ?? 0) + 1)
+  }
+  const question = `This deletes ${pluralize(ids.length, 'signup')}.`
+  if (!yes && !dryRun && ids.length > 0) await confirm(io, question, 'delete')
+  let deleted = 0
+  for (let start = 0; start < ids.length && !dryRun; start += batchSize) {
+    const context = { actor, at: timeOf(store) }
+    deleted += await store.deleteSignups(ids.slice(start, start + batchSize), context)
+  }
+  // Also without signups: an earlier attempt may have been killed before it.
+  if (!dryRun) await store.eraseRemains?.(true)
+  const done = dryRun ? 'Nothing was deleted.' : `Deleted ${pluralize(deleted, 'signup')}.`
+  const partners = [...counts].sort().map(([partner, signups]) => ({ partner, signups }))
+  const data = { signups: dryRun ? ids.length : deleted, partners, dry_run: dryRun }
+  const unknown = given.length > 0 ? new Set(given).size - ids.length : 0
+  if (unknown > 0) {
+    const detail = `${pluralize(unknown, 'id')} of ${given.length} are those of no signup. ${done}`
+    throw new CliError(1, 'signup_not_found', detail, { data })
+  }
+  const rows = partners.map(({ partner, signups }) => [partner, pluralize(signups, 'signup')] as const)
+  const text = rows.length > 0 ? formatDetails(rows) : 'There are no such signups.\n'
+  const warning = `warning: A program keeps ${
+    pluralize(elsewhere, 'signup')
+  } elsewhere, with the e-mail address: see --help.`
+  return { data, text, notes: () => elsewhere > 0 ? [done, warning] : [done] }
+}
+
+async function* candidates(store: Store, given: readonly string[], { partner, before }: DeleteOptions) {
+  for (const id of new Set(given)) {
+    const signup = await store.findSignup(id)
+    if (signup !== undefined && signup.partner === (partner ?? signup.partner)) yield signup
+  }
+  if (given.length > 0) return
+  const start = before === undefined ? undefined : { createdAt: before - 1, id: '' }
+  yield* readPages<Signup>((last, rows) => store.listSignups(partner, last ?? start, rows))
 }

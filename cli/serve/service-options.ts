@@ -74,6 +74,10 @@ export function addServerOptions(command: CliCommand): CliCommand {
       setting('keepUsageDays', '--keep-usage <days>', 'How long reports include requests and signups')
         .argParser(daysOption).default(keepUsageDays, `${keepUsageDays}d`),
     )
+    .addOption(
+      setting('keepSignupsDays', '--keep-signups <days>', 'Delete signups that are older, such as 365d')
+        .argParser(daysOption).default(0, 'keep all'),
+    )
 }
 
 export function toSettings(options: ServiceOptions): PartnerApiOptions {

@@ -3,7 +3,9 @@ import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
-import { readKeys, readPartners, type Store } from '../../core/ports/store.ts'
+import type { AuditEntry } from '../../core/ports/audit.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import { readKeys, readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { Invocation } from '../command.ts'
 import type { Output } from '../output/print.ts'
@@ -18,6 +20,8 @@ type Records = Pick<
   | 'listKeys'
   | 'findKey'
   | 'listModules'
+  | 'listSignups'
+  | 'findSignup'
   | 'webhooks'
 >
 
@@ -88,9 +92,37 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
     ...await forgetCommands(restored, forgotten, now),
     ...listOthers(modules, modulesBefore).map(defineCommand),
   ]
-  const commands = [...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
+  const erased = await deleteCommands(restored, replaced, after)
+  const commands = [...erased, ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost }
+}
+
+const idsPerCommand = 100
+
+/** The commands for signups that were deleted after the entry `after`. Entries do not name them. */
+async function deleteCommands(restored: Records, replaced: Records, after: number): Promise<Words[]> {
+  const entries = readPages<AuditEntry>((last, limit) => replaced.listAudit(last?.sequence ?? after, limit))
+  let isNeeded = false
+  for await (const { type } of entries) isNeeded ||= type === 'signups.deleted'
+  if (!isNeeded) return []
+  const deleted: Pick<Signup, 'id' | 'createdAt'>[] = []
+  let oldestKept: number | undefined
+  // Newest first.
+  for await (
+    const signup of readPages<Signup>((last, limit) => restored.listSignups(undefined, last, limit))
+  ) {
+    const { id, createdAt } = signup
+    if (await replaced.findSignup(id) === undefined) deleted.push({ id, createdAt })
+    else oldestKept = createdAt
+  }
+  const before = oldestKept ?? (deleted[0]?.createdAt ?? 0) + 1
+  const newer = deleted.filter(({ createdAt }) => createdAt >= before).map(({ id }) => id)
+  const chunks = Object.values(Object.groupBy(newer, (_, index) => Math.floor(index / idsPerCommand)))
+  return [
+    ...command(newer.length < deleted.length, 'signups', 'delete', '--before', rfc3339(before), '--yes'),
+    ...chunks.map((ids) => ['signups', 'delete', ...ids!, '--yes']),
+  ]
 }
 
 /** The last sequence, up to `end`, at which two logs are equal: the hash of an entry covers all before it. */

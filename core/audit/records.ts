@@ -65,9 +65,21 @@ export function removalAuditRecord(kind: ContentKind, slugs: Iterable<string>): 
   return contentAuditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
 }
 
+/** @param partners Of each signup. There is no personal data. */
+export function signupsAuditRecord(
+  partners: readonly string[],
+  deliveries: number,
+  claims: number,
+): AuditRecord {
+  const [partner, ...others] = new Set(partners)
+  const before = JSON.stringify({ signups: partners.length, deliveries, claims })
+  const record = contentAuditRecord('signups.deleted', undefined, before, undefined)
+  return { ...record, partner: others.length === 0 ? partner : undefined }
+}
+
 function contentAuditRecord(
   type: AuditRecord['type'],
-  subject: ContentKind,
+  subject: ContentKind | undefined,
   before: string | undefined,
   after: string | undefined,
 ): AuditRecord {

@@ -186,7 +186,7 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner, key, module or webhook of an entry; `undefined` for content, and for webhooks that cannot be compared. */
+/** The partner, key, module or webhook of an entry; `undefined` for others, and for webhooks that cannot be compared. */
 function subjectOf(
   { type, partner, keyId, subject }: AuditEntry,
   { webhooks }: Pick<Store, 'webhooks'>,
@@ -194,7 +194,7 @@ function subjectOf(
   if (type.startsWith('webhook.')) return webhooks && formatSubject('webhook', subject ?? '')
   if (type === 'module.defined' || type === 'module.forgotten') return formatSubject('module', subject ?? '')
   if (keyId !== undefined) return formatSubject('key', keyId)
-  return partner === undefined ? undefined : formatSubject('partner', partner)
+  return partner === undefined || type === 'signups.deleted' ? undefined : formatSubject('partner', partner)
 }
 
 function formatSubject(kind: AuditDifference['kind'], id: string): string {

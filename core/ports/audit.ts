@@ -25,8 +25,13 @@ export interface AuditLog {
   auditIntruders?(): MaybePromise<readonly string[]>
 }
 
-/** The type of an audit entry. Changes of content have one entry, not one for each record. */
-export type AuditEventType = Change['type'] | WebhookChangeType | 'content.imported' | 'content.removed'
+/** The type of an audit entry. Changes of content and of signups have one entry, not one for each record. */
+export type AuditEventType =
+  | Change['type']
+  | WebhookChangeType
+  | 'content.imported'
+  | 'content.removed'
+  | 'signups.deleted'
 
 /** One entry of the audit log. Its hash covers all entries before it. */
 export interface AuditEntry extends AuditContext {

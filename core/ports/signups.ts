@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Environment } from '../model.ts'
+import type { AuditContext } from './changes.ts'
 
 /** The store of signups. */
 export interface SignupStore {
@@ -31,6 +32,23 @@ export interface SignupStore {
     after: { readonly createdAt: number; readonly id: string } | undefined,
     limit: number,
   ): MaybePromise<readonly Signup[]>
+
+  /**
+   * Removes signups, the deliveries of their events and the claims of their idempotency keys, in one transaction with an
+   * audit entry that has only their numbers. Counts in reports stay, and no revision moves.
+   *
+   * @param ids At most 500. Unknown ones are left alone.
+   * @returns How many signups were removed.
+   */
+  deleteSignups(ids: readonly string[], context: AuditContext): MaybePromise<number>
+
+  /**
+   * Erases what removed rows have left in the files of the store. Absent where only the database server can.
+   *
+   * @param rewrites Whether to rewrite them, which keeps writers waiting, or only to empty the write-ahead log.
+   * @throws {StoreError} `unreachable` while another process uses them.
+   */
+  eraseRemains?(rewrites: boolean): MaybePromise<void>
 }
 
 /** Your own tables for signups. The store then keeps no personal data. */
@@ -81,6 +99,9 @@ export interface Signup extends SignupInput {
   /** Milliseconds since the epoch. */
   readonly createdAt: number
 }
+
+/** Milliseconds from `createdAt` of a signup to `expiresAt` of its claim. `deleteSignups` finds claims by it. */
+export const CLAIM_LIFETIME_MS = 86_400_000
 
 /** Makes a signup safe to repeat. */
 export interface IdempotencyClaim {

@@ -1,6 +1,6 @@
 import { containsKey } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import type { IdempotencyClaim } from '../ports/signups.ts'
+import { CLAIM_LIFETIME_MS, type IdempotencyClaim } from '../ports/signups.ts'
 
 const maxLength = 255
 
@@ -39,12 +39,9 @@ function isUnbalanced(value: string): boolean {
   return value.split('"').length % 2 === 0
 }
 
-/** How long an idempotency key identifies a retry. */
-const lifetimeMs = 86_400_000
-
 /** Claims an idempotency key for a body: a retry has an equal one. */
 export function createClaim(key: string, body: unknown, now: number, sha256: Sha256): IdempotencyClaim {
-  return { key, fingerprint: sha256(canonicalJson(body)), expiresAt: now + lifetimeMs }
+  return { key, fingerprint: sha256(canonicalJson(body)), expiresAt: now + CLAIM_LIFETIME_MS }
 }
 
 /**

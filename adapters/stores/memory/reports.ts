@@ -18,10 +18,13 @@ import {
 /** Batches of counts that are remembered: far more than a process has in flight. */
 const maxBatches = 1000
 
+type CountedSignup = Pick<Signup, 'partner' | 'environment' | 'createdAt' | 'country' | 'plan'>
+
 /** Reports, computed anew for each request. */
 export function createReports(
   keys: ReadonlyMap<string, Key>,
   signups: ReadonlyMap<string, Signup>,
+  removed: readonly CountedSignup[],
   entries: readonly AuditEntry[],
 ) {
   /** By day, key, endpoint, partner and environment, in one text. */
@@ -30,7 +33,8 @@ export function createReports(
   /** Earlier days are not counted any more. */
   let countedFrom = ''
 
-  const liveSignups = () => [...signups.values()].filter(({ environment }) => environment === 'live')
+  const isLive = ({ environment }: CountedSignup) => environment === 'live'
+  const countedSignups = () => [...signups.values(), ...removed].filter(isLive)
   const liveCounts = () => [...usage.values()].filter(({ environment }) => environment === 'live')
   const isIncluded = (day: string, from: string, to: string) => from <= day && day <= to && day >= countedFrom
 
@@ -52,7 +56,7 @@ export function createReports(
 
     summarise: (partner, from, to) =>
       summaryOf(
-        liveSignups().filter((signup) =>
+        countedSignups().filter((signup) =>
           signup.partner === partner && isIncluded(utcDay(signup.createdAt), from, to)
         ),
         liveCounts().filter((count) => count.partner === partner && isIncluded(count.day, from, to)),
@@ -63,7 +67,7 @@ export function createReports(
         ...liveCounts().map(({ partner, day, requests, errors }) =>
           [partner, day, requests, errors, 0] as const
         ),
-        ...liveSignups().map(({ partner, createdAt }) => [partner, utcDay(createdAt), 0, 0, 1] as const),
+        ...countedSignups().map(({ partner, createdAt }) => [partner, utcDay(createdAt), 0, 0, 1] as const),
       ]).filter(({ partner, day }) => partner > after && isIncluded(day, from, to))
       const partners = [...new Set(days.map(({ partner }) => partner))].slice(0, limit)
       return days.filter(({ partner }) => partners.includes(partner))
@@ -84,7 +88,8 @@ export function createReports(
         entry.partner === partner && (ACTIVITY_TYPES as readonly string[]).includes(entry.type)
       )
       const rows: Activity[] = [
-        ...liveSignups().filter((signup) => signup.partner === partner).map(activityFromSignup),
+        ...[...signups.values()].filter((signup) => isLive(signup) && signup.partner === partner)
+          .map(activityFromSignup),
         ...audited.map(activityFromEntry),
         ...expiriesOf([...keys.values()].filter((key) => key.partner === partner), entries),
       ]
@@ -97,7 +102,7 @@ export function createReports(
   } satisfies Reports
 }
 
-function summaryOf(signups: readonly Signup[], counts: readonly UsageCount[]) {
+function summaryOf(signups: readonly CountedSignup[], counts: readonly UsageCount[]) {
   const sums = new Map<string, SumRow>()
   const add = (part: SumRow[0], value: string, count: number, errors = 0) => {
     const [, , counted = 0, failed = 0] = sums.get(`${part} ${value}`) ?? []

@@ -1,5 +1,6 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key } from '../../../core/model.ts'
+import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { CLAIMS_PRUNED_PER_SIGNUP, duplicateIdError, repeatedOutcome, unknownKeyError } from '../signups.ts'
 import { pageOf } from './partners-and-keys.ts'
@@ -13,8 +14,14 @@ type Position = Pick<Signup, 'createdAt' | 'id'>
 
 const newestFirst = (a: Position, b: Position) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)
 
-export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: Signup) => void) {
+export function createSignups(
+  keys: ReadonlyMap<string, Key>,
+  created: (signup: Signup) => void,
+  deleted: (signups: readonly Signup[], claims: number, context: AuditContext) => void,
+) {
   const all = new Map<string, Signup>()
+  /** What reports count of signups that were removed. */
+  const removed: Pick<Signup, 'partner' | 'environment' | 'createdAt' | 'country' | 'plan'>[] = []
   /** In the order of creation, which is nearly the order of expiry. */
   const claims = new Map<string, StoredClaim>()
 
@@ -65,7 +72,19 @@ export function createSignups(keys: ReadonlyMap<string, Key>, created: (signup: 
       const listed = [...all.values()].filter((signup) => partner === undefined || signup.partner === partner)
       return pageOf(listed, newestFirst, after, limit)
     },
+
+    deleteSignups(ids, context) {
+      const found = [...new Set(ids)].flatMap((id) => all.get(id) ?? [])
+      const used = [...claims].filter(([, claim]) => all.has(claim.id) && ids.includes(claim.id))
+      for (const [key] of used) claims.delete(key)
+      for (const { id, partner, environment, createdAt, country, plan } of found) {
+        all.delete(id)
+        removed.push({ partner, environment, createdAt, country, plan })
+      }
+      if (found.length > 0) deleted(found, used.length, context)
+      return found.length
+    },
   } satisfies SignupStore
 
-  return { signupStore, all: all as ReadonlyMap<string, Signup> }
+  return { signupStore, all: all as ReadonlyMap<string, Signup>, removed }
 }

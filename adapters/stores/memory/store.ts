@@ -1,5 +1,5 @@
 /** A store in the memory of its process, for tests, demonstrations and benchmarks. */
-import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
+import { type AuditRecord, chainRecords, signupsAuditRecord } from '../../../core/audit/records.ts'
 import { type AuditEntry, type AuditHead, EMPTY_AUDIT_HEAD } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
@@ -28,10 +28,14 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
   const { lookups, keys, apply } = createPartnersAndKeys()
   const entries: AuditEntry[] = []
   const endpoints = new Map<string, RecordedEndpoint>()
-  const { webhooks, addEvents } = createWebhooks(append)
-  const { signupStore, all: signups } = createSignups(
+  const { webhooks, addEvents, deleteDeliveries } = createWebhooks(append)
+  const { signupStore, all: signups, removed } = createSignups(
     keys,
     (signup) => addEvents(() => [signupEvent(signup)]),
+    (deleted, claims, context) => {
+      const deliveries = deleteDeliveries(deleted.map((signup) => signupEvent(signup).id))
+      append([signupsAuditRecord(deleted.map(({ partner }) => partner), deliveries, claims)], context)
+    },
   )
   const storeId = randomHex(8)
   const changes = { facts: 0, content: 0 }
@@ -77,7 +81,7 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     },
     ...createContent((auditRecords, context) => commit('content', auditRecords, context)),
     ...signupStore,
-    ...createReports(keys, signups, entries),
+    ...createReports(keys, signups, removed, entries),
     recordEndpoints(recorded) {
       for (const endpoint of recorded) endpoints.set(endpoint.name, endpoint)
     },

@@ -112,5 +112,10 @@ export function createWebhooks(
     webhooks,
     /** Without webhooks, the events are not made. */
     addEvents: (events: () => readonly WebhookEvent[]) => all.length > 0 && webhooks.enqueue(events()),
+    deleteDeliveries(ids: readonly string[]): number {
+      const found = select(({ id }) => ids.includes(id))
+      for (const delivery of found) deliveries.delete(keyOf(delivery))
+      return found.length
+    },
   }
 }

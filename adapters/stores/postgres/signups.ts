@@ -8,6 +8,7 @@ import {
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
+  createSignupRemoval,
   duplicateIdError,
   repeatedOutcome,
   SIGNUP_COLUMNS,
@@ -50,7 +51,7 @@ const pruneClaimsSql = pruneSql(DIALECT, {
   batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
 })
 
-export function createSignups(database: Database, { prune }: Pick<SqlDatabase, 'prune'>) {
+export function createSignups(database: Database, sql: SqlDatabase) {
   const inserter = createInserter(database)
   let unpruned = maxGroup
 
@@ -68,7 +69,7 @@ export function createSignups(database: Database, { prune }: Pick<SqlDatabase, '
     // After each group, this would take a third of the time.
     if (unpruned < maxGroup) return
     unpruned = 0
-    prune([pruneClaimsSql], [attempts[0]!.signup.createdAt])
+    sql.prune([pruneClaimsSql], [attempts[0]!.signup.createdAt])
   }
 
   return {
@@ -78,6 +79,7 @@ export function createSignups(database: Database, { prune }: Pick<SqlDatabase, '
       database,
       `created_at <= -$1::bigint AND (created_at < -$1::bigint OR id > $2) ORDER BY created_at DESC, id LIMIT $3`,
     ),
+    ...createSignupRemoval(sql),
 
     isClaimed: async (signup, claim) => (await readReason(database, signup, claim))[2] !== null,
   } satisfies SignupStore

@@ -63,7 +63,7 @@ async function runAudited<T>(
   context: AuditContext,
   work: (revision: string) => Work<AuditedChange<T>>,
 ): Promise<T> {
-  const locked = kind === 'webhooks' ? 'facts' : kind
+  const locked = kind === 'uncached' ? 'facts' : kind
   let attempted: { readonly id: string; readonly result: T } | undefined
   try {
     const result = await database.transaction(async (query, rollback) => {
@@ -76,7 +76,7 @@ async function runAudited<T>(
         rollback()
         return result
       }
-      if (kind !== 'webhooks') await revisions.bump(query, kind)
+      if (kind !== 'uncached') await revisions.bump(query, kind)
       attempted = { id, result }
       return result
     })

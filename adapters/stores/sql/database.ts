@@ -65,7 +65,7 @@ export interface SqlDatabase {
    * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
    * each other.
    *
-   * @param kind Caches need not notice a change of `webhooks`.
+   * @param kind No cache has what an `uncached` change changes.
    * @param work May run more than once. It is given the revision that the change is made under.
    */
   change<T>(
@@ -75,7 +75,7 @@ export interface SqlDatabase {
   ): MaybePromise<T>
 }
 
-export type ChangeKind = keyof Revision | 'webhooks'
+export type ChangeKind = keyof Revision | 'uncached'
 
 /** Without audit records, the change has written nothing or is rolled back. */
 export interface AuditedChange<T> {

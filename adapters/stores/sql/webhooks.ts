@@ -58,6 +58,19 @@ export function enqueueSql(
 const selectWebhooks = 'SELECT * FROM partner_api.webhook ORDER BY id'
 const deliveries = 'partner_api.webhook_delivery'
 
+/** Webhooks that have deliveries, also removed ones: each is found by a look-up. */
+const holders = `
+  holder (webhook) AS (
+    SELECT min(webhook) FROM ${deliveries} UNION ALL
+    SELECT (SELECT min(webhook) FROM ${deliveries} d WHERE d.webhook > holder.webhook) FROM holder WHERE webhook IS NOT NULL
+  )`
+
+/** Removes the deliveries of signups. @param ids A table of the ids of signups, see `signupEvent`. */
+export const deleteDeliveriesSql = (ids: string) => `
+  WITH RECURSIVE ${holders}, chosen AS MATERIALIZED (
+    SELECT webhook, 'msg_' || substr(given.id, 5) FROM holder CROSS JOIN ${ids} AS given WHERE webhook IS NOT NULL
+  ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT * FROM chosen) RETURNING 1`
+
 /** The statements, whose first parameter is the id of a webhook, or the results that are settled. */
 function statementsOf(dialect: Dialect) {
   const { now, skipLocked } = dialect
@@ -106,17 +119,14 @@ function statementsOf(dialect: Dialect) {
         GROUP BY webhook) AS r
       WHERE id = r.webhook AND (failing_since IS NULL) = (r.delivered = 0)`,
 
-    // Each webhook that has deliveries is found by a look-up, also a removed one. Older versions enable one and keep `disabled_at`.
+    // Older versions enable a webhook and keep `disabled_at`.
     prune: `
-      WITH RECURSIVE held (webhook) AS (
-        SELECT min(webhook) FROM ${deliveries} UNION ALL
-        SELECT (SELECT min(webhook) FROM ${deliveries} d WHERE d.webhook > held.webhook) FROM held WHERE webhook IS NOT NULL
-      ), chosen AS MATERIALIZED (
-        SELECT d.webhook, d.id FROM held CROSS JOIN (VALUES ('pending'), ('delivered'), ('failed')) AS s
-        JOIN ${deliveries} d ON d.webhook = held.webhook AND d.state = s.column1 AND d.due_at <= CASE
-          WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = held.webhook) THEN ${Number.MAX_SAFE_INTEGER}
+      WITH RECURSIVE ${holders}, chosen AS MATERIALIZED (
+        SELECT d.webhook, d.id FROM holder CROSS JOIN (VALUES ('pending'), ('delivered'), ('failed')) AS s
+        JOIN ${deliveries} d ON d.webhook = holder.webhook AND d.state = s.column1 AND d.due_at <= CASE
+          WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = holder.webhook) THEN ${Number.MAX_SAFE_INTEGER}
           WHEN s.column1 <> 'pending' THEN ${old}
-          WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = held.webhook AND state = 'disabled') <= ${old}
+          WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = holder.webhook AND state = 'disabled') <= ${old}
             THEN ${Number.MAX_SAFE_INTEGER} END
         LIMIT ${MAX_BATCH}
       ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING webhook, state`,
@@ -135,7 +145,7 @@ export function createWebhookStore(
     listWebhooks: () => andThen(read(selectWebhooks), (found) => found.map(WEBHOOKS.read)),
 
     changeWebhook: (id, type, context, apply) =>
-      change('webhooks', context, function* () {
+      change('uncached', context, function* () {
         const stored = (yield* query(select)).map(WEBHOOKS.read)
         const changed = changeWebhook(stored, id, type, context, apply)
         if (changed.auditRecords.length === 0) return changed

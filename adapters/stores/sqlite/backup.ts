@@ -9,6 +9,7 @@ import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } 
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
+import { listSignups } from './signups.ts'
 import { createSqlDatabase } from './sql-database.ts'
 
 /**
@@ -97,12 +98,11 @@ const withoutModules = `
 
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
-  const { webhooks, ...records } = createSharedMembers(
-    createSqlDatabase(database, createRevisions(database, file)),
-  )
+  const sql = createSqlDatabase(database, createRevisions(database, file))
+  const { webhooks, ...records } = createSharedMembers(sql)
   const { version } = readSchema(database, file)
   if (version < 7) database.exec(withoutModules)
-  return { ...records, ...(version === MIGRATIONS.length && { webhooks }) }
+  return { ...records, ...listSignups(sql), ...(version === MIGRATIONS.length && { webhooks }) }
 }
 
 /** Opens a copy that is not in use, and migrates it. */

@@ -36,6 +36,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
   const statements = createStatements(driver, file)
+  const checkpoint = statements.statement<[isBusy: number]>('PRAGMA wal_checkpoint(TRUNCATE)')
   return {
     ...statements,
     ...createTransactions(driver, file, identity.check),
@@ -54,6 +55,27 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
         return work()
       } finally {
         statements.exec('PRAGMA synchronous = FULL')
+      }
+    },
+
+    /**
+     * Empties the write-ahead log, whose old text stays in its file otherwise.
+     *
+     * @param rewrites Whether to rewrite the file before, while others wait: what was moved within it left copies.
+     * @throws {StoreError} `unreachable` when another process writes or, at once, when one reads.
+     */
+    eraseRemains(rewrites: boolean): void {
+      try {
+        if (rewrites) driver.exec('VACUUM')
+        driver.exec('PRAGMA busy_timeout = 0')
+        if (checkpoint.get()![0] === 1) throw new Error('database is locked')
+      } catch (cause) {
+        const detail = `The files of the store ${file} may still contain deleted text: ${
+          errorMessage(cause)
+        }.`
+        throw new StoreError('unreachable', detail, { cause })
+      } finally {
+        driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
       }
     },
 

@@ -7,6 +7,7 @@ import {
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
+  createSignupRemoval,
   duplicateIdError,
   repeatedOutcome,
   SIGNUP_COLUMNS,
@@ -16,14 +17,18 @@ import {
 } from '../signups.ts'
 import { StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
-import { type Database, placeholders, runWithRetry, upsertSql } from './database.ts'
+import { type Database, placeholders, retryWhileBusy, runWithRetry, upsertSql } from './database.ts'
 import type { SqliteDatabase } from './sql-database.ts'
 
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
 const maxGroupMs = 8
 
-export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'read' | 'addEvents'>) {
+export const listSignups = (sql: Pick<SqliteDatabase, 'read'>) =>
+  createSignupList(sql, '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)')
+
+export function createSignups(database: Database, sql: SqliteDatabase) {
   const { insertSignup, findClaim } = createInserter(database, sql.addEvents)
+  const { deleteSignups } = createSignupRemoval(sql)
 
   /** Inserts the first of the signups, as if one after the other. @returns How to settle each, once it is committed. */
   function insertGroup(attempts: readonly Attempt[]): (() => void)[] {
@@ -61,10 +66,15 @@ export function createSignups(database: Database, sql: Pick<SqliteDatabase, 'rea
 
   return {
     ...createSignupGroups(storeGroup),
-    ...createSignupList(
-      sql,
-      '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)',
-    ),
+    ...listSignups(sql),
+
+    deleteSignups(ids, context) {
+      // Overwritten, also where that costs writes: pages that become free.
+      database.exec('PRAGMA secure_delete = ON')
+      return deleteSignups(ids, context)
+    },
+
+    eraseRemains: (rewrites) => retryWhileBusy(() => database.eraseRemains(rewrites)),
 
     isClaimed: (signup, claim) => findClaim(signup, claim) !== undefined,
   } satisfies SignupStore

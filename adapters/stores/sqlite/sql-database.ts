@@ -102,13 +102,13 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
 
     change(kind, context, work) {
       const change = () => {
-        const revision = revisions.current()[kind === 'webhooks' ? 'facts' : kind]
+        const revision = revisions.current()[kind === 'uncached' ? 'facts' : kind]
         const { result, auditRecords, events } = runNow(work(revision))
         appendAudit(auditRecords, context, events)
-        if (kind !== 'webhooks' && auditRecords.length > 0) revisions.bump(kind)
+        if (kind !== 'uncached' && auditRecords.length > 0) revisions.bump(kind)
         return result
       }
-      return kind === 'webhooks' ? transactionWithRetry(change) : database.transaction(change)
+      return kind === 'uncached' ? transactionWithRetry(change) : database.transaction(change)
     },
 
     appendAudit,

@@ -1,7 +1,21 @@
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
 import { readPages, type Store } from '../../../core/ports/store.ts'
-import { apply, claim, createKeys, createPartners, fails, gatherFew, key, signup, T0 } from './samples.ts'
+import type { Webhook, WebhookChangeType } from '../../../core/ports/webhooks.ts'
+import { verifyAuditLog } from '../../../core/audit/verify.ts'
+import {
+  apply,
+  claim,
+  createKeys,
+  createPartners,
+  DAY,
+  fails,
+  gatherFew,
+  key,
+  signup,
+  stamp,
+  T0,
+} from './samples.ts'
 import type { Check } from './suites.ts'
 
 /** Every member of a signup, with characters that encodings easily lose. */
@@ -238,6 +252,101 @@ export async function signupsContract(check: Check): Promise<void> {
     await store.createSignup(signup('1'), claim())
     t.equal((await store.createSignup(signup('2', { keyId: 'second' }), claim())).outcome, 'replayed')
   })
+
+  await check(
+    'signups are deleted with their deliveries and claims, and stay counted',
+    async (t, store) => {
+      await createKeys(store, 'acme', 'globex')
+      const hooks = ['active', 'disabled', 'removed'].map((name) => `whk_${name.padStart(20, '0')}`)
+      const change = async (id: string, type: WebhookChangeType, more: Partial<Webhook> | undefined) =>
+        await store.webhooks!.changeWebhook(id, type, stamp, () =>
+          more && {
+            ...{ id, url: 'https://hooks.example/', events: ['signup.created'], partner: undefined },
+            ...{ state: 'active', createdAt: T0, secrets: [{ sealed: 'v1', expiresAt: undefined }] },
+            ...{ failingSince: undefined, ...more },
+          })
+      for (const id of hooks) await change(id, 'webhook.created', {})
+      const send = async (id: string, more: Partial<Signup> = {}) => {
+        const { partner = 'acme', environment = 'live' } = more
+        const sent = signup(id, { keyId: `${partner}-${environment}`, plan: 'pro', country: 'DE', ...more })
+        t.equal(
+          (await store.createSignup(sent, claim({ key: id, expiresAt: sent.createdAt + DAY }))).outcome,
+          'created',
+          id,
+        )
+        return sent.id
+      }
+      const kept = await send('kept')
+      const deleted = [
+        await send('1'),
+        await send('2', { environment: 'test' }),
+        await send('3', { partner: 'globex', createdAt: T0 + 5 }),
+      ]
+      const alone = await send('4')
+      const [first] = await store.webhooks!.leaseDeliveries(hooks[0]!, 1, 60_000)
+      const result = { state: 'delivered', retryMs: 0, lastStatus: 204, lastError: undefined } as const
+      await store.webhooks!.settleDeliveries([{ webhook: hooks[0]!, id: first!.id, ...result }])
+      await change(hooks[1]!, 'webhook.disabled', { state: 'disabled' })
+      await change(hooks[2]!, 'webhook.removed', undefined)
+      const counts = async () => await store.summarisePartners(utcDay(T0), utcDay(T0), undefined, 10)
+      const [before, revision, head] = [await counts(), await store.revision(), await store.auditHead()]
+
+      const context = { actor: 'erin', at: T0 + DAY }
+      t.equal(await store.deleteSignups([...deleted, deleted[0]!, 'sgn_unknown'], context), 3)
+      t.equal(await store.deleteSignups([alone], context), 1)
+      t.equal(await store.deleteSignups([alone, 'sgn_unknown', "'"], context), 0)
+      t.equal(await store.deleteSignups([], context), 0)
+      const remaining = [(await list(store)).map(({ id }) => id), await store.findSignup(deleted[0]!)]
+      t.strictSame(remaining, [[kept], undefined])
+      const activity = await store.listActivity('acme', {
+        types: ['signup.created'],
+        after: undefined,
+        limit: 9,
+      }, T0 + DAY)
+      t.equal(activity.length, 1)
+      for (const hook of hooks) {
+        const deliveries = await store.webhooks!.listDeliveries(hook, undefined, undefined, 10)
+        t.strictSame(deliveries.map(({ id }) => id.slice(4)), [kept.slice(4)], hook)
+      }
+      t.strictSame([await counts(), await store.revision()], [before, revision])
+      const entries = await store.listAudit(head.sequence, 10)
+      t.strictSame(
+        entries.map((
+          { type, actor, at, partner, keyId, subject, before, after },
+        ) => [type, actor, at, partner, keyId, subject, before, after]),
+        [
+          [undefined, { signups: 3, deliveries: 9, claims: 3 }],
+          ['acme', { signups: 1, deliveries: 3, claims: 1 }],
+        ].map(([partner, counts]) => [
+          ...[
+            'signups.deleted',
+            'erin',
+            T0 + DAY,
+            partner,
+            undefined,
+            undefined,
+            JSON.stringify(counts),
+            undefined,
+          ],
+        ]),
+      )
+      const { brokenAt, differences } = await verifyAuditLog(store)
+      t.strictSame([brokenAt, differences], [undefined, []])
+      await store.eraseRemains?.(false)
+      await store.eraseRemains?.(true)
+
+      const again = signup('again', { keyId: 'acme-live' })
+      t.strictSame(
+        await store.createSignup(again, claim({ key: '1' })),
+        { outcome: 'created' },
+        'a new signup',
+      )
+      t.equal(
+        (await store.createSignup(signup('b', { keyId: 'acme-live' }), claim({ key: 'kept' }))).outcome,
+        'replayed',
+      )
+    },
+  )
 
   await check('lists are newest first, then by id, in pages of any size', async (t, store) => {
     await createKeys(store, 'acme', 'globex', 'idle')

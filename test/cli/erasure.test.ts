@@ -1,0 +1,201 @@
+/** `signups delete`, `signups list --search`, what they leave in files, and what a restore says of deletions. */
+import { existsSync, readFileSync } from 'node:fs'
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import type { Clock } from '../../core/lib/clock.ts'
+import type { Signup } from '../../core/ports/signups.ts'
+import { startRetention } from '../../core/signups/retention.ts'
+import { claim, createKeys, DAY, signup, stamp, T0 } from '../contract/store/samples.ts'
+import { newFile, programOn, runProgram, startProgram } from '../support/cli-program.ts'
+
+/** A store whose webhook has a delivery of each signup; `people` are e-mail addresses, a day apart. */
+async function filled(people: readonly (string | Partial<Signup>)[]) {
+  const file = newFile()
+  const store = await openSqliteStore(file)
+  await createKeys(store, 'acme', 'globex')
+  const webhook = `whk_${'1'.padStart(20, '0')}`
+  await store.webhooks!.changeWebhook(webhook, 'webhook.created', stamp, () => ({
+    ...{ id: webhook, url: 'https://hooks.example/', events: ['signup.created'], partner: undefined },
+    ...{ state: 'active', createdAt: T0, secrets: [{ sealed: 'v1', expiresAt: undefined }] },
+    failingSince: undefined,
+  }))
+  const ids: string[] = []
+  for (const [index, person] of people.entries()) {
+    const more = typeof person === 'string' ? { email: person } : person
+    const createdAt = T0 + index * DAY
+    const sent = signup(`${index}`, { createdAt, keyId: `${more.partner ?? 'acme'}-live`, ...more })
+    await store.createSignup(sent, claim({ key: `key of ${sent.email}`, expiresAt: sent.createdAt + DAY }))
+    ids.push(sent.id)
+  }
+  await store.close()
+  return { file, ids, webhook, ...programOn(`sqlite:${file}`) }
+}
+
+/** Whether any file of a store has a text. */
+const holds = (file: string, text: string) =>
+  ['', '-wal', '-shm', '-servers', '-servers-wal'].some((end) =>
+    existsSync(file + end) && readFileSync(file + end).includes(text)
+  )
+
+const remaining = async ({ json }: Pick<ReturnType<typeof programOn>, 'json'>) =>
+  (await json('signups', 'list')).data.map(({ id }: { readonly id: string }) => Number(id.slice(4)))
+
+test('signups are deleted by id, e-mail and date, and leave no text in the files', async (t) => {
+  const people = [
+    'ada@mail.example',
+    'Grace@Mail.Example',
+    'grace@mail.example',
+    'eve@mail.example',
+    'joan@mail.example',
+  ]
+  const store = await filled([...people, { email: 'mary@mail.example', partner: 'globex' }])
+  const { file, ids, run, json, refuses } = store
+  // Holds the files open, as a server does.
+  const server = await openSqliteStore(file)
+  t.teardown(() => server.close())
+  t.equal(holds(file, 'Grace@Mail.Example'), true)
+  await refuses(t, {
+    'signups delete': '2 usage',
+    [`signups delete ${ids[0]} --before 2026-01-01`]: '2 usage',
+    'signups delete --email grace --yes': '2 usage',
+    'signups delete --before soon --yes': '2 usage',
+    'signups delete --before 2027-01-01': '2 usage',
+    'signups delete --before 2027-01-01 --partner missing --yes': '1 partner_not_found',
+    [`signups delete ${ids[0]} --partner globex --yes`]: '1 signup_not_found',
+    'signups delete sgn_unknown --yes': '1 signup_not_found',
+  })
+  const dryRun = await json('signups', 'delete', '--before', '2027-01-01', '--dry-run')
+  const partners = [{ partner: 'acme', signups: 5 }, { partner: 'globex', signups: 1 }]
+  t.same(dryRun.data, { signups: 6, partners, dry_run: true })
+  t.same(await remaining(store), [5, 4, 3, 2, 1, 0])
+
+  const input = runProgram(['signups', 'delete', '--email', '-', '--yes', '--json'], {
+    env: { PARTNER_API_STORE: `sqlite:${file}` },
+    input: 'GRACE@mail.example\n',
+  })
+  const counts = { signups: 2, partners: [{ partner: 'acme', signups: 2 }], dry_run: false }
+  t.same(JSON.parse((await input).stdout).data, counts)
+  for (const text of ['Grace@Mail.Example', 'grace@mail.example']) t.equal(holds(file, text), false, text)
+  t.equal(holds(file, 'eve@mail.example'), true)
+  const some = await json('signups', 'delete', ids[0]!, 'sgn_unknown', '--yes')
+  t.match(some, { code: 1, data: { signups: 1 }, error: { code: 'signup_not_found' } })
+  // The fourth of January, at midnight, is the first instant that is kept.
+  t.match((await json('signups', 'delete', '--before', '2026-01-05', '--yes')).data, { signups: 1 })
+  t.same(await remaining(store), [5, 4])
+  t.match((await json('signups', 'delete', '--before', '2030-01-01', '--partner', 'acme', '--yes')).data, {
+    signups: 1,
+  })
+  t.match(await run('signups', 'delete', '--email', 'joan@mail.example', '--yes'), {
+    code: 0,
+    stdout: /no such/,
+  })
+  t.same(await remaining(store), [5])
+  for (const person of people) t.equal(holds(file, person), false, person)
+
+  const { stdout } = await run('audit', 'list')
+  t.equal(stdout.split('\n').filter((line) => /signups\.deleted +acme .*\d deleted$/.test(line)).length, 4)
+  t.notMatch((await run('audit', 'list', '--json')).stdout, /mail\.example/)
+  t.match(await run('audit', 'verify'), { code: 0 })
+})
+
+test('signups that are kept elsewhere are named', async (t) => {
+  const { run } = await filled(['ada@mail.example', { email: '', name: '' }])
+  const ended = await run('signups', 'delete', '--email', 'eve@mail.example', '--dry-run')
+  t.match(ended, { code: 0, stdout: /no such/, stderr: /1 signup .*elsewhere/ })
+})
+
+test('signups list searches texts without case, accents and punctuation', async (t) => {
+  const { json, refuses } = await filled([
+    { name: 'Zoë Łódź' },
+    { email: 'zoe@mail.example' },
+    { company: 'Acme & Sons' },
+    { message: 'Call me' },
+    { metadata: { form: 'spring sale' } },
+  ])
+  const found = async (...args: string[]) =>
+    (await json('signups', 'list', '--search', ...args)).data.map(({ id }: Signup) => Number(id.slice(4)))
+  t.same(await found('ZOE'), [1, 0])
+  t.same(await found('zoe', '--limit', '1'), [1])
+  t.same(await found('zoe', '--after', signup('1').id), [0])
+  t.same(await found('Lodz'), [0])
+  t.same(await found('mail.example'), [1])
+  t.same(await found('acme sons'), [2])
+  t.same(await found('call me'), [3])
+  t.same(await found('spring'), [4])
+  t.same(await found(signup('3').id), [3])
+  t.same(await found('zoe', '--partner', 'globex'), [])
+  await refuses(t, { 'signups list --search ,': '2 usage' })
+})
+
+test('a restore lists the deletions that it undoes, and its commands repeat them', async (t) => {
+  const people = Array.from({ length: 8 }, (_, index) => `p${index}@mail.example`)
+  const store = await filled([...people, { createdAt: T0 + 3 * DAY }])
+  const { file, ids, webhook, json } = store
+  await json('store', 'backup', `${file}.backup`)
+  await json('signups', 'delete', '--before', '2026-01-04', '--yes')
+  await json('signups', 'delete', ids[8]!, ids[5]!, '--yes')
+  t.same(await remaining(store), [7, 6, 4, 3])
+  const { data } = await json('store', 'restore', `${file}.backup`, '--replace')
+  t.same(data.undone.commands, [
+    'partner-api signups delete --before 2026-01-04T00:00:00.000Z --yes',
+    `partner-api signups delete ${ids[5]} ${ids[8]} --yes`,
+    `partner-api webhooks enable ${webhook}`,
+  ])
+  t.equal((await remaining(store)).length, 9)
+  for (const line of data.undone.commands) t.match(await json(...line.split(' ').slice(1)), { code: 0 })
+  t.same(await remaining(store), [7, 6, 4, 3])
+})
+
+test('a command that is killed has deleted whole batches, and can be repeated', async (t) => {
+  const people = Array.from(
+    { length: 1_200 },
+    (_, index) => ({ email: `p${index}@mail.example`, createdAt: T0 + index }),
+  )
+  const store = await filled(people)
+  const child = startProgram(['signups', 'delete', '--before', '2027-01-01', '--yes'], {
+    env: { PARTNER_API_STORE: `sqlite:${store.file}` },
+  })
+  const ended = new Promise((resolve) => child.on('close', resolve))
+  const watched = await openSqliteStore(store.file)
+  while (await watched.findSignup(store.ids.at(-1)!) !== undefined) await new Promise(setImmediate)
+  child.kill('SIGKILL')
+  await ended
+  const counted = (await watched.listAudit(0, 100)).filter(({ type }) => type === 'signups.deleted')
+    .reduce((sum, { before }) => sum + JSON.parse(before!).signups, 0)
+  t.equal(counted + (await remaining(store)).length, 1_200)
+  await watched.close()
+  t.match(await store.json('signups', 'delete', '--before', '2027-01-01', '--yes'), { code: 0 })
+  t.same(await remaining(store), [])
+  t.equal(holds(store.file, '@mail.example'), false)
+  t.match(await store.run('audit', 'verify'), { code: 0 })
+})
+
+test('a server deletes the signups of days that are over, once its clock has settled', async (t) => {
+  const { file, ids } = await filled(Array.from({ length: 40 }, (_, index) => `p${index}@mail.example`))
+  const stores = [await openSqliteStore(file), await openSqliteStore(file)]
+  t.teardown(() => Promise.all(stores.map((store) => store.close())))
+  const now = T0 + 39.5 * DAY
+  const start = (clock: Partial<Clock>, onFailure = (error: unknown) => t.fail(String(error))) =>
+    stores.map((store) =>
+      startRetention(store, 10, { now: () => now, isSettled: () => true, ...clock }, onFailure)
+    )
+  for (const server of start({ isSettled: () => false })) await server.close()
+  t.equal((await stores[0]!.listSignups(undefined, undefined, 99)).length, 40)
+  const servers = start({})
+  while (await stores[0]!.findSignup(ids[0]!) !== undefined) await new Promise(setImmediate)
+  for (const server of servers) await server.close()
+  const left = (await stores[0]!.listSignups(undefined, undefined, 99)).map(({ id }) => id)
+  t.same(left, ids.slice(29).reverse())
+  const actors = (await stores[0]!.listAudit(0, 100)).filter(({ type }) => type === 'signups.deleted')
+  t.same(new Set(actors.map(({ actor }) => actor)), new Set(['partner-api']))
+
+  const failures: unknown[] = []
+  const broken = { ...stores[0]!, deleteSignups: () => Promise.reject(new Error('full')) }
+  await new Promise<void>((resolve) => {
+    const server = startRetention(broken, 1, { now: () => now, isSettled: () => true }, (error) => {
+      failures.push(error)
+      void server.close().then(resolve)
+    })
+  })
+  t.match(failures, [{ message: 'full' }])
+})
