@@ -46,7 +46,7 @@ export type Protect = <Context extends object = PeerInfo>(
  */
 export type ProtectedHandler<Context> = (
   request: WebRequest,
-  ...context: PeerInfo extends Context ? [context?: Context] : [context: Context]
+  ...context: PeerInfo extends Context ? [context?: Context & PeerInfo] : [context: Context & PeerInfo]
 ) => Promise<WebResponse>
 
 /**

@@ -115,8 +115,8 @@ export interface OwnEndpoint {
 /**
  * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
  *
- * @throws {RangeError} for a schema that is asynchronous, and for a reserved name: `partner`, with `paging` also `limit`
- * and `cursor`, and those of an object's own members.
+ * @throws {RangeError} for a schema that is asynchronous, and for a reserved name: `partner`, `cursor`, with `paging` also
+ * `limit`, and those of an object's own members.
  * @example
  * ```ts
  * const orders = defineEndpoint({
@@ -144,7 +144,7 @@ export function defineEndpoint<
       ? 'its schema is not one of valibot'
       : isAsync(schema)
       ? 'its schema is asynchronous'
-      : member in {} || member === 'partner' || paging && /^(?:limit|cursor)$/.test(member)
+      : member in {} || /^(?:partner|cursor)$/.test(member) || paging && member === 'limit'
       ? 'the name is reserved'
       : undefined
     if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${member} is refused: ${problem}.`)
@@ -169,7 +169,7 @@ export function defineEndpoint<
 }
 
 function findMisuse(
-  { method, paging, limits = [], revision, body }: EndpointDefinition<string, Schemas, Schemas>,
+  { method, paging, limits = [], revision, body, status }: EndpointDefinition<string, Schemas, Schemas>,
 ) {
   const { limit = 1, maximum = 1 } = paging ?? {}
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
@@ -179,6 +179,7 @@ function findMisuse(
   const unknown = limits.find((each) => !known.includes(each))
   if (unknown !== undefined) return `there is no limit ${unknown}; the limits are ${known.join(', ')}`
   if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
+  if (method === 'GET' && status) return 'a GET has the status 200'
   return method === 'GET' && body ? 'a GET has no body' : undefined
 }
 
@@ -198,7 +199,11 @@ function toRoute(
     limits: definition.limits ?? ['key'],
     cacheBy: 'none',
     ...(revision && { revision: (ports) => bounded(revision, name, ports) }),
-    handle({ query, rawQuery, body, rawBody, params, idempotencyKey }, grant, ports) {
+    handle(
+      { query, rawQuery, body: { partner: _, ...body }, rawBody, params, idempotencyKey },
+      grant,
+      ports,
+    ) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const others = definition.paging ? declared : query
       const page = <Row>(list: EndpointList<Row>) =>

@@ -49,7 +49,7 @@ t.test('the handler gets its own request and the grant, and its response the fie
   const request = invoiceRequest(shop, '?partner=demo&any=1', {
     headers: { ...headersOf(shop.key), Accept: 'application/pdf' },
   })
-  const context = { id: '7' }
+  const context = { id: '7', remoteAddr: { hostname: '192.0.2.1' } }
   const response = await fetch(request, context)
   t.equal(seen[0]!.request, request)
   t.equal(seen[0]!.context, context)
