@@ -5,7 +5,6 @@ import { Problem } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { LimitName, Modules, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
@@ -152,7 +151,7 @@ export function defineEndpoint<
   const route = toRoute(
     definition as unknown as EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
     {
-      ...mapValues(query as Schemas, toParameter),
+      ...mapValues(query as Schemas, (schema) => toInput(schema, true)),
       ...(paging && { limit: input.limit('How many rows a page has.', paging.maximum, paging.limit) }),
       ...(paging && { cursor: input.cursor }),
     },
@@ -161,23 +160,22 @@ export function defineEndpoint<
     name,
     addTo(routes, modules) {
       assertUsable(route, routes as Route[], modules)
-      const problem = findFault(route, routes as Route[])
-      if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}.`)
+      const other = (routes as Route[]).find(({ atRoot, path, method }) =>
+        !atRoot && overlap(path, route.path) && (path !== route.path || method === route.method)
+      )
+      if (other) throw new RangeError(`The endpoint ${name}: its path is taken by ${other.name}.`)
       routes.push(route)
     },
   }
 }
 
 function findMisuse(
-  { method, paging, limits = [], revision, body, status }: EndpointDefinition<string, Schemas, Schemas>,
+  { method, paging, revision, body, status }: EndpointDefinition<string, Schemas, Schemas>,
 ) {
   const { limit = 1, maximum = 1 } = paging ?? {}
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
     return 'paging must have integers from 1 to 999, limit at most maximum'
   }
-  const known: readonly string[] = OVERRIDABLE_LIMITS
-  const unknown = limits.find((each) => !known.includes(each))
-  if (unknown !== undefined) return `there is no limit ${unknown}; the limits are ${known.join(', ')}`
   if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
   if (method === 'GET' && status) return 'a GET has the status 200'
   return method === 'GET' && body ? 'a GET has no body' : undefined
@@ -193,7 +191,12 @@ function toRoute(
     ...{ name, method, path: path as `/${string}`, scope, summary, description, parameters },
     response,
     ...(method === 'POST' &&
-      { body: { partner: input.partner, ...mapValues((body ?? {}) as Schemas, toMember) } }),
+      {
+        body: {
+          partner: input.partner,
+          ...mapValues((body ?? {}) as Schemas, (schema) => toInput(schema, false)),
+        },
+      }),
     ...(definition.takesIdempotencyKey && { takesIdempotencyKey: true }),
     ...(status && { status }),
     limits: definition.limits ?? ['key'],
@@ -265,32 +268,21 @@ function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly isRequi
   return { base, isRequired }
 }
 
-/** A parameter of a query: texts are converted to what the schema takes. */
-function toParameter(schema: AnySchema): input.InputDef<unknown> {
+/** A member of a body, or a parameter of a query, whose texts are converted to what the schema takes. */
+function toInput(schema: AnySchema, isText: boolean): input.InputDef<unknown> {
   const { base, isRequired } = unwrap(schema)
-  const isList = base.type === 'array'
+  const isList = isText && base.type === 'array'
   const one = isList ? base.item! : schema
   return {
     schema: { description: '', source: schema },
-    parse: (text, fail) => {
-      const value = convert(text as string, one)
+    parse: (sent, fail) => {
+      const value = isText ? convert(sent as string, one) : sent
       return isList ? value : check(schema, value, fail)
     },
     ...(isList && { parseList: (values, fail) => check(schema, values, fail) }),
     isRequired: isRequired && !isList,
     absent: (fail) => check(schema, isList && isRequired ? [] : undefined, fail),
     maxValues: isList ? 20 : 1,
-  }
-}
-
-function toMember(schema: AnySchema): input.InputDef<unknown> {
-  const { isRequired } = unwrap(schema)
-  return {
-    schema: { description: '', source: schema },
-    parse: (value, fail) => check(schema, value, fail),
-    isRequired,
-    absent: (fail) => check(schema, undefined, fail),
-    maxValues: 1,
   }
 }
 
@@ -320,24 +312,6 @@ function check(schema: GenericSchema, value: unknown, fail: input.Fail): unknown
     fail(detail, ...(path ?? []).map(({ key }) => String(key)))
   }
   return undefined
-}
-
-const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
-
-/** @returns Why the path of a route cannot be served. */
-function findFault({ method, path }: KeyedRoute, routes: readonly Route[]): string | undefined {
-  if (method !== 'GET' && method !== 'POST') return 'its method must be GET or POST'
-  if (!pathPattern.test(path)) {
-    return 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id'
-  }
-  const params = Array.from(path.matchAll(/:(\w+)/g), ([, each]) => each!)
-  if (new Set(params).size < params.length || params.some((each) => each in {})) {
-    return "the names of its path parameters must differ, and not be those of an object's own members"
-  }
-  const other = routes.find((route) =>
-    !route.atRoot && overlap(route.path, path) && (route.path !== path || route.method === method)
-  )
-  return other && `its path is taken by ${other.name}`
 }
 
 /** Whether a path can match both. */

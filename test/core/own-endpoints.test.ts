@@ -484,6 +484,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
     [{ path: '/x/' }, /its path must be/],
     [{ path: '/../x' }, /its path must be/],
     [{ path: 'x' }, /its path must be/],
+    [{ limits: ['nope'] }, /there is no limit nope; the limits are key, signup, verify/],
     [{ path: '/public/plans' }, /taken by plans/],
     [{ path: '/public/:kind' }, /taken by profiles/],
     [{ path: '/openapi.json' }, /taken by openapi/],
@@ -510,7 +511,6 @@ t.test('what cannot be served is refused when the service is created', async (t)
     },
     { query: { x: {} } },
     { paging: { limit: 3, maximum: 2 } },
-    { limits: ['nope'] },
     { method: 'POST', revision: () => '' },
     { body: {} },
   ]

@@ -162,6 +162,11 @@ t.test('a route that cannot be protected is refused at once', async (t) => {
   t.throws(add({ name: 'plans' }), new RangeError('The endpoint plans: its name is taken.'))
   t.throws(add({ scope: 'read:none' }), /modules define NAME --scope read:none/)
   t.throws(add({ name: 'Invoice' }), /its name must be 1–40 of/)
+  t.throws(add({ method: 'PUT' }), /its method must be GET or POST/)
+  for (const path of ['/invoices/(', '/invoices/[id]', '/files/*', 'invoices', undefined]) {
+    t.throws(add({ path }), /its path must be of segments/)
+  }
+  t.throws(add({ limits: ['nope'] }), /there is no limit nope/)
   // The host's router decides what it sends here.
   api.protect({ ...route, path: '/service/directory' }, () => new Response())
   t.throws(add({}), /its name is taken/)
