@@ -76,7 +76,8 @@ export function createProtect(
       }
       try {
         // The host reads the body, too.
-        const read = request.method === 'POST' && !request.bodyUsed ? request.clone() : request
+        const isReadable = request.method === 'POST' && !request.bodyUsed && !request.body?.locked
+        const read = isReadable ? request.clone() : request
         return toResponse(await handle(new FetchRequest(read, context), { route, respond }))
       } catch (error) {
         return toResponse(createFallback(error))
@@ -87,11 +88,16 @@ export function createProtect(
 
 /** @param headers Names and values in turn; the response keeps its own values of the first two. */
 function withHeaders(response: Response, headers: readonly string[]): Response {
-  if (typeof response?.headers?.get !== 'function') throw new TypeError('The handler returned no Response.')
+  if (typeof response?.headers?.get !== 'function' || response.type === 'error') {
+    throw new TypeError('The handler returned no Response.')
+  }
   // A WebSocket: no response with this status can be made.
   if (response.status === 101) return response
+  // Bun knows the type of a text until the body is read as a stream.
+  const type = response.headers.get('content-type')
   // What the host returned may be immutable, or shared by requests.
   const own = new Response(response.body, response)
+  if (type !== null) own.headers.set('Content-Type', type)
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index]!
     if (index >= 4 || !own.headers.has(name)) own.headers.set(name, headers[index + 1]!)

@@ -103,9 +103,12 @@ export async function readEndpoints(
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const modules = await readModules(store)
   const routes: Route[] = [...ROUTES]
-  for (const { path, ...endpoint } of await store.listEndpoints?.() ?? []) {
+  const recorded = await store.listEndpoints?.() ?? []
+  // A router tries fixed segments before parameters.
+  for (const { path, ...endpoint } of recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)) {
     const place = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
     const index = routes.findIndex(({ name }) => name === endpoint.name)
+    if (index >= 0 && !path.includes(`/${serviceName}/`)) continue
     if (index >= 0) routes[index] = { ...routes[index]!, ...place }
     else if (modules.moduleFor(endpoint.scope ?? '') !== undefined) {
       routes.push({ access: 'key', ...endpoint, ...place } as KeyedRoute)
@@ -113,6 +116,10 @@ export async function readEndpoints(
   }
   const keyedRoutes = routes.filter((route) => route.access === 'key')
   return { keyedRoutes, modules, ...compileRoutes(routes, serviceName) }
+}
+
+function placeOf({ path }: { readonly path: string }): string {
+  return path.replaceAll('{', '\uffff')
 }
 
 /** Whether opening the store would create it. */

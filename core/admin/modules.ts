@@ -52,6 +52,8 @@ export function createModuleAdministration(
         requireUnused(module, modules)
         return [{ type: 'module.defined', module }]
       })
+      // A service that is created next has to know it, see `Store.knownModules`.
+      await store.listModules?.()
       return module
     },
 

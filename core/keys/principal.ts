@@ -32,8 +32,14 @@ export function preparePrincipal(
 ): Principal {
   const { scopes, allow, limits, heldScopes, allowedRanges } = sharedPermissions(facts.key)
   const { partner, activeScopes } = sharedFacts(facts.partner, modules)
-  const key = { ...facts.key, scopes, allow, limits }
+  const key = freeze({ ...facts.key, scopes, allow, limits })
   return { key, partner, modules, heldScopes, activeScopes, allowedRanges, policies }
+}
+
+/** Handlers of the host get these objects, and must not change what the policy knows. */
+function freeze<T extends object>(value: T): T {
+  for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) freeze(part)
+  return Object.freeze(value)
 }
 
 /** What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory. */
@@ -45,15 +51,13 @@ const permissions = createLruCache<
 function sharedFacts(partner: Partner, modules: Modules): Pick<Principal, 'partner' | 'activeScopes'> {
   const scopes = partner.modules.flatMap((module) => modules.scopeOf(module) ?? [])
   return partners.getOrMake(JSON.stringify([partner, scopes]), () => (
-    { partner, activeScopes: new Set(scopes) }
+    { partner: freeze(structuredClone(partner)), activeScopes: new Set(scopes) }
   ))
 }
 
 function sharedPermissions({ scopes, allow, limits }: Key) {
   return permissions.getOrMake(JSON.stringify([scopes, allow, limits]), () => ({
-    scopes,
-    allow,
-    limits,
+    ...structuredClone({ scopes, allow, limits }),
     heldScopes: new Set(scopes),
     allowedRanges: allow.map(parseCidr),
   }))

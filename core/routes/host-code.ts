@@ -22,28 +22,24 @@ export function toEndpointGrant({ partner, key: { digest: _, ...key }, now }: Gr
 
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
 
-/** @throws {RangeError} for what JavaScript can pass, for a name that is taken, and for a scope that no module has. */
+/** @throws {RangeError} for what cannot be served; the message names the endpoint and a command that helps. */
 export function assertUsable(
-  { name, method, path, scope, limits }: KeyedRoute,
+  { name, scope, method, path, limits }: KeyedRoute,
   routes: readonly { readonly name: string }[],
   modules: Modules,
 ): void {
   const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
-  const params = Array.from(`${path}`.matchAll(/:(\w+)/g), ([, each]) => each!)
-  const known: readonly string[] = OVERRIDABLE_LIMITS
-  const unknown = limits.find((each) => !known.includes(each))
+  const params = `${path}`.match(/:\w+/g)?.map((each) => each.slice(1)) ?? []
   const problem = !/^[a-z0-9-]{1,40}$/.test(name)
     ? 'its name must be 1–40 of a-z, 0-9 and -.'
     : routes.some((route) => route.name === name)
     ? 'its name is taken.'
     : method !== 'GET' && method !== 'POST'
     ? 'its method must be GET or POST.'
-    : !pathPattern.test(path)
-    ? 'its path must be of segments of A-Za-z0-9._~- and of parameters, such as /orders/:id.'
-    : new Set(params).size < params.length || params.some((each) => each in {})
-    ? "the names of its path parameters must differ, and not be those of an object's own members."
-    : unknown !== undefined
-    ? `there is no limit ${unknown}; the limits are ${known.join(', ')}.`
+    : !pathPattern.test(path) || new Set(params).size < params.length || params.some((each) => each in {})
+    ? 'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.'
+    : !Array.isArray(limits) || !limits.every((each) => OVERRIDABLE_LIMITS.includes(each))
+    ? `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`
     : modules.moduleFor(scope!) === undefined
     ? `the store has no module with the scope ${scope}. To define one: ${command}`
     : undefined

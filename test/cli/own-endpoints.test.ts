@@ -60,7 +60,7 @@ test('explain, reports, scopes plan and dry runs know what a service has recorde
 
   const plan = (await json('scopes', 'plan', '--module', 'orders', 'order-entry')).data.scopes
   t.same(plan.map((each: { readonly endpoints: readonly string[] }) => each.endpoints), [
-    ['GET /service/orders/{id}', 'GET /service/orders'],
+    ['GET /service/orders', 'GET /service/orders/{id}'],
     ['POST /service/orders'],
   ])
 
@@ -68,8 +68,8 @@ test('explain, reports, scopes plan and dry runs know what a service has recorde
   t.match(await dry('modules', 'deactivate', 'acme', 'orders'), {
     requests: 2,
     refusals: [
-      { endpoint: 'order', code: 'module_inactive', requests: 1 },
       { endpoint: 'orders', code: 'module_inactive', requests: 1 },
+      { endpoint: 'order', code: 'module_inactive', requests: 1 },
     ],
   })
   t.match(await dry('partners', 'update', 'acme', '--limit', 'signup=1/86400'), { is_lower_bound: true })
@@ -97,6 +97,12 @@ test('with a base path, the built-in endpoints have it, too', async (t) => {
     code: 'route_not_found',
     detail: /Paths of this service start with \/api\/service\/\.$/,
   })
+  const other = ['--service-name', 'other']
+  t.match(
+    await json('explain', ...other, '--key-id', id, '--partner', 'acme', 'GET', '/other/public/profiles'),
+    { code: 0 },
+    'another service of the store has no base path',
+  )
   const [first] = (await json('scopes', 'plan', '--module', 'countries')).data.scopes
   t.same(first.endpoints, ['GET /api/service/public/countries'])
   const paths = (await json('reports', 'acme')).data.requests.by_endpoint
@@ -107,9 +113,13 @@ test('with a base path, the built-in endpoints have it, too', async (t) => {
 })
 
 test('a route that protect checks is known by its complete path', async (t) => {
-  const { id, api, json, run } = await open({ basePath: '/api' })
+  const { id, api, json, run, keys } = await open({ basePath: '/api' })
   const route = { name: 'invoice', method: 'GET', path: '/shop/invoices/:id', summary: 'Own' } as const
   api.protect({ ...route, scope: 'read:orders' }, () => new Response())
+  api.protect(
+    { ...route, name: 'list', path: '/shop/invoices/list', scope: 'create:orders' },
+    () => new Response(),
+  )
   await api.close()
   const known = ['explain', '--key-id', id, '--partner', 'acme']
   t.match(await json(...known, 'GET', '/shop/invoices/17'), {
@@ -117,6 +127,11 @@ test('a route that protect checks is known by its complete path', async (t) => {
     data: { decision: { allowed: true } },
   })
   t.match(await run('scopes', 'plan', '--module', 'orders'), { stdout: 'GET /shop/invoices/{id}\n' })
+  await keys.remove(id, ['create:orders'])
+  t.match(await json(...known, 'GET', '/shop/invoices/list'), {
+    code: 1,
+    data: { decision: { required_scope: 'create:orders' } },
+  }, 'fixed segments are matched before parameters')
 })
 
 test('doctor calls no scope unused that an endpoint of the host needs', async (t) => {

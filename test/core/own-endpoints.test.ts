@@ -484,10 +484,10 @@ t.test('what cannot be served is refused when the service is created', async (t)
     [{ path: '/x/' }, /its path must be/],
     [{ path: '/../x' }, /its path must be/],
     [{ path: 'x' }, /its path must be/],
-    [{ limits: ['nope'] }, /there is no limit nope; the limits are key, signup, verify/],
     [{ path: '/public/plans' }, /taken by plans/],
     [{ path: '/public/:kind' }, /taken by profiles/],
     [{ path: '/openapi.json' }, /taken by openapi/],
+    [{ limits: ['nope'] }, /its limits must be a list of key, /],
     [{ scope: 'read:x' }, /no module with the scope read:x.*partner-api modules define NAME --scope read:x/],
   ]
   for (const [change, message] of cases) {
@@ -518,7 +518,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
   const twice = defineEndpoint({ ...base, path: '/x/:id/:id' })
   t.throws(
     () => createPartnerApi({ store }, { endpoints: [twice] }),
-    /endpoint x: the names of its path parameters/,
+    /endpoint x: its path must be/,
   )
   const one = defineEndpoint(base)
   t.throws(() => createPartnerApi({ store }, { endpoints: [one, one] }), /its name is taken/)

@@ -131,6 +131,18 @@ t.test('what the handler throws is a problem, and its error is in the log', asyn
   t.equal((await fetch({} as Request, { work: () => used })).status, 500)
 })
 
+t.test('a handler cannot change what the policy knows', async (t) => {
+  const shop = await serveShop()
+  const fetch = shop.api.protect(route, (_, { partner, key }) => {
+    t.throws(() => Object.assign(partner, { slug: 'acme' }), TypeError)
+    t.throws(() => (partner.modules as string[]).pop(), TypeError)
+    t.throws(() => (key.scopes as string[]).push('read:banner'), TypeError)
+    return new Response()
+  })
+  t.equal((await fetch(invoiceRequest(shop))).status, 200)
+  t.equal((await fetch(invoiceRequest(shop))).status, 200)
+})
+
 t.test('a POST names its partner in the body, which the handler can still read', async (t) => {
   const log: LogEvent[] = []
   const shop = await serveShop({ log: (event) => log.push(event) })
@@ -150,10 +162,17 @@ t.test('a POST names its partner in the body, which the handler can still read',
   t.equal((await fetch(post('{}'))).status, 400)
   t.equal((await fetch(post(`{"partner":"demo","x":"${'x'.repeat(33_000)}"}`))).status, 413)
   t.equal((await fetch(post(body, { 'Content-Type': 'text/plain' }))).status, 415)
-  const read = post(body)
-  await read.text()
-  t.equal((await fetch(read)).status, 500)
-  t.match(log.at(-1)!.error, /body has already been read/)
+  for (
+    const take of [(request: Request) => request.text(), (request: Request) => request.body!.getReader()]
+  ) {
+    const read = post(body)
+    await take(read)
+    t.equal((await fetch(read)).status, 500)
+    t.match(log.at(-1), { endpoint: 'invoice', error: /body has already been read/ })
+    const keyless = post(body, { 'X-Service-Partner-Key': '' })
+    await take(keyless)
+    t.equal((await fetch(keyless)).status, 401)
+  }
 })
 
 t.test('a route that cannot be protected is refused at once', async (t) => {
@@ -162,11 +181,11 @@ t.test('a route that cannot be protected is refused at once', async (t) => {
   t.throws(add({ name: 'plans' }), new RangeError('The endpoint plans: its name is taken.'))
   t.throws(add({ scope: 'read:none' }), /modules define NAME --scope read:none/)
   t.throws(add({ name: 'Invoice' }), /its name must be 1–40 of/)
-  t.throws(add({ method: 'PUT' }), /its method must be GET or POST/)
-  for (const path of ['/invoices/(', '/invoices/[id]', '/files/*', 'invoices', undefined]) {
-    t.throws(add({ path }), /its path must be of segments/)
+  for (const method of ['PUT', 'get']) t.throws(add({ method }), /its method must be GET or POST/)
+  for (const path of ['shop', '/a(b', '/x/[[...slug', '/:id/:id', '/:constructor', undefined]) {
+    t.throws(add({ path }), /its path must be of segments/, String(path))
   }
-  t.throws(add({ limits: ['nope'] }), /there is no limit nope/)
+  for (const limits of ['key', ['none']]) t.throws(add({ limits }), /its limits must be a list of key/)
   // The host's router decides what it sends here.
   api.protect({ ...route, path: '/service/directory' }, () => new Response())
   t.throws(add({}), /its name is taken/)

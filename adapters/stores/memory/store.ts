@@ -83,6 +83,10 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     ...signupStore,
     ...createReports(keys, signups, removed, entries),
     recordEndpoints(recorded) {
+      const places = new Set(recorded.map(({ method, path }) => `${method} ${path}`))
+      for (const { name, method, path } of endpoints.values()) {
+        if (places.has(`${method} ${path}`)) endpoints.delete(name)
+      }
       for (const endpoint of recorded) endpoints.set(endpoint.name, endpoint)
     },
     listEndpoints: () => [...endpoints.keys()].sort().map((name) => endpoints.get(name)!),

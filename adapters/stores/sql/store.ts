@@ -5,7 +5,7 @@ import type { RowFormat } from '../row-format.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { CONTENT_TABLES, ENDPOINTS } from '../tables.ts'
 import { createAuditLog } from './audit.ts'
-import { rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
+import { rowsSql, rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createWebhookStore } from './webhooks.ts'
@@ -43,9 +43,12 @@ function createCatalog({ lookUp, read }: Pick<SqlDatabase, 'lookUp' | 'read'>) {
 
 function createEndpointRecords({ dialect, read, writeUnsynced }: SqlDatabase) {
   const upsert = upsertRowsSql(dialect, 'endpoint', ENDPOINTS.columns)
+  // An endpoint of another name was renamed.
+  const replace = `DELETE FROM partner_api.endpoint WHERE (method, path) IN
+    (SELECT method, path FROM ${rowsSql(dialect, ENDPOINTS.columns)} AS given)`
   return {
     recordEndpoints: (endpoints) =>
-      andThen(writeUnsynced([upsert], [rowsText(ENDPOINTS, endpoints)]), () => undefined),
+      andThen(writeUnsynced([replace, upsert], [rowsText(ENDPOINTS, endpoints)]), () => undefined),
     listEndpoints: () =>
       andThen(
         read(`SELECT ${ENDPOINTS.columns} FROM partner_api.endpoint ORDER BY name`),

@@ -29,6 +29,7 @@ export async function modulesContract(check: Check): Promise<void> {
   await check('modules are listed in the order of definition, and forgotten', async (t, store) => {
     const { modules } = administer(store)
     for (const module of [orders, exports, orders]) t.strictSame(await modules.define(module), module)
+    t.strictSame(store.knownModules!(), [orders, exports], 'a service that is created next knows them')
     t.strictSame(await store.listModules!(), [orders, exports])
     await modules.forget('orders')
     await modules.define(orders)
@@ -68,6 +69,9 @@ export async function modulesContract(check: Check): Promise<void> {
     const moved = { ...add, path: '/y/orders', scope: undefined, limits: [] }
     await store.recordEndpoints!([moved])
     t.strictSame(await list(), [open, show, moved])
+    const renamed = { ...show, name: 'order-show' }
+    await store.recordEndpoints!([renamed])
+    t.strictSame(await list(), [open, moved, renamed])
     t.strictSame(await store.revision(), { facts, content })
     t.strictSame(await store.listAudit(0, 10), [])
   })
