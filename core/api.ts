@@ -11,7 +11,7 @@ import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock, createSkewWatch } from './lib/clock.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
-import { all, andThen, type MaybePromise } from './lib/promise.ts'
+import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
@@ -33,9 +33,8 @@ import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
-import { createEndpointRecorder } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
-import { compileRoutes, ROUTES } from './routes/router.ts'
+import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
 import { startRetention } from './signups/retention.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
@@ -129,15 +128,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
-  const recordedRoutes = [...routes]
-  const recorder = createEndpointRecorder(
-    reports,
-    recordedRoutes,
-    paths,
-    settings.basePath,
-    logger.writeFailed,
-  )
-  const usage = createUsage(reports, settings.keepUsageDays, clock, logger, recorder.flush)
+  const usage = createUsage(reports, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
   const retention = startRetention(store, settings.keepSignupsDays, clock, logger.writeFailed)
   const handle = createPipeline({
@@ -177,7 +168,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
   })
 
-  recorder.wake()
+  if (options.endpoints || settings.basePath) recordSoon()
+
+  /** A Worker has no timers before its first request: it flushes. */
+  function recordSoon(): void {
+    ignoreFailure(usage.wake)
+  }
 
   function refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse {
     const requestId = writer.nextRequestId()
@@ -191,12 +187,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
 
   return {
     handle: (request) => handle(request),
-    fetch: createFetch((request) => handle(request), onInvalid),
+    fetch: createFetch(handle, onInvalid),
     protect: createProtect(handle, hostCode, onInvalid, (route) => {
       assertUsable(route, paths.endpoints, readModules())
       paths.add(route)
-      recordedRoutes.push(route)
-      recorder.wake()
+      recordSoon()
     }),
     refuse,
     connectionsRefused: logger.connectionsRefused,
@@ -221,13 +216,13 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       }
     },
     async flush() {
-      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), bounded.idle()])
+      await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
     },
     async close() {
       const left = [replica.deregister(), retention.close()]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([uses.flush(), usage.flush(), recorder.flush(), limiter.close(), ...left])
+      await Promise.all([uses.flush(), usage.flush(), limiter.close(), ...left])
     },
   }
 }
@@ -330,21 +325,25 @@ function createLimiter(
 }
 
 function createUsage(
-  reports: Pick<Store, 'recordUsage'>,
-  keepDays: number,
+  reports: Pick<Store, 'recordUsage' | 'recordEndpoints' | 'listEndpoints'>,
+  { keepUsageDays, basePath }: Settings,
   clock: Clock,
   { writeFailed }: RequestLogger,
-  onWritten: () => Promise<void>,
+  paths: Pick<RouteTable, 'endpoints'>,
 ): UsageCounter {
-  const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepDays * MS_PER_DAY) : undefined
-  return createUsageCounter(
-    {
-      // The store responds: what it could not take before is tried again.
-      recordUsage: (counts, batch) =>
-        andThen(reports.recordUsage(counts, batch, firstDay()), () => void onWritten()),
+  const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepUsageDays * MS_PER_DAY) : undefined
+  let recorded = basePath === '' ? ROUTES.length : 0
+  return createUsageCounter({
+    recordUsage: (counts, batch) => reports.recordUsage(counts, batch, firstDay()),
+    async recordEndpoints() {
+      const { endpoints } = paths
+      if (endpoints.length === recorded) return
+      const { recordEndpoints } = await import('./routes/recorder.ts')
+      const [builtIn, own] = [endpoints.slice(0, ROUTES.length), endpoints.slice(ROUTES.length)]
+      await recordEndpoints(reports, builtIn, own, basePath)
+      recorded = endpoints.length
     },
-    writeFailed,
-  )
+  }, writeFailed)
 }
 
 /** Registers this replica, and caches the revision of its store. */

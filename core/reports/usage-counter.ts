@@ -20,14 +20,14 @@ interface Batch {
 
 /**
  * Counts requests in memory and writes the counts in the background. A failed write is repeated under the same batch id
- * before anything else is written.
+ * before anything else is written, and endpoints are recorded last.
  *
  * @param onFailure Called for the first of several failed writes in a row.
  * @param maxCounters The most counters in memory. When four fifths are used up, requests that need another one are
  * counted for their partner without the key, and those of test keys not at all; when all are, none of them is counted.
  */
 export function createUsageCounter(
-  source: Pick<Reports, 'recordUsage'>,
+  source: Pick<Reports, 'recordUsage'> & { readonly recordEndpoints?: () => Promise<void> },
   onFailure: (error: unknown) => void = () => undefined,
   maxCounters = 50_000,
 ) {
@@ -36,27 +36,27 @@ export function createUsageCounter(
   let isFailing = false
 
   const writeBehind = createWriteBehind(writeDelayMs, async () => {
-    // What the last write has left comes first.
-    if (!await send()) return false
-    unsent = toBatches(counters.drain())
-    return send()
+    try {
+      // What the last write has left comes first.
+      await send()
+      unsent = toBatches(counters.drain())
+      await send()
+      await source.recordEndpoints?.()
+      isFailing = false
+    } catch (error) {
+      if (!isFailing) onFailure(error)
+      isFailing = true
+    }
+    return !isFailing
   })
 
-  async function send(): Promise<boolean> {
+  async function send(): Promise<void> {
     for (let batch = unsent[0]; batch !== undefined; batch = unsent[0]) {
-      try {
-        await source.recordUsage(batch.counts, batch.id)
-      } catch (error) {
-        if (!isFailing) onFailure(error)
-        isFailing = true
-        return false
-      }
+      await source.recordUsage(batch.counts, batch.id)
       unsent.shift()
       // A store in this process writes synchronously: requests are answered between its batches.
       if (unsent.length > 0) await delay(0)
     }
-    isFailing = false
-    return true
   }
 
   return {
@@ -65,6 +65,7 @@ export function createUsageCounter(
       counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
+    wake: writeBehind.wake,
     flush: writeBehind.flush,
   }
 }

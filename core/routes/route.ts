@@ -126,7 +126,7 @@ export interface Staleness extends Required<StalenessBounds> {
 }
 
 /** An endpoint without its handler. */
-export interface Endpoint extends Omit<RecordedEndpoint, 'limits'> {
+export interface Endpoint extends RecordedEndpoint {
   /** Whether it takes a key. */
   readonly access: 'key' | 'open'
   /** What the endpoint returns or does, in a few words. */

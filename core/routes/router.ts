@@ -53,7 +53,9 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
     method: route.method,
     path: endpointPath(route, serviceName, basePath),
     access: route.access,
-    scope: route.access === 'key' ? route.scope : undefined,
+    ...(route.access === 'key'
+      ? { scope: route.scope, limits: route.limits }
+      : { scope: undefined, limits: [] }),
     summary: route.summary,
   })
   const endpoints = new Map(routes.map((route) => [route, describe(route)]))

@@ -3,6 +3,7 @@ import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
+import { utcDay } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { RecordedEndpoint, Store } from '../../core/ports/store.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
@@ -73,6 +74,7 @@ t.test('with a base path, built-in endpoints are recorded, too', async (t) => {
 
 t.test('a failed write is logged once, tried again, and fails no request', async (t) => {
   const { store } = await open()
+  const { key, text } = await (await createPartner(store)).issue()
   const { promise, resolve } = Promise.withResolvers<readonly RecordedEndpoint[]>()
   const events: LogEvent[] = []
   let attempts = 0
@@ -85,36 +87,37 @@ t.test('a failed write is logged once, tried again, and fails no request', async
       },
     },
   }, { endpoints: [define('orders')], log: (event) => events.push(event) })
-  t.equal((await api.fetch(new Request('http://localhost/service/health'))).status, 200)
+  const request = new Request('http://localhost/service/public/plans?partner=acme', {
+    headers: { 'X-Service-Partner-Key': text },
+  })
+  t.equal((await api.fetch(request)).status, 200)
+  await api.flush()
+  await api.flush()
+  const day = utcDay(Date.now())
+  t.match(
+    await store.keyUsage([key.id], day, day),
+    [{ endpoint: 'plans' }],
+    'counts are written nevertheless',
+  )
+  await api.flush()
   t.match(await promise, [{ name: 'orders' }])
   await api.close()
   t.strictSame(events.map(({ event, error }) => [event, error]), [['write_failed', 'Error: disk full']])
   t.equal(attempts, 3)
 })
 
-t.test('after too many failures, the next counted request has it tried again', async (t) => {
+t.test('endpoints are recorded without a request, and those of protect when they are added', async (t) => {
   const { store } = await open()
-  const { text } = await (await createPartner(store)).issue()
-  const [gaveUp, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-  let attempts = 0
+  const added: ((endpoints: readonly RecordedEndpoint[]) => void)[] = []
   const api = createPartnerApi({
-    store: {
-      ...store,
-      recordEndpoints() {
-        if (++attempts === 6) gaveUp.resolve()
-        if (attempts > 6) recorded.resolve()
-        else throw new Error('disk full')
-      },
-    },
+    store: { ...store, recordEndpoints: (endpoints) => added.shift()!(endpoints) },
   }, { endpoints: [define('orders')] })
-  await gaveUp.promise
-  const request = new Request('http://localhost/service/public/plans?partner=acme', {
-    headers: { 'X-Service-Partner-Key': text },
-  })
-  t.equal((await api.fetch(request)).status, 200)
-  await recorded.promise
+  const next = () => new Promise<readonly RecordedEndpoint[]>((resolve) => added.push(resolve))
+  t.match(await next(), [{ name: 'orders' }])
+  const route = { name: 'invoice', method: 'GET', path: '/invoices', summary: 'Own' } as const
+  api.protect({ ...route, scope: 'read:orders' }, () => new Response())
+  t.match((await next()).at(-1), { name: 'invoice', path: '/invoices' })
   await api.close()
-  t.equal(attempts, 7)
 })
 
 t.test('a store without the list is served as before', async (t) => {
