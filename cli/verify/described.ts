@@ -4,8 +4,12 @@ import { isObject, parseJson } from '../../core/lib/json.ts'
 import { pageSchema } from '../../core/schemas/responses.ts'
 import { type DeploymentResponse, NotThisServiceError } from './deployment.ts'
 
-/** Parts of a schema, and values of a part, that are applied: rows of a long response are compared with each. */
+/** What is applied of a schema: its parts, and the values of a part. A deployment may describe and return anything. */
 const maxParts = 500
+/** The most alternatives: each is compared. */
+const maxOptions = 20
+/** The most elements of arrays that are judged. */
+const maxElements = 1_000
 
 const media = v.object({ schema: v.object({ properties: v.object({ data: v.unknown() }) }) })
 const operation = v.object({
@@ -38,13 +42,18 @@ export async function describeGet(document: Promise<DeploymentResponse>, path: s
 }
 
 /** The types, members and values of a JSON Schema. Patterns, formats and references are left out: any value passes. */
-function toSchema(json: unknown, parts = { left: maxParts }): v.GenericSchema {
+function toSchema(json: unknown, parts = { left: maxParts, elements: maxElements }): v.GenericSchema {
   if (!isObject(json) || --parts.left < 0) return v.unknown()
-  const { type, enum: values, anyOf, oneOf, items, additionalProperties: rest } = json
+  const { type, enum: values, anyOf, oneOf, items, prefixItems: tuple, additionalProperties: rest } = json
   const nested = (one: unknown) => toSchema(one, parts)
   if (Array.isArray(values)) return values.length > maxParts ? v.unknown() : v.picklist(values)
   const options = anyOf ?? oneOf
-  if (Array.isArray(options)) return v.union(options.map(nested))
+  if (Array.isArray(options)) return options.length > maxOptions ? v.unknown() : v.union(options.map(nested))
+  const takeFirst = (elements: unknown[]): unknown[] => {
+    const taken = elements.slice(0, parts.elements)
+    parts.elements -= taken.length
+    return taken
+  }
   const required: readonly unknown[] = Array.isArray(json['required']) ? json['required'] : []
   const entries = Object.fromEntries(
     Object.entries(isObject(json['properties']) ? json['properties'] : {})
@@ -52,7 +61,10 @@ function toSchema(json: unknown, parts = { left: maxParts }): v.GenericSchema {
   )
   const types = new Map<unknown, () => v.GenericSchema>([
     ['object', () => isObject(rest) ? v.objectWithRest(entries, nested(rest)) : v.looseObject(entries)],
-    ['array', () => v.array(nested(items))],
+    [
+      'array',
+      () => v.pipe(v.array(v.unknown()), v.transform(takeFirst), v.array(nested(tuple ? {} : items))),
+    ],
     ['string', v.string],
     ['number', v.number],
     ['integer', () => v.pipe(v.number(), v.integer())],

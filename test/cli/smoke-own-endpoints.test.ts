@@ -192,6 +192,8 @@ test('what breaks the schema is named', async (t) => {
     t.match(row('orders').reasons.at(-1), reason)
     t.match(row('paged').verdict, 'ok')
   }
+  data = [...Array(1_000).fill(valid), null]
+  t.match((await smoke()).row('orders').verdict, 'ok', 'only so many rows are judged')
   data = [{ ...valid, added: 1, price: undefined }]
   t.match((await smoke()).row('orders').verdict, 'ok', 'additions are allowed')
 })
@@ -237,6 +239,12 @@ test('the document may be missing, broken, huge or hostile', async (t) => {
         verdict: 'ok',
       },
     ],
+    ['many alternatives', (text) => schemaOf(text, { anyOf: Array(21).fill({ type: 'null' }) }), {
+      verdict: 'ok',
+    }],
+    ['tuples', (text) => schemaOf(text, { type: 'array', prefixItems: [{}], items: { type: 'null' } }), {
+      verdict: 'ok',
+    }],
     ['values', (text) => schemaOf(text, { enum: Array(100_000).fill(1) }), { verdict: 'ok' }],
     ['references', (text) => schemaOf(text, { $ref: '#', pattern: '(a+)+$' }), { verdict: 'ok' }],
     [
