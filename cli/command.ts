@@ -238,7 +238,7 @@ export async function changeStore(
 }
 
 /** Prints what an action makes of an existing store, which stays open until all of it is printed. */
-function printFromStore(
+export function printFromStore(
   invocation: Invocation,
   action: (store: Store) => Promise<CommandResult | void>,
 ): Promise<void> {

@@ -294,7 +294,8 @@ function boundPorts(
       ? signups
       : createDestinationSignups(signups, data.wrap(destination, requiredMethods.signups, 'signups')),
     reports: data.wrap(store, [
-      ...['recordUsage', 'summarise', 'listActivity', 'recordEndpoints', 'listEndpoints'] as const,
+      ...['recordUsage', 'summarise', 'listActivity', 'listProblems'] as const,
+      ...['recordEndpoints', 'listEndpoints'] as const,
     ]),
     quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
     register: replicas && ((replica: Replica) => {
@@ -334,7 +335,8 @@ function createUsage(
   const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepUsageDays * MS_PER_DAY) : undefined
   let recorded = basePath === '' ? ROUTES.length : 0
   return createUsageCounter({
-    recordUsage: (counts, batch) => reports.recordUsage(counts, batch, firstDay()),
+    recordUsage: (counts, batch, _keepFrom, problems) =>
+      reports.recordUsage(counts, batch, firstDay(), problems),
     async recordEndpoints() {
       const { endpoints } = paths
       if (endpoints.length === recorded) return

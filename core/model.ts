@@ -90,6 +90,7 @@ export function inContractOrder<Name extends string>(first: readonly Name[], hel
 /** Names of endpoints in usage counts, documents and logs; they never change. */
 export type EndpointName =
   | 'verify-key'
+  | 'problems'
   | 'widget'
   | 'recent-profiles'
   | 'profiles'

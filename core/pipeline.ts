@@ -13,15 +13,18 @@ import { isFresh } from './cache/response-cache.ts'
 import { type JsonObject, readBody } from './http/body.ts'
 import { accepts } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
-import { Problem } from './http/problem.ts'
+import { Problem, PROBLEMS } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { respondCached } from './http/response.ts'
+import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
+import { rfc3339 } from './lib/time.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { registeredMethod } from './log.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import { notifyCompleted } from './ports/observer.ts'
+import type { RecordedProblem } from './ports/reports.ts'
 import { createPublicHandler } from './public-endpoints.ts'
 import {
   type AuthenticatedContext,
@@ -33,7 +36,8 @@ import {
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
 import { allowedMethods, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
-import { API_VERSION } from './wire.ts'
+import { ROUTES } from './routes/router.ts'
+import { API_VERSION, type ProblemRecord } from './wire.ts'
 
 /** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
 export type Pipeline = (request: HttpRequest, host?: HostCall) => MaybePromise<HttpResponse>
@@ -331,10 +335,29 @@ function finish(context: RequestContext, response: HttpResponse): HttpResponse {
   if (context.isLookUpPending) endLookUp(context)
   if (route !== undefined && principal !== undefined) {
     usage.count(principal.key, route.name, response.status, context.now)
+    if (context.error !== undefined) {
+      usage.recordProblem(principal.key.id, context.now, () => toRecord(context, principal, response.status))
+    }
   }
   logger.requestCompleted(context, response.status)
   if (observer?.requestCompleted !== undefined) observe(context, response.status)
   return response
+}
+
+/** The problem as the partner may see it. Details of own endpoints may be personal: that of the code stands in for them. */
+function toRecord(context: RequestContext, { partner, key }: Principal, status: number): RecordedProblem {
+  const { requestId: id, request: { method }, path, error, route, now: at } = context
+  const { code, message, members } = error instanceof Problem ? error : new Problem('internal')
+  const { required_scope, required_module } = members
+  const isOwn = required_scope === undefined && required_module === undefined && !ROUTES.includes(route!)
+  const record: ProblemRecord = {
+    ...{ at: rfc3339(at), key_id: key.id, hint: `…${key.hint}`, method },
+    path: redactPath(path).slice(0, 500),
+    ...{ status, code, detail: isOwn ? PROBLEMS[code].detail : message, request_id: id },
+    ...{ required_scope, required_module },
+  }
+  const { id: keyId, environment } = key
+  return { partner: partner.slug, environment, keyId, at, id, record: JSON.stringify(record) }
 }
 
 function observe(context: RequestContext, status: number): void {

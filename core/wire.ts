@@ -299,6 +299,19 @@ export interface Key {
   } | null
 }
 
+/** A request that was answered with a problem. */
+export interface ProblemRecord
+  extends KeySubject, Pick<Problem, 'status' | 'code' | 'detail' | 'required_scope' | 'required_module'> {
+  /** When the request was checked. */
+  readonly at: string
+  /** HTTP method. */
+  readonly method: string
+  /** Path of the request, without its query. */
+  readonly path: string
+  /** `X-Request-Id` of the response. */
+  readonly request_id: string
+}
+
 /** A problem (RFC 9457). Handle it by `code`; show `detail` to developers. */
 export interface Problem {
   /** Identifies the code. */

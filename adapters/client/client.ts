@@ -14,6 +14,7 @@ import type {
   Country,
   Industry,
   Plan,
+  ProblemRecord,
   Profile,
   ProfileCard,
   ReportSummary,
@@ -96,6 +97,8 @@ export interface PagedList<Row> extends AsyncIterable<Row> {
 export interface PartnerClient {
   /** What the key may do. */
   verifyKey(options?: CallOptions): Promise<Verification>
+  /** What the keys of the partner were refused lately, newest first. */
+  problems(query?: ProblemsQuery, options?: CallOptions): PagedList<ProblemRecord>
   /** All data for a widget. */
   widget(options?: CallOptions): Promise<Widget>
   /** The newest profiles. */
@@ -146,6 +149,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   const { request, read, paginate, below } = createCalls(options)
   return {
     verifyKey: (options) => read('POST /developer/verify-key', options),
+    problems: (query, options) => paginate('GET /developer/problems', { query, signal: options?.signal }),
     widget: (options) => read('GET /partner-widget', options),
     recentProfiles: (query, options) => read('GET /public/profiles/recent', options, { query }),
     profiles: (query, options) => paginate('GET /public/profiles', { query, signal: options?.signal }),
@@ -297,6 +301,9 @@ function parseOptions(options: PartnerClientOptions) {
     fetch: send,
   } satisfies TransportOptions & Record<string, unknown>
 }
+
+/** The query of `GET /service/developer/problems`. */
+export type ProblemsQuery = Pick<ReportActivityQuery, 'limit' | 'cursor'>
 
 /** The query of `GET /service/public/profiles/recent`. */
 export interface RecentProfilesQuery {

@@ -17,7 +17,7 @@ import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
 import type { DigestScheme } from '../../core/ports/changes.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
-import type { KeyUsage } from '../../core/ports/reports.ts'
+import type { KeyUsage, RecordedProblem } from '../../core/ports/reports.ts'
 import type { RecordedEndpoint } from '../../core/ports/store.ts'
 import {
   type Codec,
@@ -86,6 +86,10 @@ export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
 })(['sequence', 'id', 'at', 'actor', 'type', 'partner', 'keyId', 'subject', 'before', 'after', 'hash'])
 
 export const KEY_USAGE = createRowFormat<KeyUsage>()(['keyId', 'day', 'endpoint', 'requests', 'errors'])
+
+export const PROBLEMS = createRowFormat<RecordedProblem>()(
+  ['keyId', 'at', 'id', 'partner', 'environment', 'record'],
+)
 
 /** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
 export function readSequence(sequence: number): number {
@@ -260,6 +264,7 @@ export const COPIED_TABLES = {
     keyLength: 3,
   },
   key_request_counts: { name: 'key_usage', columns: KEY_USAGE.columns, keyLength: 3 },
+  problems: { name: 'problem', columns: PROBLEMS.columns, keyLength: 3 },
   webhooks: { name: 'webhook', columns: WEBHOOKS.columns, keyLength: 1 },
   webhook_deliveries: { name: 'webhook_delivery', columns: DELIVERIES.columns, keyLength: 2 },
   audit: { name: 'audit', columns: AUDIT_ENTRIES.columns, keyLength: 1 },

@@ -8,15 +8,17 @@ import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
 import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { type Denial, explain, problemForDenial } from '../../core/policy/decide.ts'
 import { allowedMethods, type Route } from '../../core/routes/route.ts'
-import type { Action, CliCommand } from '../command.ts'
+import { type Action, type CliCommand, printFromStore } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
 import { type Endpoints, readEndpoints, timeOf, withStore } from '../store/open.ts'
+import { explainProblem } from './problems.ts'
 
 interface ExplainOptions {
-  readonly keyId: string
-  readonly partner: string
+  readonly keyId?: string
+  readonly partner?: string
+  readonly request?: string
   readonly address?: IpAddress
   readonly serviceName: string
 }
@@ -25,30 +27,44 @@ const addressOption = optionParser('It must be an IPv4 or IPv6 address.', parseI
 
 export function define(explain: CliCommand): void {
   explain
-    .argument('<method>', 'Method of the request')
-    .argument('<path>', 'Path of the request, without a query')
-    .requiredOption('--key-id <id>', 'Id of the key in the request, see keys list')
-    .requiredOption('--partner <slug>', 'The partner in the request')
+    .argument('[method]', 'Method of the request')
+    .argument('[path]', 'Path of the request, without a query')
+    .option('--key-id <id>', 'Id of the key in the request, see keys list')
+    .option('--partner <slug>', 'The partner in the request')
+    .option('--request <id>', 'Id of a refused request, see problems: explains that instead')
     .option('--address <address>', 'Client IP address of the request (default: unknown)', addressOption)
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .act(explainRequest)
     .details(`
 Evaluates the service's policy with the current data of the store, and prints the result of each rule. Exits 1 if the
-service would refuse the request. Does not check rate limits, parameters and bodies.`)
+service would refuse the request. Does not check rate limits, parameters and bodies.
+
+With --request, prints why the service refused a request in the last 7 days, and what helps. Takes nothing else then.`)
     .examples(
       'partner-api explain --key-id Zt81mQv04KsD --partner acme GET /service/public/plans',
+      'partner-api explain --request req_0M4X2K7C9PQ1RS5TVWXY',
       'partner-api explain --key-id Zt81mQv04KsD --partner acme --address 192.0.2.7 --json GET /service/public/banner',
     )
 }
 
-const explainRequest: Action<[string, string, ExplainOptions]> = async (
+const explainRequest: Action<[string | undefined, string | undefined, ExplainOptions]> = async (
   invocation,
   method,
   path,
   options,
 ) => {
   const { output } = invocation
-  const { keyId, partner: requestedPartner, address, serviceName } = options
+  const { keyId, partner: requestedPartner, address, serviceName, request } = options
+  const given = [method, path, keyId, requestedPartner]
+  if (request !== undefined) {
+    if (given.some((value) => value !== undefined)) {
+      throw usageError('--request takes the place of all others.')
+    }
+    return await printFromStore(invocation, (store) => explainProblem(store, request))
+  }
+  if (method === undefined || path === undefined || keyId === undefined || requestedPartner === undefined) {
+    throw usageError('METHOD, PATH, --key-id and --partner are required, or --request.')
+  }
   requireRequest(method, path)
   const explanation = await withStore(invocation, {}, async (store) => {
     const endpoints = await readEndpoints(store, serviceName)

@@ -232,6 +232,6 @@ function problems(operation: OperationObject): Markup {
   return markup`
     <h4>Problems</h4>
     <ul class="fields">${rows}</ul>
-    <p><a href="#problems">Problems of every endpoint</a></p>
+    <p><a href="#problem-codes">Problems of every endpoint</a></p>
   `
 }

@@ -139,7 +139,7 @@ function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>
   return {
     limits: table(['Policy and default', 'What it counts'], limitRows),
     scopes: table(['Scope and module', 'Purpose'], scopeRows),
-    problems: table(['Code and status', 'Meaning, and what to do'], problemRows),
+    'problem-codes': table(['Code and status', 'Meaning, and what to do'], problemRows),
   }
 }
 

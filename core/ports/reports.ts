@@ -11,8 +11,22 @@ export interface Reports {
    * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same id adds the
    * counts once.
    * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time.
+   * @param problems Added with the counts. The store keeps the first `PROBLEMS_PER_HOUR` of each key and hour, for
+   * `PROBLEM_RETENTION_MS`.
    */
-  recordUsage(counts: readonly UsageCount[], batch: string, keepFrom?: string): MaybePromise<void>
+  recordUsage(
+    counts: readonly UsageCount[],
+    batch: string,
+    keepFrom?: string,
+    problems?: readonly RecordedProblem[],
+  ): MaybePromise<void>
+
+  /** Problems, newest first; at one instant, the greatest id first. */
+  listProblems(
+    filter: ProblemFilter,
+    after: Pick<RecordedProblem, 'at' | 'id'> | undefined,
+    limit: number,
+  ): MaybePromise<readonly RecordedProblem[]>
 
   /** Counts of a partner's live keys over days, both inclusive, `YYYY-MM-DD` in UTC. */
   summarise(partner: string, from: string, to: string): MaybePromise<SummaryCounts>
@@ -130,3 +144,26 @@ export interface UsageCount {
   /** Those with a response status of 400 or above. */
   readonly errors: number
 }
+
+/** The most problems of a key that are kept of an hour. */
+export const PROBLEMS_PER_HOUR = 100
+
+/** Milliseconds for which a problem is kept: 7 days. */
+export const PROBLEM_RETENTION_MS = 604_800_000
+
+/** A request of a key that was answered with a problem. */
+export interface RecordedProblem extends Pick<UsageCount, 'partner' | 'environment'> {
+  /** Public id of the key. */
+  readonly keyId: string
+  /** When the request was checked, milliseconds since the epoch. */
+  readonly at: number
+  /** Of the request, unique. */
+  readonly id: string
+  /** What responses show of it, JSON. */
+  readonly record: string
+}
+
+/** Selects problems after an instant, by members that are given. */
+export type ProblemFilter =
+  & { readonly since: number }
+  & { readonly [Name in 'partner' | 'environment' | 'keyId' | 'id']?: RecordedProblem[Name] | undefined }

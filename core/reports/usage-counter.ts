@@ -3,24 +3,26 @@ import { MS_PER_DAY, utcDay } from '../lib/time.ts'
 import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
-import type { Reports, UsageCount } from '../ports/reports.ts'
+import type { RecordedProblem, Reports, UsageCount } from '../ports/reports.ts'
+import { createProblemQueue } from './problem-queue.ts'
 
 export type UsageCounter = ReturnType<typeof createUsageCounter>
 
 /** How long a write waits for more counts: reports show them within 5 s, also when the store is slow. */
 const writeDelayMs = 2_000
 /** A write of keys that are all over a large SQLite file takes some 5 ms, in which a server answers nothing else. */
-const maxCountsPerWrite = 100
+const maxRowsPerWrite = 100
 
-/** Counts that were sent, kept unchanged until the store has them. */
+/** Counts and problems that were sent, kept unchanged until the store has them. */
 interface Batch {
   readonly id: string
   readonly counts: readonly UsageCount[]
+  readonly problems: readonly RecordedProblem[]
 }
 
 /**
- * Counts requests in memory and writes the counts in the background. A failed write is repeated under the same batch id
- * before anything else is written, and endpoints are recorded last.
+ * Counts requests in memory and writes the counts in the background, with the problems of requests. A failed write is
+ * repeated under the same batch id before anything else is written, and endpoints are recorded last.
  *
  * @param onFailure Called for the first of several failed writes in a row.
  * @param maxCounters The most counters in memory. When four fifths are used up, requests that need another one are
@@ -32,6 +34,7 @@ export function createUsageCounter(
   maxCounters = 50_000,
 ) {
   const counters = createCounters(maxCounters)
+  const problems = createProblemQueue()
   let unsent: Batch[] = []
   let isFailing = false
 
@@ -39,7 +42,7 @@ export function createUsageCounter(
     try {
       // What the last write has left comes first.
       await send()
-      unsent = toBatches(counters.drain())
+      unsent = toBatches(counters.drain(), problems.drain())
       await send()
       await source.recordEndpoints?.()
       isFailing = false
@@ -52,7 +55,7 @@ export function createUsageCounter(
 
   async function send(): Promise<void> {
     for (let batch = unsent[0]; batch !== undefined; batch = unsent[0]) {
-      await source.recordUsage(batch.counts, batch.id)
+      await source.recordUsage(batch.counts, batch.id, undefined, batch.problems)
       unsent.shift()
       // A store in this process writes synchronously: requests are answered between its batches.
       if (unsent.length > 0) await delay(0)
@@ -65,15 +68,18 @@ export function createUsageCounter(
       counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
+    /** Records the problem of a request that is counted, see `createProblemQueue`. */
+    recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
   }
 }
 
-function toBatches(counts: readonly UsageCount[]): Batch[] {
+function toBatches(counts: readonly UsageCount[], problems: readonly RecordedProblem[]): Batch[] {
   const batches: Batch[] = []
-  for (let start = 0; start < counts.length; start += maxCountsPerWrite) {
-    batches.push({ id: drawId('use_'), counts: counts.slice(start, start + maxCountsPerWrite) })
+  for (let start = 0; start < Math.max(counts.length, problems.length); start += maxRowsPerWrite) {
+    const rowsOf = <Row>(rows: readonly Row[]) => rows.slice(start, start + maxRowsPerWrite)
+    batches.push({ id: drawId('use_'), counts: rowsOf(counts), problems: rowsOf(problems) })
   }
   return batches
 }

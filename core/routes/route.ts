@@ -154,7 +154,7 @@ export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog
   readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
-  readonly reports: Pick<Reports, 'summarise' | 'listActivity'>
+  readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
   readonly cursors: Cursors
   /** Milliseconds that a handler of the host's own may take. */

@@ -10,6 +10,7 @@ import {
   widget,
 } from './content.ts'
 import { apiCatalog, docs, health, openapi } from './open.ts'
+import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
 import { completePath, type Endpoint, endpointPath, NO_PARAMS, type PathValues, type Route } from './route.ts'
 import { signups } from './signups.ts'
@@ -18,6 +19,7 @@ import { verifyKey } from './verify-key.ts'
 /** Every endpoint of the service. If two paths match a request, the first one wins. */
 export const ROUTES: readonly Route[] = [
   verifyKey,
+  problems,
   widget,
   recentProfiles,
   directory,

@@ -14,6 +14,7 @@ import {
   API_VERSION,
   MAX_STALE_IF_ERROR_SECONDS,
   type Problem,
+  type ProblemRecord,
   type ReportSummary,
   type SignupReceipt,
   type Verification,
@@ -281,25 +282,42 @@ export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[]
 export const REQUEST_ID_PATTERN = '^req_[0-9A-Za-z]+$'
 export const EXAMPLE_REQUEST_ID = 'req_0m4x2k7c9pQ1'
 
+/** What a problem and its record have in common. */
+const problemMembers = {
+  status: field.described(
+    v.pipe(v.number(), v.integer(), v.minValue(400), v.maxValue(599)),
+    'Status of the response.',
+    { format: 'int32', examples: [401] },
+  ),
+  code: field.oneOf('Identifies the problem. Codes are never renamed.', PROBLEM_CODES, 'key_missing'),
+  detail: field.text('Explains this occurrence.', PROBLEMS.key_missing.detail, 1000),
+  request_id: field.text('`X-Request-Id` of the response.', EXAMPLE_REQUEST_ID, 80, {
+    pattern: REQUEST_ID_PATTERN,
+  }),
+  required_scope: v.optional(scope('The scope that the key lacks.')),
+  required_module: v.optional(module('The module to activate.')),
+}
+
+const problemRecordSchema: field.Schema<ProblemRecord> = field.named(
+  'ProblemRecord',
+  'A request that was answered with a problem.',
+  {
+    at: field.instant('When the request was checked.', '2026-11-20T09:00:00.000Z'),
+    ...key,
+    method: field.oneOf('HTTP method.', ['GET', 'HEAD', 'POST']),
+    path: field.text('Path of the request, without its query.', '/service/public/profiles', 500),
+    ...problemMembers,
+  },
+)
+
 export const problemSchema: field.Schema<Problem> = field.named(
   'Problem',
   'A problem (RFC 9457). Handle it by `code`; show `detail` to developers.',
   {
     type: field.text('Identifies the code.', `${DEFAULT_PROBLEM_BASE}/key-missing`, 2048, { format: 'uri' }),
     title: field.text('The same for every problem with this code.', 'Key missing', 100),
-    status: field.described(
-      v.pipe(v.number(), v.integer(), v.minValue(400), v.maxValue(599)),
-      'Status of the response.',
-      { format: 'int32', examples: [401] },
-    ),
-    code: field.oneOf('Identifies the problem. Codes are never renamed.', PROBLEM_CODES, 'key_missing'),
-    detail: field.text('Explains this occurrence.', PROBLEMS.key_missing.detail, 1000),
+    ...problemMembers,
     instance: field.text('The path of the request.', '/service/public/profiles', 8192),
-    request_id: field.text('The same as `X-Request-Id`.', EXAMPLE_REQUEST_ID, 80, {
-      pattern: REQUEST_ID_PATTERN,
-    }),
-    required_scope: v.optional(scope('The scope that the key lacks.')),
-    required_module: v.optional(module('The module to activate.')),
     errors: v.optional(field.list(
       'All errors in the parameters or the body.',
       8192,
@@ -322,6 +340,7 @@ function rowsOf(row: v.GenericSchema, maxItems: number): v.GenericSchema {
 
 export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
+  problems: v.object({ data: rowsOf(problemRecordSchema, 100), page: pageSchema }),
   widget: dataOf(widgetSchema),
   'recent-profiles': dataOf(rowsOf(cardSchema, 50)),
   profiles: v.object({ data: rowsOf(cardSchema, 100), page: pageSchema }),

@@ -45,6 +45,7 @@ await t.test('every endpoint with a key has a method that returns its data', asy
   t.equal((await client.reportSummary()).daily.length, 30)
   const [first] = await Array.fromAsync(client.reportActivity({ limit: 1, type: ['signup.created'] }))
   t.equal(first?.type === 'signup.created' && first.subject.email, 'j***@e***.com')
+  t.ok(Array.isArray(await Array.fromAsync(client.problems({ limit: 1 }))))
   await Array.fromAsync(client.profiles({ limit: 100 }))
   const keyed = api.routes.filter(({ access }) => access === 'key').map(({ method, path }) =>
     `${method} ${path}`

@@ -348,7 +348,8 @@ test('a store that contradicts its audit log is backed up with a warning, and no
 test('a backup of an older schema is migrated, and its webhooks start disabled', async (t) => {
   const { file, issued: [key], createWebhook, backup, run, json } = await filled(1)
   const id = await createWebhook()
-  const older = 'ALTER TABLE webhook DROP COLUMN disabled_at; DROP TABLE module; DROP TABLE endpoint; ' +
+  const older =
+    'ALTER TABLE webhook DROP COLUMN disabled_at; DROP TABLE module; DROP TABLE endpoint; DROP TABLE problem; ' +
     'ALTER TABLE partner DROP COLUMN own_modules; ALTER TABLE partner_key DROP COLUMN own_scopes; ' +
     'DELETE FROM migration WHERE version > 5'
   edit(file, older)

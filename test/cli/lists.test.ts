@@ -4,6 +4,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
+import type { RecordedProblem } from '../../core/ports/reports.ts'
 import { apply, createPartners, key, signup, usageCount } from '../contract/store/samples.ts'
 import { newFile, programOn } from '../support/cli-program.ts'
 
@@ -50,6 +51,25 @@ const counts = ([[0, 'plans', 5], [6, 'plans', 7], [6, 'banner', 2], [7, 'plans'
   })
 )
 await store.recordUsage(counts, 'batch')
+const refused = (index: number, more: Partial<RecordedProblem> = {}): RecordedProblem => {
+  const at = now - index * 60_000
+  const record = {
+    ...{ at: new Date(at).toISOString(), key_id: used, hint: '…9xQ2', method: 'GET' },
+    ...{ path: '/service/public/plans', status: 403, code: 'scope_missing', detail: 'This key lacks it.' },
+    ...{ request_id: `req_${index}`, required_scope: 'read:plans' },
+  }
+  const rest = {
+    partner: 'partner-100',
+    keyId: used,
+    environment: 'live',
+    record: JSON.stringify(record),
+  } as const
+  return { ...rest, id: `req_${index}`, at, ...more }
+}
+await store.recordUsage([], 'problems', undefined, [
+  ...[refused(1), refused(2), refused(3, { environment: 'test', keyId: 'key000000001' })],
+  refused(4, { partner: 'partner-101', keyId: 'key000000002' }),
+])
 const signups = Array.from(
   { length: 102 },
   (_, index) => signup(String(index), { partner: 'partner-100', keyId: used, createdAt: now - (index >> 1) }),
@@ -125,4 +145,36 @@ test('lists have pages on a terminal, and programs get all rows', async (t) => {
     t.same(limited.data, data.slice(-next).slice(0, 1), `${command} --limit`)
   }
   t.match((await onTerminal('audit', 'list')).stdout, /^206 /m, 'the last entries')
+})
+
+test('problems lists what keys were refused, and explain --request says what to do', async (t) => {
+  const requests = async (...args: string[]) =>
+    (await json('problems', ...args)).data.map(({ request_id: id }: { readonly request_id: string }) => id)
+  t.same(await requests(), ['req_1', 'req_2', 'req_3', 'req_4'])
+  t.same(await requests('partner-100', '--environment', 'live'), ['req_1', 'req_2'])
+  t.same(await requests('--key', 'key000000002'), ['req_4'])
+  t.same(await requests('--limit', '2', '--after', 'req_1'), ['req_2', 'req_3'])
+  t.same(await requests('partner-102'), [])
+  const { data } = await json('problems', '--limit', '1')
+  t.match(data, [{
+    ...{ partner: 'partner-100', environment: 'live', key_id: used, request_id: 'req_1', status: 403 },
+    ...{ code: 'scope_missing', required_scope: 'read:plans' },
+  }])
+  const { stdout } = await run('problems', 'partner-101')
+  t.match(stdout, /^ID +WHEN +PARTNER +KEY +KIND +STATUS +CODE +METHOD +PATH\nreq_4 /)
+  const next = `scopes grant ${used} read:plans`
+  t.match(await json('explain', '--request', 'req_2'), {
+    code: 0,
+    data: { request_id: 'req_2', code: 'scope_missing', next_step: next },
+  })
+  t.match(await run('explain', '--request', 'req_2'), { code: 0, stdout: next })
+  await refuses(t, {
+    'problems nobody': '1 partner_not_found',
+    'problems --key nothing': '1 key_not_found',
+    'problems --environment staging': '2 usage',
+    'problems --after req_x': '1 problem_not_found',
+    'explain --request req_x': '1 problem_not_found',
+    'explain --request req_1 GET /service/public/plans': '2 usage',
+    explain: '2 usage',
+  })
 })

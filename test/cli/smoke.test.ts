@@ -82,7 +82,7 @@ async function smoke(key: string, ...args: string[]) {
 test('the unaltered service passes', async (t) => {
   const { code, rows, row } = await smoke(testKey)
   t.equal(code, 0)
-  t.equal(rows.length, 11)
+  t.equal(rows.length, 12)
   for (const { path, verdict, status, ms, reasons } of rows.slice(0, -1)) {
     t.match({ verdict, status, reasons }, { verdict: 'ok', status: 200, reasons: [] }, path)
     t.ok(ms! > 0)
@@ -96,8 +96,11 @@ test('the unaltered service passes', async (t) => {
   t.equal((await store.listSignups(undefined, undefined, 9)).length, 0)
 
   const human = await verify(served.url, live, '--smoke', '--module', 'profiles')
-  t.match(human, { code: 0, stderr: '11 endpoints: 10 ok and 1 skipped.' })
-  t.match(human.stdout, /^ENDPOINT +STATUS +MS +VERDICT\nGET \/service\/partner-widget +200 +[\d.]+ +ok\n/m)
+  t.match(human, { code: 0, stderr: '12 endpoints: 11 ok and 1 skipped.' })
+  t.match(
+    human.stdout,
+    /^ENDPOINT +STATUS +MS +VERDICT\nGET \/service\/developer\/problems +200 +[\d.]+ +ok\n/m,
+  )
   t.match(human.stdout, /^The key is valid\.\n/)
   t.notMatch(human.stdout + human.stderr, live)
 })
@@ -130,7 +133,7 @@ test('a service below a base path is found and tested', async (t) => {
       const ended = await verify(base + basePath, live, '--smoke', '--json')
       const rows: readonly Row[] = documentOf(ended).data.smoke
       t.equal(ended.code, 0, base + basePath)
-      t.equal(rows.filter(({ verdict }) => verdict === 'ok').length, 10)
+      t.equal(rows.filter(({ verdict }) => verdict === 'ok').length, 11)
       for (const { path } of rows) t.ok(path.startsWith(`${basePath}/${name}/`), path)
     }
     const { code, stderr } = await verify(below.url, live)
@@ -144,7 +147,7 @@ test('a service below a base path is found and tested', async (t) => {
   }
   upstream = served.url
   const removed = await verify(`${proxied}/service`, live, '--smoke')
-  t.match(removed, { code: 0, stderr: '10 ok' }, 'a proxy removes /service')
+  t.match(removed, { code: 0, stderr: '11 ok' }, 'a proxy removes /service')
   for (const args of [['--base-path', 'api'], ['--base-path', '/api', '--public-url', 'https://a.example']]) {
     const { code, stderr } = await runProgram(['openapi', ...args])
     t.match({ code, stderr }, { code: 2, stderr: /must/ })
@@ -161,6 +164,7 @@ test('endpoints that the key may not use are skipped', async (t) => {
   t.same([...new Set(calls.map(({ target }) => target.split('?')[0]))], [
     '/.well-known/api-catalog',
     '/service/developer/verify-key',
+    '/service/developer/problems',
     '/service/public/plans',
   ])
 })
@@ -310,7 +314,11 @@ test('after a 429 of the service nothing else is called', async (t) => {
   const reason = /^its rate limit is exceeded: try again in 7 seconds;$/
   const { row } = await expectFaults(t, { '/partner-widget': [reason, slowDown] }, () => {}, live)
   t.match(row('/plans'), { verdict: 'skipped', reasons: [/limit was exceeded/] })
-  t.equal(calls.filter(({ method }) => method === 'GET').length, 3, 'the catalog, the widget and its 429')
+  t.equal(
+    calls.filter(({ method }) => method === 'GET').length,
+    5,
+    'the catalog, problems twice, the widget and its 429',
+  )
 })
 
 test('a hostile deployment cannot occupy the program', async (t) => {
@@ -322,7 +330,7 @@ test('a hostile deployment cannot occupy the program', async (t) => {
     response.body = JSON.stringify({ data: { ...data, endpoints } })
   }
   const { rows } = await smoke(live)
-  t.match(rows, [{ verdict: 'failed', reasons: { length: 11, 10: 'and more members are wrong' } }])
+  t.match(rows.slice(1), [{ verdict: 'failed', reasons: { length: 11, 10: 'and more members are wrong' } }])
   t.equal(calls.filter((call) => isFor('/plans', call)).length, 1)
 })
 

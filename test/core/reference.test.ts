@@ -256,7 +256,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.keyboard.type('cursor')
     t.equal(await query.inputValue(), 'cursor', 'the key itself is not written')
     const labels = (await options.allTextContents()).join('\n')
-    t.match(labels, /^cursorparameter · List profiles\n/)
+    t.match(labels, /^cursorparameter · List problems\n/)
     t.match(labels, 'page.next_cursorfield · List profiles')
     t.match(labels, 'invalid_cursorProblems')
     t.strictSame(await violations(page, '.search'), [])
@@ -331,10 +331,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.goto(`${url}#reportSummary`)
     await page.locator('.menu').click()
     t.strictSame(await violations(page, '.side'), [])
-    await page.locator('.side a[href="#problems"]').click()
+    await page.locator('.side a[href="#problem-codes"]').click()
     await page.locator('.side').waitFor({ state: 'hidden' })
-    t.ok(await page.locator('#problems-title').isVisible())
-    const { y = 0 } = await page.locator('#problems-title').boundingBox() ?? {}
+    t.ok(await page.locator('#problem-codes-title').isVisible())
+    const { y = 0 } = await page.locator('#problem-codes-title').boundingBox() ?? {}
     const bar = await page.locator('.bar').boundingBox()
     t.ok(y >= (bar?.y ?? 0) + (bar?.height ?? 0), 'the title is not hidden by the bar')
   })

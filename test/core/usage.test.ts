@@ -4,8 +4,10 @@ import process from 'node:process'
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createLastUsedRecorder } from '../../core/keys/last-used.ts'
-import type { UsageCount } from '../../core/ports/reports.ts'
+import { Problem } from '../../core/http/problem.ts'
+import type { RecordedProblem, UsageCount } from '../../core/ports/reports.ts'
 import type { Store } from '../../core/ports/store.ts'
+import { defineEndpoint } from '../../core/routes/own.ts'
 import { createUsageCounter } from '../../core/reports/usage-counter.ts'
 import { type PartnerService, serveStore } from '../support/partner-service.ts'
 
@@ -386,3 +388,56 @@ t.test('a failing write is retried a few times and keeps no process alive', (t) 
   t.equal(stdout, '6\n')
   t.end()
 })
+
+await t.test('problems are written with the counts, 100 of an hour and key, and 1,000 at once', async (t) => {
+  const written: (readonly RecordedProblem[])[] = []
+  let refusals = 1
+  const counter = createUsageCounter({
+    recordUsage(_counts, _batch, _keepFrom, problems = []) {
+      written.push(problems)
+      if (refusals-- > 0) throw new Error('busy')
+    },
+  })
+  let described = 0
+  const refuse = (keyId: string, now = noon) =>
+    counter.recordProblem(keyId, now, () => {
+      const partner = { partner: 'acme', environment: 'live' } as const
+      return { ...partner, keyId, at: now, id: `req_${described++}`, record: '{}' }
+    })
+  const idsOf = (problems: readonly RecordedProblem[]) => problems.map(({ id }) => id)
+  for (let time = 0; time < 150; time++) refuse('a')
+  refuse('b')
+  refuse('a', noon + 3_600_000)
+  t.equal(described, 102)
+  await counter.flush()
+  await counter.flush()
+  t.strictSame(written.map(({ length }) => length), [100, 100, 2], 'a failed batch is sent again')
+  t.strictSame(idsOf(written[1]!), idsOf(written[0]!))
+  refuse('a', noon + 3_600_000)
+  await counter.flush()
+  t.equal(written.at(-1)?.length, 1, 'the hour goes on after a write')
+  for (let key = 0; key < 2_000; key++) refuse(`key ${key}`)
+  t.equal(described, 1_103)
+  await counter.flush()
+  t.equal(written.slice(4).flat().length, 1_000)
+})
+
+await t.test('problems of own endpoints have the detail of their code', async (t) => {
+  const { problem } = defineOwnProblem()
+  const service = await serveStore(createMemoryStore(), { endpoints: [problem] })
+  t.equal((await service.request('/lost?partner=demo')).json.detail, 'There is no order of jane@example.com.')
+  t.equal((await service.request('/lost?partner=demo', { key: 'demo profiles' })).status, 403)
+  await service.api.close()
+  const rows = await service.store.listProblems({ since: 0 }, undefined, 9)
+  const details = rows.map(({ record }) => JSON.parse(record).detail).sort()
+  t.strictSame(details, ['There is no such endpoint.', 'This key does not hold read:plans.'])
+})
+
+function defineOwnProblem() {
+  const detail = 'There is no order of jane@example.com.'
+  const problem = defineEndpoint({
+    ...{ name: 'lost', method: 'GET', path: '/lost', scope: 'read:plans', summary: 'Get nothing' },
+    handle: () => new Problem('route_not_found', { detail }),
+  })
+  return { problem }
+}

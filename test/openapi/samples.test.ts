@@ -226,7 +226,8 @@ t.test('JavaScript with fetch', async (t) => {
 
 t.test('JavaScript with the client', async (t) => {
   const page = { limit: 20, has_more: false, next_cursor: null }
-  const isPaged = (operation: string) => ['profiles', 'reportActivity', 'ownOrders'].includes(operation)
+  const isPaged = (operation: string) =>
+    ['problems', 'profiles', 'reportActivity', 'ownOrders'].includes(operation)
   await runAll(
     t,
     'client',

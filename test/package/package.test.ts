@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 660_000, 'less than 660 KB')
+  t.ok(bytes < 670_000, 'less than 670 KB')
   t.end()
 })
 
@@ -331,10 +331,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [39_600, 77_500],
+  "export { createPartnerApi } from 'partner-api'": [40_400, 79_000],
   "export { createPartnerClient } from 'partner-api-client'": [3_700, 3_700],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [54_500, 90_500],
+  "export * from 'partner-api'": [55_400, 91_700],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

@@ -152,8 +152,8 @@ for (const kind of places.kinds) {
     })
     const rows = Object.fromEntries(tables.map(({ table, rows }) => [table, rows]))
     t.ok(rows.request_counts! >= MANY_ROWS)
-    const { request_counts, key_request_counts, webhooks, webhook_deliveries, audit } = rows
-    const later = { key_request_counts, webhooks, webhook_deliveries, audit }
+    const { request_counts, key_request_counts, problems, webhooks, webhook_deliveries, audit } = rows
+    const later = { key_request_counts, problems, webhooks, webhook_deliveries, audit }
     t.strictSame(written, { request_counts: request_counts! - 500, ...later })
     t.strictSame(Object.fromEntries(planned.map(({ table, toWrite }) => [table, toWrite])), written)
   })

@@ -169,6 +169,7 @@ function contentsSql(revisions: string): string {
     ['partner_key', "sum(last_used_at / 1000) || '.' || sum(last_used_at % 1000)"],
     ['usage', 'sum(requests)'],
     ['key_usage', 'sum(requests)'],
+    ['problem', "count(*) || '.' || max(at)"],
     ['webhook', 'sum(failing_since)'],
     [
       'webhook_delivery',

@@ -3,7 +3,15 @@ import { createLruCache } from '../../../core/lib/lru.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
 import type { AuditEntry } from '../../../core/ports/audit.ts'
-import { type Activity, ACTIVITY_TYPES, type Reports, type UsageCount } from '../../../core/ports/reports.ts'
+import {
+  type Activity,
+  ACTIVITY_TYPES,
+  PROBLEM_RETENTION_MS,
+  PROBLEMS_PER_HOUR,
+  type RecordedProblem,
+  type Reports,
+  type UsageCount,
+} from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import {
   activityFromEntry,
@@ -30,6 +38,8 @@ export function createReports(
   /** By day, key, endpoint, partner and environment, in one text. */
   const usage = new Map<string, UsageCount>()
   const batches = createLruCache<true>(maxBatches)
+  /** Newest first. */
+  let problems: readonly RecordedProblem[] = []
   /** Earlier days are not counted any more. */
   let countedFrom = ''
 
@@ -39,7 +49,7 @@ export function createReports(
   const isIncluded = (day: string, from: string, to: string) => from <= day && day <= to && day >= countedFrom
 
   return {
-    recordUsage(counts, batch, keepFrom = '') {
+    recordUsage(counts, batch, keepFrom = '', added = []) {
       if (keepFrom > countedFrom) {
         countedFrom = keepFrom
         for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
@@ -52,6 +62,15 @@ export function createReports(
         const { requests = 0, errors = 0 } = usage.get(key) ?? {}
         usage.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
       }
+      if (added.length > 0) problems = keepProblems([...problems, ...added])
+    },
+
+    listProblems({ since, ...filter }, after, limit) {
+      const given = Object.entries(filter).filter(([, value]) => value !== undefined)
+      return problems.filter((problem) =>
+        problem.at > since && (after === undefined || latestFirst(after, problem) < 0) &&
+        given.every(([name, value]) => problem[name as keyof typeof filter] === value)
+      ).slice(0, limit)
     },
 
     summarise: (partner, from, to) =>
@@ -100,6 +119,20 @@ export function createReports(
         .slice(0, limit)
     },
   } satisfies Reports
+}
+
+function latestFirst(a: Pick<RecordedProblem, 'at' | 'id'>, b: typeof a): number {
+  return newestFirst({ ...a, id: b.id }, { ...b, id: a.id })
+}
+
+/** The first problems of each key and hour, of the last days. */
+function keepProblems(problems: readonly RecordedProblem[]): RecordedProblem[] {
+  const kept = problems.filter(({ at }) => at > Date.now() - PROBLEM_RETENTION_MS)
+  const hours = Map.groupBy(
+    kept.sort(latestFirst),
+    ({ keyId, at }) => `${keyId} ${Math.floor(at / 3_600_000)}`,
+  )
+  return [...hours.values()].flatMap((ofHour) => ofHour.slice(-PROBLEMS_PER_HOUR)).sort(latestFirst)
 }
 
 function summaryOf(signups: readonly CountedSignup[], counts: readonly UsageCount[]) {

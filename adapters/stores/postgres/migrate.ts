@@ -22,6 +22,7 @@ import * as quotaTerm from './migrations/005-quota-term.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
 import * as endpoint from './migrations/008-endpoint.ts'
+import * as problem from './migrations/009-problem.ts'
 
 /**
  * Reads the version of the schema.
@@ -152,6 +153,7 @@ export const MIGRATIONS: readonly Migration[] = [
   disabledAt,
   module,
   endpoint,
+  problem,
 ]
 
 export const LATEST: number = MIGRATIONS.length

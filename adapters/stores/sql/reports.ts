@@ -5,6 +5,8 @@ import {
   type Activity,
   ACTIVITY_TYPES,
   type ActivityType,
+  PROBLEM_RETENTION_MS,
+  PROBLEMS_PER_HOUR,
   type Reports,
   type SummaryCounts,
 } from '../../../core/ports/reports.ts'
@@ -20,8 +22,8 @@ import {
   toSummary,
 } from '../reports.ts'
 import { readSignup } from '../signups.ts'
-import { COPIED_TABLES, KEY_USAGE } from '../tables.ts'
-import { type Dialect, idsSql, idsText, pruneSql, type SqlDatabase } from './database.ts'
+import { COPIED_TABLES, KEY_USAGE, PROBLEMS } from '../tables.ts'
+import { type Dialect, idsSql, idsText, pruneSql, rowsSql, rowsText, type SqlDatabase } from './database.ts'
 
 /** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */
 const batchRetentionMs = 86_400_000
@@ -36,6 +38,9 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
   const additions = [
     addCountsSql(dialect, request_counts, `environment = 'live'`),
     addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL'),
+    `INSERT INTO partner_api.problem (${PROBLEMS.columns})
+    SELECT ${PROBLEMS.columns} FROM ${rowsSql(dialect, PROBLEMS.columns, '$3')} AS given
+    WHERE ${dialect.guarded} ON CONFLICT DO NOTHING`,
   ]
   // First: a concurrent repetition waits for it, and adds nothing.
   const addBatch = `
@@ -48,6 +53,14 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
     condition: `added_at <= (SELECT ${dialect.now}) - ${batchRetentionMs}`,
     batchSize: batchesPruned,
   })
+  const pruneProblems = pruneSql(dialect, {
+    table: 'problem',
+    key: ['key_id', 'at', 'id'],
+    expiry: 'at',
+    condition: `at <= (SELECT ${dialect.now}) - ${PROBLEM_RETENTION_MS}`,
+    batchSize: countsPruned,
+  })
+  const trimProblems = trimProblemsSql(dialect)
   const pruneCounts = [request_counts, signup_counts, key_request_counts].map((
     { name, columns, keyLength },
   ) =>
@@ -61,13 +74,16 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
   )
 
   return {
-    recordUsage(counts, batch, keepFrom) {
-      if (counts.length === 0) return
+    recordUsage(counts, batch, keepFrom, problems = []) {
+      if (counts.length === 0 && problems.length === 0) return
       const rows = counts.map((
         { partner, keyId = null, environment, day, endpoint, requests, errors },
       ) => [partner, keyId, environment, day, endpoint, requests, errors])
-      return andThen(write(additions, [batch, JSON.stringify(rows)], addBatch), () => {
-        prune([pruneBatches], [])
+      const added = [batch, JSON.stringify(rows), rowsText(PROBLEMS, problems)]
+      return andThen(write(additions, added, addBatch), () => {
+        prune([pruneBatches, pruneProblems], [])
+        const [keyIds, times] = [problems.map(({ keyId }) => keyId), problems.map(({ at }) => at)]
+        if (problems.length > 0) prune([trimProblems], [idsText(keyIds), Math.min(...times)])
         if (keepFrom !== undefined) prune(pruneCounts, [keepFrom])
       })
     },
@@ -87,6 +103,18 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
       return andThen(read(sql, parameters), (rows) => rows.map(KEY_USAGE.read))
     },
 
+    listProblems({ since, partner, environment, keyId, id }, after, limit) {
+      const columns = Object.entries({ partner, environment, key_id: keyId, id })
+      const given = columns.flatMap(([column, value]) => value === undefined ? [] : [{ column, value }])
+      const sql = `
+        SELECT ${PROBLEMS.columns} FROM partner_api.problem WHERE at > $1 AND (at, id) < ($2, $3)
+        ${given.map(({ column }, index) => `AND ${column} = $${index + 5}`).join(' ')}
+        ORDER BY at DESC, id DESC LIMIT CAST($4 AS BIGINT)`
+      const position = after === undefined ? [Number.MAX_SAFE_INTEGER, ''] : [after.at, after.id]
+      const parameters = [since, ...position, limit, ...given.map(({ value }) => value)]
+      return andThen(read(sql, parameters), (rows) => rows.map(PROBLEMS.read))
+    },
+
     listActivity(partner, { types, after, limit }, now) {
       const requested = JSON.stringify(types.length === 0 ? ACTIVITY_TYPES : types)
       // No id is empty: rows at `now` come after this position.
@@ -101,6 +129,19 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
     },
   }
 }
+
+/**
+ * Deletes what keys have beyond the first problems of an hour. Servers that write at the same time do not see each other's
+ * problems: the last one deletes what is too much. Its parameters are ids of keys, and an instant in the first hour.
+ */
+const trimProblemsSql = (dialect: Dialect) => `
+  DELETE FROM partner_api.problem WHERE (key_id, at, id) IN (
+    SELECT key_id, at, id FROM (
+      SELECT key_id, at, id, row_number() OVER (PARTITION BY key_id, at / 3600000 ORDER BY at, id) AS place
+      FROM partner_api.problem
+      WHERE at >= CAST($2 AS BIGINT) / 3600000 * 3600000 AND key_id IN ${idsSql(dialect, '$1')}
+    ) AS ranked WHERE place > ${PROBLEMS_PER_HOUR}
+  )`
 
 /**
  * Adds the counts of a parameter, `$2`, to a table. Processes add rows in one order, which prevents deadlocks, and sum them

@@ -22,6 +22,7 @@ import * as webhook from './migrations/005-webhook.ts'
 import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
 import * as endpoint from './migrations/008-endpoint.ts'
+import * as problem from './migrations/009-problem.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
   store,
@@ -32,6 +33,7 @@ export const MIGRATIONS: readonly Migration[] = [
   disabledAt,
   module,
   endpoint,
+  problem,
 ]
 
 /** "papi", the application id of a store's file. */

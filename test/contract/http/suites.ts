@@ -15,6 +15,7 @@ import { order } from './order.ts'
 import { ownEndpoints } from './own-endpoints.ts'
 import { paging } from './paging.ts'
 import { paths } from './paths.ts'
+import { problems } from './problems.ts'
 import { reference } from './reference.ts'
 import { reports } from './reports.ts'
 import { secrets } from './secrets.ts'
@@ -44,6 +45,7 @@ export const SUITES = {
   'imported-keys': importedKeys,
   signups,
   reports,
+  problems,
   'own-endpoints': ownEndpoints,
 } satisfies Readonly<Record<string, readonly Suite[]>>
 

@@ -9,6 +9,7 @@ import { directoryContract } from './directory.ts'
 import { factsContract } from './facts.ts'
 import { importsContract } from './imports.ts'
 import { modulesContract } from './modules.ts'
+import { problemsContract } from './problems.ts'
 import { quotasContract } from './quotas.ts'
 import { replicasContract } from './replicas.ts'
 import { searchContract } from './search.ts'
@@ -67,6 +68,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await auditContract(check)
   await signupsContract(check)
   await summaryContract(check, open)
+  await problemsContract(check)
   await activityContract(check, open)
   await directoryContract(check, open)
   await searchContract(check)
