@@ -33,6 +33,7 @@ import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
+import { recordEndpoints } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
@@ -337,10 +338,9 @@ function createUsage(
   return createUsageCounter({
     recordUsage: (counts, batch, _keepFrom, problems) =>
       reports.recordUsage(counts, batch, firstDay(), problems),
-    async recordEndpoints() {
+    recordEndpoints: async () => {
       const { endpoints } = paths
       if (endpoints.length === recorded) return
-      const { recordEndpoints } = await import('./routes/recorder.ts')
       const [builtIn, own] = [endpoints.slice(0, ROUTES.length), endpoints.slice(ROUTES.length)]
       await recordEndpoints(reports, builtIn, own, basePath)
       recorded = endpoints.length
