@@ -164,7 +164,7 @@ export class CliCommand extends Command {
 
   /** Refuses a change that no option so far asks for, before the store is opened. */
   requiresChange(): this {
-    const options = [...this.options]
+    const options = this.options.filter(({ negate }) => !negate)
     return this.hook('preAction', () => {
       if (options.some((option) => this.getOptionValue(option.attributeName()) !== undefined)) return
       throw usageError(`Nothing to change: pass ${joinList(options.map(({ long }) => long!), 'or')}.`)

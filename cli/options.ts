@@ -1,10 +1,18 @@
 /** Options of several commands, and parsers of their values. */
 import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
-import type { LimitChange } from '../core/admin/validate.ts'
+import type { DetailsChange, LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
-import type { Limit, LimitName, LimitOverrides } from '../core/model.ts'
+import {
+  type KeyDetails,
+  type Limit,
+  type LimitName,
+  type LimitOverrides,
+  type PartnerDetails,
+  SELF_SERVICE,
+  TAG_PATTERN,
+} from '../core/model.ts'
 import { CONTENT_KINDS } from '../core/ports/content.ts'
 import { WEBHOOK_EVENT_TYPES } from '../core/ports/webhooks.ts'
 import { usageError } from './errors.ts'
@@ -102,6 +110,47 @@ export function limitChange({ limit = {}, clearLimit = [] }: LimitOptions): Limi
   return isEmpty ? undefined : { set: limit, clear: clearLimit }
 }
 
+const detailOptions = {
+  contact: ['--contact <email>', 'E-mail address for notices about its keys'],
+  tag: ['--tag <tag...>', 'Its tags, which lists can be filtered by'],
+  'external-id': ['--external-id <id>', 'Its id in another system'],
+  note: ['--note <text>', 'A note for operators'],
+  'self-service': ['--self-service <action...>', 'What it may do with its keys itself'],
+  owner: ['--owner <owner>', 'Who is responsible for the key'],
+} as const
+
+/** What options say about details; `false` removes one. */
+export type DetailOptions =
+  & { readonly [Name in 'contact' | 'externalId' | 'note' | 'owner']?: string | false }
+  & { readonly tag?: readonly string[] | false; readonly selfService?: PartnerDetails['selfService'] | false }
+
+/** Parses a tag to filter by. */
+export const tagOption: (text: string) => string = optionParser(
+  'It must be 1–40 of a-z, 0-9, -, _ and ., a letter or digit first.',
+  (text) => TAG_PATTERN.test(text) ? text : undefined,
+)
+
+/** Adds options of details. @param isUpdate Adds options that remove them. */
+export function withDetails<C extends Command>(
+  command: C,
+  names: readonly (keyof typeof detailOptions)[],
+  isUpdate: boolean,
+): C {
+  for (const name of names) {
+    const [flags, help] = detailOptions[name]
+    command.option(flags, help)
+    if (isUpdate) command.option(`--no-${name}`, `Remove the ${name.replace('-', ' ')}`)
+  }
+  return command
+}
+
+/** The details that options set, and `null` for those that they remove. */
+export function detailsChange({ contact, tag: tags, externalId, note, selfService, owner }: DetailOptions) {
+  const given = Object.entries({ contact, tags, externalId, note, selfService, owner })
+  const changes = given.map(([name, value]) => [name, value === false ? null : value])
+  return Object.fromEntries(changes) as DetailsChange<PartnerDetails & KeyDetails>
+}
+
 /** Adds the options of a list. @param position What `--after` takes. */
 export function withPages<C extends Command>(
   command: C,
@@ -152,6 +201,7 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   scope: { help: scopeHelp },
   type: { choices: WEBHOOK_EVENT_TYPES },
   policy: { choices: OVERRIDABLE_LIMITS },
+  action: { choices: SELF_SERVICE },
   duration: { parse: durationOption },
   when: { parse: endOption },
   'policy=quota/seconds': { parse: limitParser(OVERRIDABLE_LIMITS) },

@@ -124,8 +124,54 @@ export type OverridableLimit = Exclude<LimitName, 'authfail'>
 /** The limits of a partner or a key itself. */
 export type LimitOverrides = Readonly<Partial<Record<OverridableLimit, Limit>>>
 
+/** What a partner may be allowed to do with its keys itself. */
+export const SELF_SERVICE = ['rotate', 'revoke'] as const
+
+/** One of these. */
+export type SelfService = (typeof SELF_SERVICE)[number]
+
+/** The most tags of a partner or a key. */
+export const MAX_TAGS = 20
+
+/** The form of a tag. */
+export const TAG_PATTERN = /^[a-z0-9][a-z0-9._-]{0,39}$/
+
+/** What operators note about a partner. */
+export interface PartnerDetails {
+  /** An e-mail address, at most 254 characters: personal data, which the audit log leaves out. */
+  readonly contact: string | undefined
+  /** At most 20 of 1–40 `a-z 0-9 - _ .`, a letter or digit first; sorted. */
+  readonly tags: readonly string[]
+  /** Its id in another system: 1–200 code points. */
+  readonly externalId: string | undefined
+  /** 1–1,000 code points. The audit log and events leave it out. */
+  readonly note: string | undefined
+  /** What it may do itself; nothing by default. */
+  readonly selfService: readonly SelfService[]
+}
+
+/** What operators note about a key. */
+export interface KeyDetails {
+  /** Who is responsible for it: 1–200 code points. */
+  readonly owner: string | undefined
+  /** See `PartnerDetails.tags`. */
+  readonly tags: readonly string[]
+}
+
+/** Those of a partner without any. */
+export const NO_PARTNER_DETAILS: PartnerDetails = {
+  contact: undefined,
+  tags: [],
+  externalId: undefined,
+  note: undefined,
+  selfService: [],
+}
+
+/** Those of a key without any. */
+export const NO_KEY_DETAILS: KeyDetails = { owner: undefined, tags: [] }
+
 /** A tenant. */
-export interface Partner {
+export interface Partner extends PartnerDetails {
   /** 1–80 of `a-z 0-9 -`, a letter or digit first; never reused. */
   readonly slug: string
   /** Display name: 1–200 code points. */
@@ -144,7 +190,7 @@ export interface Partner {
 export type Environment = 'live' | 'test'
 
 /** A key at rest: never the secret, only the digest of the whole key. */
-export interface Key {
+export interface Key extends KeyDetails {
   /** 12 base62 characters, public. */
   readonly id: string
   /** Slug of the partner that owns the key. */

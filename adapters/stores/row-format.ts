@@ -17,7 +17,8 @@ export type StoredRow = Value[]
 /** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
   ('modules scopes created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
-    'errors position sequence at audit_sequence failing_since disabled_at attempts due_at last_status').split(
+    'errors position sequence at audit_sequence failing_since disabled_at attempts due_at last_status')
+    .split(
       ' ',
     ),
 )
@@ -140,7 +141,15 @@ export function withOwnNames<F extends string, R extends { readonly [Field in F]
   }
 }
 
-/** An SQL condition: the column `own_scopes` has the scope of a parameter. */
-export function holdsOwn(scope: string): string {
-  return `(' ' || own_scopes || ' ') LIKE ('% ' || CAST(${scope} AS TEXT) || ' %')`
+/** A list of words as one text, and an empty one as NULL. */
+export const wordList: Codec<readonly string[]> = {
+  encode: (words) => words.length === 0 ? null : words.join(' '),
+  decode: (text) => text === null ? [] : Object.freeze(String(text).split(' ')),
+}
+
+/** An SQL condition: the words of a column, which may be NULL, include that of a parameter. */
+export function includesWord(column: string, word: string): string {
+  // In a pattern, _ is any character.
+  const literal = `replace(CAST(${word} AS TEXT), '_', '\\_')`
+  return `${column} IS NOT NULL AND (' ' || ${column} || ' ') LIKE ('% ' || ${literal} || ' %') ESCAPE '\\'`
 }

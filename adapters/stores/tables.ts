@@ -28,6 +28,7 @@ import {
   type StoredRow,
   type Value,
   withOwnNames,
+  wordList,
 } from './row-format.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
 import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
@@ -55,17 +56,24 @@ export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<r
 )
 
 export const PARTNERS: RowFormat<Partner> = withOwnNames(
-  createRowFormat<Partner>({ modules: moduleSet, limits: limitsCodec })([
+  createRowFormat<Partner>({
+    ...{ modules: moduleSet, limits: limitsCodec, tags: wordList },
+    selfService: wordList as Codec<Partner['selfService']>,
+  })([
     ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,
+    ...['contact', 'tags', 'externalId', 'note', 'selfService'] as const,
   ]),
   'modules',
   moduleSet,
 )
 
 export const KEYS: RowFormat<Key> = withOwnNames(
-  createRowFormat<Key>({ scopes: scopeSet, allow: jsonCodec<readonly string[]>([]), limits: limitsCodec })([
+  createRowFormat<Key>({
+    ...{ scopes: scopeSet, allow: jsonCodec<readonly string[]>([]), limits: limitsCodec, tags: wordList },
+  })([
     ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,
     ...['allow', 'limits', 'createdAt', 'expiresAt', 'retiresAt', 'successorId', 'lastUsedAt'] as const,
+    ...['owner', 'tags'] as const,
   ]),
   'scopes',
   scopeSet,

@@ -44,7 +44,7 @@ state before and after.`)
     .details(`
 Detects entries that were changed, moved, added or removed; partners, keys and webhooks whose rows differ from the
 entries; and triggers, rules and views that were added to the store. Not covered, since they have no entries: the key
-prefix, the secrets of cursors and webhooks, the rows of content, signups and counts.
+prefix, the secrets of cursors and webhooks, contacts and notes of partners, the rows of content, signups and counts.
 
 The store alone cannot reveal that the end of the log was removed together with its head, or that the whole log was
 rewritten. To detect that too, keep the output of audit seal outside of the store.`)

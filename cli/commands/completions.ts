@@ -96,6 +96,8 @@ async function candidatesFor(
     ? listModules
     : place.description === scopeHelp || /<scope/.test(name)
     ? listScopes
+    : /<tag/.test(name)
+    ? listTags
     : undefined
   const storeUrl: string = program.opts().store
   if (list === undefined || storeUrl === 'memory:') return []
@@ -118,6 +120,15 @@ async function listKeys(store: Store): Promise<readonly Candidate[]> {
   const now = timeOf(store)
   return (await store.listKeys({}, undefined, maxNames))
     .map((key) => [key.id, `${key.partner}, ${key.name}, ${keyState(key, now)}`])
+}
+
+/** Those of the first partners and keys. */
+async function listTags(store: Store): Promise<readonly Candidate[]> {
+  const records = [
+    await store.listPartners(undefined, maxNames),
+    await store.listKeys({}, undefined, maxNames),
+  ]
+  return [...new Set(records.flat().flatMap(({ tags }) => tags))].sort().map((tag) => [tag, ''])
 }
 
 // Bash splits words at = and :, which are joined here, and replaces only the part after them.

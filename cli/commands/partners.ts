@@ -4,7 +4,16 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { readKeys } from '../../core/ports/store.ts'
 import { KEY_STATES, type ModuleDefinition, type Modules, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
-import { limitChange, type LimitOptions, type PageOptions, withPages } from '../options.ts'
+import {
+  type DetailOptions,
+  detailsChange,
+  limitChange,
+  type LimitOptions,
+  type PageOptions,
+  tagOption,
+  withDetails,
+  withPages,
+} from '../options.ts'
 import { partnerJson } from '../../core/admin/record-json.ts'
 import type { CommandResult, Output } from '../output/print.ts'
 import {
@@ -20,48 +29,65 @@ import { confirm } from '../prompt.ts'
 import { modulesOf, timeOf, withStore } from '../store/open.ts'
 
 /** The options of all commands; each has a few. */
-interface Options extends LimitOptions {
+interface Options extends LimitOptions, DetailOptions {
   readonly name?: string
   readonly module?: readonly string[]
   readonly yes?: true
   readonly dryRun?: true
 }
 
+const details = ['contact', 'tag', 'external-id', 'note', 'self-service'] as const
+
 export function define(partners: CliCommand): void {
-  partners.subcommand('create', 'Create a partner')
+  const create = partners.subcommand('create', 'Create a partner')
     .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; cannot be changed later')
     .requiredOption('--name <name>', 'Display name of the partner')
     .option('--module <module...>', 'Modules to activate')
     .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
-    .change(create, { create: true })
+  withDetails(create, details, false)
+    .change(createPartner, { create: true })
     .examples(
       'partner-api partners create acme --name "Acme Travel"',
       'partner-api partners create acme --name "Acme Travel" --module profiles countries --limit key=1200/60',
+      'partner-api partners create acme --name "Acme Travel" --contact dev@acme.example --tag travel eu',
     )
 
   withPages(partners.subcommand('list', 'List all partners, by slug'), 'slug')
+    .option('--tag <tag>', 'Only partners with this tag', tagOption)
     .read(list)
-    .examples('partner-api partners list', "partner-api partners list --json | jq -r '.data[].slug'")
+    .examples(
+      'partner-api partners list',
+      'partner-api partners list --tag travel',
+      "partner-api partners list --json | jq -r '.data[].slug'",
+    )
 
   partners.subcommand('show <slug>', 'Show one partner')
     .read(async (store, _invocation, slug: string) => partnerResult(await findPartner(store, slug)))
     .examples('partner-api partners show acme')
 
-  partners.subcommand('update <slug>', 'Rename a partner, and set or clear its limits')
+  const update = partners.subcommand(
+    'update <slug>',
+    'Change the name, the limits and the details of a partner',
+  )
     .option('--name <name>', 'New display name of the partner')
     .option('--limit <policy=quota/seconds>', 'Set a limit; =0 for none (repeatable)')
     .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
+  withDetails(update, details, true)
     .requiresChange()
     .change(async (store, invocation, slug: string, { name, ...options }: Options) => {
       const partners = createPartnerAdministration(store, invocation)
-      return partnerResult(await partners.update(slug, { name, limits: limitChange(options) }))
+      const change = { name, limits: limitChange(options), ...detailsChange(options) }
+      return partnerResult(await partners.update(slug, change))
     })
     .dryRuns()
-    .details('Other limits do not change. The limits of a key take precedence over those of its partner.')
+    .details(`
+Other members do not change; --tag and --self-service replace all. The limits of a key take precedence over those of its
+partner. The contact and the note are in no audit entry, which only say that they were changed.`)
     .examples(
       'partner-api partners update acme --name "Acme Journeys"',
       'partner-api partners update acme --limit key=1200/60 --limit signup=100/3600',
       'partner-api partners update acme --clear-limit key signup',
+      'partner-api partners update acme --contact dev@acme.example --self-service rotate revoke',
     )
 
   defineState(
@@ -90,14 +116,15 @@ function defineState(command: CliCommand, notes?: (slug: string) => string[]): C
     .examples(`partner-api partners ${name} acme`)
 }
 
-const create: StoreAction<[string, Options & { readonly name: string }]> = async (
+const createPartner: StoreAction<[string, Options & { readonly name: string }]> = async (
   store,
   invocation,
   slug,
   options,
 ) => {
   const { name, module: modules = [], limit: limits = {} } = options
-  const partner = await createPartnerAdministration(store, invocation).create({ slug, name, modules, limits })
+  const given = { slug, name, modules, limits, ...detailsChange(options) }
+  const partner = await createPartnerAdministration(store, invocation).create(given)
   const next = partner.modules.length > 0
     ? `keys issue ${slug} --name "Purpose of the key"`
     : `modules activate ${slug} profiles …`
@@ -118,15 +145,22 @@ const remove: StoreAction<[string, Options]> = async (store, invocation, slug, {
   return { ...partnerResult(removed), notes: () => [note] }
 }
 
-const list: StoreAction<[PageOptions<string>], void> = async (store, { output }, { after, limit }) => {
+type ListOptions = PageOptions<string> & { readonly tag?: string }
+
+const list: StoreAction<[ListOptions], void> = async (store, { output }, { after, limit, tag }) => {
   await output.page<Partner>({
-    read: (last, rows) => store.listPartners(last?.slug ?? after, rows),
+    read: (last, rows) => store.listPartners(last?.slug ?? after, rows, tag),
     toJson: partnerJson,
-    headings: ['slug', 'name', 'state', 'modules'],
-    toCells: ({ slug, name, state, modules }) => [slug, name, state, modules.join(' ') || '–'],
+    headings: ['slug', 'name', 'state', 'modules', 'tags'],
+    toCells: ({ slug, name, state, ...lists }) => [
+      ...[slug, name, state],
+      ...[lists.modules, lists.tags].map((names) => names.join(' ') || '–'),
+    ],
     rows: 'partners',
     after: ({ slug }) => slug,
-    none: after === undefined
+    none: tag !== undefined
+      ? 'There are no such partners.'
+      : after === undefined
       ? `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`
       : 'There are no more partners.',
   }, limit)
@@ -141,6 +175,11 @@ function partnerResult(partner: Partner): CommandResult {
       ['state', partner.state],
       ['modules', partner.modules.join(' ') || 'none'],
       ['limits', formatLimits(partner.limits)],
+      ['contact', partner.contact],
+      ['tags', partner.tags.join(' ')],
+      ['external id', partner.externalId],
+      ['note', partner.note],
+      ['self-service', partner.selfService.join(' ')],
       ['created', formatTime(partner.createdAt)],
     ]),
   }

@@ -12,11 +12,15 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
+  type DetailOptions,
+  detailsChange,
   durationDefault,
   limitChange,
   type LimitOptions,
   type PageOptions,
   type ResolveEnd,
+  tagOption,
+  withDetails,
   withPages,
   withSecret,
 } from '../options.ts'
@@ -28,7 +32,7 @@ import { defineImport } from './import.ts'
 import { defineRotation } from './rotation.ts'
 
 /** The options of all commands; each has a few. */
-interface Options extends SecretOptions, LimitOptions {
+interface Options extends SecretOptions, LimitOptions, DetailOptions {
   readonly name?: string
   readonly scope?: readonly string[]
   readonly test?: true
@@ -47,6 +51,7 @@ interface ListOptions extends PageOptions<string> {
   readonly unused?: number
   readonly state?: readonly KeyState[]
   readonly scope?: Scope
+  readonly tag?: string
   readonly environment?: Environment
 }
 
@@ -60,6 +65,8 @@ const endForms = 'End: a duration (90d), a date (end of the day, UTC) or an RFC 
 /** For changes without --wait. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
+const details = ['owner', 'tag'] as const
+
 export function define(keys: CliCommand): void {
   const issue = keys.subcommand('issue <partner>', 'Issue a key for a partner, and print it once')
     .requiredOption('--name <name>', 'Purpose of the key')
@@ -68,7 +75,7 @@ export function define(keys: CliCommand): void {
     .option('--expires <when>', `${endForms} (default: never)`)
     .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)')
     .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
-  withSecret(issue, 'key')
+  withSecret(withDetails(issue, details, false), 'key')
     .change(issueKey)
     .details(`
 The key is a secret. The store keeps only its digest, so a lost key cannot be recovered; issue another one. --out never
@@ -77,6 +84,7 @@ overwrites a file; with it, the output of --json has the file name as out instea
       'partner-api keys issue acme --name "WordPress plugin"',
       'partner-api keys issue acme --name "WordPress plugin" --out acme.key',
       'partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24',
+      'partner-api keys issue acme --name Shop --owner "Web team" --tag shop eu',
       'partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key',
     )
 
@@ -104,8 +112,8 @@ overwrites a file; with it, the output of --json has the file name as out instea
     .change(rotateKey)
     .dryRuns()
     .details(`
-The successor has the name, scopes, address ranges, limits and expiry of the old key. If a key may have leaked, rotate
-it with --overlap 0, which ends it immediately.`)
+The successor has the name, scopes, address ranges, limits, owner, tags and expiry of the old key. If a key may have
+leaked, rotate it with --overlap 0, which ends it immediately.`)
     .examples(
       'partner-api keys rotate Zt81mQv04KsD',
       'partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d',
@@ -138,6 +146,7 @@ function defineList(keys: CliCommand): void {
     .option('--unused <duration>', 'Only keys in force, issued longer ago than this and unused since')
     .addOption(new Option('--state <state...>', 'Only keys in one of these states').choices(KEY_STATES))
     .option('--scope <scope>', 'Only keys with this scope')
+    .option('--tag <tag>', 'Only keys with this tag', tagOption)
     .addOption(new Option('--environment <kind>', 'Only keys of this kind').choices(['live', 'test']))
   withPages(list, 'key')
     .read(printKeys)
@@ -149,22 +158,28 @@ it is active or retiring.`)
       'partner-api keys list acme',
       'partner-api keys list --expiring 14d',
       'partner-api keys list --unused 90d --environment live --json',
+      'partner-api keys list acme --tag shop',
       'partner-api keys list --state revoked expired --scope read:banner --limit 20',
     )
 }
 
 function defineUpdates(keys: CliCommand): void {
-  keys.subcommand('update <key>', 'Change the name, the address ranges and the expiry of a key')
+  const update = keys
+    .subcommand(
+      'update <key>',
+      'Change the name, the address ranges, the expiry, the owner and the tags of a key',
+    )
     .option('--name <name>', 'Purpose of the key')
     .option('--allow <cidr...>', 'Address ranges that may use the key, replacing the current ones')
     .addOption(new Option('--clear-allow', 'Allow all addresses').conflicts('allow'))
     .option('--expires <when>', endForms)
     .addOption(new Option('--never', 'Remove the expiry').conflicts('expires'))
+  withDetails(update, details, true)
     .requiresChange()
     .change(updateKey)
     .dryRuns()
     .details(
-      'Other members do not change. Expired and revoked keys cannot be updated, and --never does not undo a rotation.',
+      'Other members do not change; --tag replaces all tags. Expired and revoked keys cannot be updated, and --never does not undo a rotation.',
     )
     .examples(
       'partner-api keys update Zt81mQv04KsD --name "Shop plugin" --allow 192.0.2.0/24 2001:db8::/32',
@@ -214,7 +229,7 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
   makeSecret(invocation, 'key', options, async () => {
     const { now, keys } = administerKeys(store, invocation)
     const environment = test ? 'test' : 'live'
-    const permissions = { allow, limits, ...(scopes && { scopes }) }
+    const permissions = { allow, limits, ...(scopes && { scopes }), ...detailsChange(options) }
     const expiresAt = expires?.(now)
     const { key, text } = await keys.issue({ partner, name, environment, expiresAt, ...permissions })
     const advice = `To activate one: ${invocation.output.command(`modules activate ${partner} …`)}`
@@ -243,13 +258,13 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
   partner,
   options,
 ) => {
-  const { expiring, unused, state: states, scope, environment, after, limit } = options
+  const { expiring, unused, state: states, scope, tag, environment, after, limit } = options
   if (partner !== undefined) await findPartner(store, partner)
   if (scope !== undefined) requireNames('scope', [scope], (await readModules(store)).scopes)
   const start = after === undefined ? undefined : (await findKey(store, after)).key
   const now = timeOf(store)
   const selection = {
-    ...{ environment, scope, states },
+    ...{ environment, scope, tag, states },
     endsBefore: expiring === undefined ? undefined : now + expiring,
     unusedSince: unused === undefined ? undefined : now - unused,
   } satisfies KeyFilter
@@ -294,8 +309,8 @@ const updateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
   const { name, allow, clearAllow, expires, never } = options
   const { now, keys } = administerKeys(store, invocation)
   const expiresAt = never ? null : expires?.(now)
-  const limits = limitChange(options)
-  return keyResult(store, await keys.update(id, { name, allow: clearAllow ? [] : allow, expiresAt, limits }))
+  const change = { name, expiresAt, limits: limitChange(options), ...detailsChange(options) }
+  return keyResult(store, await keys.update(id, { ...change, allow: clearAllow ? [] : allow }))
 }
 
 /** All instants of one command are the same, so that durations count from it exactly. */
@@ -323,7 +338,7 @@ function newKey(store: Store, key: Key, secret: string, notes: () => MaybePromis
   }
 }
 
-function keyDetails(key: Key, now: number): (readonly [name: string, value: string])[] {
+function keyDetails(key: Key, now: number): (readonly [name: string, value: string | undefined])[] {
   const imported = key.digest.length > 64 ? ['imported'] : []
   const until = key.state === 'revoked' ? '' : `, until ${formatTime(key.retiresAt)}`
   const rotation = key.successorId === undefined ? [] : [['replaced by', key.successorId + until] as const]
@@ -336,6 +351,8 @@ function keyDetails(key: Key, now: number): (readonly [name: string, value: stri
     ['scopes', key.scopes.join(' ') || 'none'],
     ['allowed from', key.allow.join(' ') || 'anywhere'],
     ['limits', formatLimits(key.limits)],
+    ['owner', key.owner],
+    ['tags', key.tags.join(' ')],
     ['created', formatTime(key.createdAt)],
     ['expires', formatTime(key.expiresAt)],
     ...rotation,

@@ -33,8 +33,8 @@ export function defineImport(keys: CliCommand): void {
     .change(importFile)
     .details(`
 A line has partner, name and digest (hexadecimal or base64), and may have algorithm, prefix, scopes, environment,
-expires_at, created_at, last_used_at, allow, limits and hint (the last four characters). Importing the same lines again
-changes nothing; keys that differ from their lines are listed. Import keys with 128 or more random bits only: the digest
+expires_at, created_at, last_used_at, allow, limits, owner, tags and hint (the last four characters). Importing the same
+lines again changes nothing; keys that differ from their lines are listed. Import keys with 128 or more random bits only: the digest
 of a weaker key reveals it.`)
     .examples(
       'partner-api keys import keys.jsonl --algorithm sha256 --dry-run',

@@ -243,10 +243,11 @@ export function cutToWidth(text: string, width: number): string {
   return `${cut}…`
 }
 
-/** Formats names and values, one per line. Values are made printable. */
-export function formatDetails(members: readonly (readonly [name: string, value: string])[]): string {
-  const widths = [Math.max(...members.map(([name]) => displayWidth(name) + 1))]
-  return members.map(([name, value]) => alignCells([`${name}:`, printable(value)], widths)).join('')
+/** Formats names and values, one per line, without those that are absent. Values are made printable. */
+export function formatDetails(details: readonly (readonly [name: string, value: string | undefined])[]) {
+  const members = details.flatMap(([name, value]) => value ? [[`${name}:`, printable(value)]] : [])
+  const widths = [Math.max(...members.map(([name]) => displayWidth(name!)))]
+  return members.map((member) => alignCells(member, widths)).join('')
 }
 
 function alignCells(

@@ -153,6 +153,7 @@ function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
     ...name === before.name ? [] : [`--name=${name}`],
     ...expiresAt === before.expiresAt ? [] : expiry,
     ...allow.join() === before.allow.join() ? [] : addresses,
+    ...detailOptions(before, key),
   ]
   const limits = limitOptions(before.limits, key.limits)
   const [removed, granted] = [without(before.scopes, scopes), without(scopes, before.scopes)]
@@ -180,7 +181,11 @@ function partnerCommands(
 ): Words[] {
   const { slug, name, limits, state } = partner
   const was = before ?? { name, limits: {}, state: 'active' }
-  const updates = [...name === was.name ? [] : [`--name=${name}`], ...limitOptions(was.limits, limits)]
+  const updates = [
+    ...name === was.name ? [] : [`--name=${name}`],
+    ...limitOptions(was.limits, limits),
+    ...detailOptions(before ?? {}, partner),
+  ]
   return [
     ...command(before === undefined, 'partners', 'create', slug, `--name=${name}`),
     ...command(updates.length > 0, 'partners', 'update', slug, ...updates),
@@ -242,6 +247,19 @@ async function forgetCommands(store: Records, forgotten: readonly ModuleDefiniti
     commands.push(...command(isInForce && held.length > 0, 'scopes', 'remove', key.id, ...held))
   }
   return [...commands, ...forgotten.map(({ name }) => ['modules', 'forget', name])]
+}
+
+const details = ['contact', 'tags', 'externalId', 'note', 'selfService', 'owner'] as const
+type Details = { readonly [Name in (typeof details)[number]]?: string | readonly string[] | undefined }
+
+function detailOptions(before: Details, after: Details): string[] {
+  return details.flatMap((name) => {
+    const [was = '', value = ''] = [before[name], after[name]]
+    const option = name === 'tags' ? 'tag' : name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+    if (String(was) === String(value)) return []
+    if (value.length === 0) return [`--no-${option}`]
+    return typeof value === 'string' ? [`--${option}=${value}`] : [`--${option}`, ...value]
+  })
 }
 
 function defineCommand({ name, scope, feature }: ModuleDefinition): Words {

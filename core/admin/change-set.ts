@@ -199,8 +199,10 @@ function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
 
 function changedPartner(partner: Partner, change: Extract<Change, { slug: string }>): Partner {
   switch (change.type) {
-    case 'partner.updated':
-      return { ...partner, name: change.name, limits: change.limits }
+    case 'partner.updated': {
+      const { name, limits, contact, tags, externalId, note, selfService } = change
+      return { ...partner, name, limits, contact, tags, externalId, note, selfService }
+    }
     case 'partner.suspended':
       return { ...partner, state: 'suspended' }
     case 'partner.resumed':
@@ -223,8 +225,8 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
     case 'key.retired':
       return { ...key, state: 'retired', retiresAt: change.retiresAt }
     case 'key.updated': {
-      const { name, allow, limits, expiresAt } = change
-      return { ...key, name, allow, limits, expiresAt }
+      const { name, allow, limits, expiresAt, owner, tags } = change
+      return { ...key, name, allow, limits, expiresAt, owner, tags }
     }
     case 'key.disabled':
       return { ...key, state: 'disabled' }

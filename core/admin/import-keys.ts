@@ -7,12 +7,22 @@ import type { Sha256 } from '../lib/digest.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, Limit, Modules, OverridableLimit, Partner, Scope } from '../model.ts'
+import {
+  type Key,
+  type KeyDetails,
+  type Limit,
+  MAX_TAGS,
+  type Modules,
+  NO_KEY_DETAILS,
+  type OverridableLimit,
+  type Partner,
+  TAG_PATTERN,
+} from '../model.ts'
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { newKey } from './keys.ts'
-import { equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
+import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -31,7 +41,7 @@ export interface KeyImportOptions {
   readonly prefix?: string | undefined
   /** The bytes of the HMAC secret, 16 or more. The store keeps it. */
   readonly secret?: Uint8Array | undefined
-  /** Give keys that differ from their lines the name, scopes, addresses, expiry and limits of these. */
+  /** Give keys that differ from their lines the name, scopes, addresses, expiry, limits, owner and tags of these. */
   readonly update?: boolean | undefined
   /** Only check the lines. */
   readonly dryRun?: boolean | undefined
@@ -102,7 +112,7 @@ export async function importKeys(
         continue
       }
       const ownScopes = partner?.modules.map((module) => modules.scopeOf(module)!) ?? []
-      const key = toKey(row, existing?.scopes ?? ownScopes, at)
+      const key = toKey(row, { ...NO_KEY_DETAILS, scopes: ownScopes, ...existing }, at)
       const fields = existing && differingFields(existing, key)
       if (fields?.length === 0) continue
       changedLines.push({ line: row.line, key: existing ?? key, fields })
@@ -232,6 +242,8 @@ interface KeyLine extends Pick<Key, 'partner' | 'name' | 'digest'> {
   readonly allow: Key['allow'] | undefined
   readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined
   readonly hint: string | undefined
+  readonly owner: string | undefined
+  readonly tags: Key['tags'] | undefined
 }
 
 const absent = undefined
@@ -283,6 +295,16 @@ const lineFormat = ({ scopes }: Modules): ObjectFormat<KeyLine> => ({
       isSecret: true,
       absent,
     },
+    owner: { type: 'text', check: (text) => validateName(text), absent },
+    tags: {
+      type: 'list',
+      max: MAX_TAGS,
+      item: code(
+        'a tag (1–40 of a-z, 0-9, -, _ and ., a letter or digit first)',
+        (text) => TAG_PATTERN.test(text),
+      ),
+      absent,
+    },
   },
 })
 
@@ -315,15 +337,17 @@ function differingFields(existing: Key, key: Key): readonly string[] {
     expires_at: key.expiresAt !== existing.expiresAt,
     allow: sorted(key.allow) !== sorted(existing.allow),
     limits: !equalLimits(key.limits, existing.limits),
+    owner: key.owner !== existing.owner,
+    tags: sorted(key.tags) !== sorted(existing.tags),
   }
   return Object.entries(isDifferent).filter(([, differs]) => differs).map(([field]) => field)
 }
 
 function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly string[]): readonly Change[] {
-  const { scopes, name, allow, limits, expiresAt } = key
+  const { scopes, name, allow, limits, expiresAt, owner, tags } = key
   const changed = [...new Set([...before, ...scopes])]
     .filter((scope) => scopes.includes(scope) !== before.includes(scope))
-  const updated: Change = { type: 'key.updated', id, name, allow, limits, expiresAt }
+  const updated: Change = { type: 'key.updated', id, name, allow, limits, expiresAt, owner, tags }
   return [
     ...fields.join() === 'scopes' ? [] : [updated],
     ...changed.map((scope): Change => (
@@ -332,8 +356,8 @@ function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly s
   ]
 }
 
-/** @param scopes For a line without scopes. */
-function toKey(row: Row, scopes: readonly Scope[], now: number): Key {
+/** @param absent For a line without them. */
+function toKey(row: Row, absent: Pick<Key, 'scopes'> & KeyDetails, now: number): Key {
   const limits = row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
   return newKey({
     id: drawKeyId(),
@@ -342,11 +366,12 @@ function toKey(row: Row, scopes: readonly Scope[], now: number): Key {
     environment: row.environment ?? 'live',
     digest: row.stored,
     hint: row.hint ?? '',
-    scopes: row.scopes ?? scopes,
+    scopes: row.scopes ?? absent.scopes,
     allow: row.allow ?? [],
     limits: Object.fromEntries(limits),
     createdAt: row.createdAt ?? now,
     expiresAt: row.expiresAt,
     lastUsedAt: row.lastUsedAt,
+    ...changeDetails(NO_KEY_DETAILS, row, absent),
   })
 }

@@ -2,14 +2,25 @@ import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
-import type { Environment, Key, KeyFacts, LimitOverrides, Modules } from '../model.ts'
+import {
+  type Environment,
+  type Key,
+  type KeyDetails,
+  type KeyFacts,
+  type LimitOverrides,
+  type Modules,
+  NO_KEY_DETAILS,
+} from '../model.ts'
 import type { Change, KeyFilter } from '../ports/changes.ts'
 import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
+  changeDetails,
+  type DetailsChange,
   equalLimits,
+  hasAll,
   type LimitChange,
   requireActiveModules,
   requireExpiry,
@@ -22,8 +33,8 @@ import {
   validateRange,
 } from './validate.ts'
 
-/** A key to be issued. */
-export interface NewKey {
+/** A key to be issued, by default without details. */
+export interface NewKey extends DetailsChange<KeyDetails> {
   /** Slug of the partner that owns it. The keys of a suspended partner work once it is resumed. */
   readonly partner: string
   /** 1–200 code points without control characters. */
@@ -40,8 +51,8 @@ export interface NewKey {
   readonly limits?: LimitOverrides
 }
 
-/** The members of a key that change; the others stay. */
-export interface KeyUpdate {
+/** The members of a key that change; the others stay. `null` removes a detail. */
+export interface KeyUpdate extends DetailsChange<KeyDetails> {
   /** 1–200 code points without control characters. */
   readonly name?: string | undefined
   /** Addresses and CIDR ranges from which it may be used; none for anywhere. */
@@ -86,7 +97,7 @@ export interface KeyAdministration {
   /**
    * Creates a key and returns its text, which cannot be read again.
    * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `invalid_limit`, `invalid_address_range`,
-   * `invalid_expiry`, `unknown_scope`, `module_inactive`
+   * `invalid_details`, `invalid_expiry`, `unknown_scope`, `module_inactive`
    */
   issue(key: NewKey): Promise<IssuedKey>
   /**
@@ -108,8 +119,8 @@ export interface KeyAdministration {
    */
   finishRotation(id: string): Promise<Key>
   /**
-   * Changes its name, addresses, expiry and limits.
-   * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`
+   * Changes its name, addresses, expiry, limits and details.
+   * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`, `invalid_details`
    */
   update(id: string, update: KeyUpdate): Promise<Key>
   /** Refuses the key until it is enabled again. */
@@ -170,8 +181,11 @@ export function createKeyAdministration(
   }
 
   return {
-    async issue({ partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} }) {
+    async issue(requestedKey) {
+      const { partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} } =
+        requestedKey
       requireName(name)
+      const details = changeDetails(NO_KEY_DETAILS, requestedKey)
       requireLimits(limits)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
@@ -181,7 +195,17 @@ export function createKeyAdministration(
         requireNotRemoved(partner)
         const scopes = requested ?? partner.modules.map((module) => modules.scopeOf(module)!)
         requireActiveModules(partner, scopes, modules)
-        const key = { ...minted, partner: slug, name, environment, scopes, allow, limits, expiresAt }
+        const key = {
+          ...minted,
+          ...details,
+          partner: slug,
+          name,
+          environment,
+          scopes,
+          allow,
+          limits,
+          expiresAt,
+        }
         return [{ type: 'key.issued', key: newKey({ ...key, createdAt: now() }) }]
       })
     },
@@ -219,9 +243,9 @@ export function createKeyAdministration(
         const { name = key.name, allow = key.allow } = update
         const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
         const limits = applyLimitChange(key.limits, update.limits)
-        const isSame = name === key.name && allow.join() === key.allow.join() &&
-          expiresAt === key.expiresAt && equalLimits(limits, key.limits)
-        return isSame ? [] : [{ type: 'key.updated', id, name, allow, limits, expiresAt }]
+        const change = { id, name, allow, expiresAt, ...changeDetails(NO_KEY_DETAILS, update, key) }
+        const isSame = hasAll(key, change) && equalLimits(limits, key.limits)
+        return isSame ? [] : [{ type: 'key.updated', ...change, limits }]
       })
     },
 

@@ -1,11 +1,20 @@
-import type { LimitOverrides, Modules, Partner } from '../model.ts'
+import {
+  type LimitOverrides,
+  type Modules,
+  NO_PARTNER_DETAILS,
+  type Partner,
+  type PartnerDetails,
+} from '../model.ts'
 import type { Change } from '../ports/changes.ts'
-import { readPartners, type Store } from '../ports/store.ts'
+import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
+  changeDetails,
+  type DetailsChange,
   equalLimits,
+  hasAll,
   type LimitChange,
   requireLimits,
   requireName,
@@ -14,8 +23,8 @@ import {
   requireSlug,
 } from './validate.ts'
 
-/** A partner to be created. */
-export interface NewPartner {
+/** A partner to be created, by default without details. */
+export interface NewPartner extends DetailsChange<PartnerDetails> {
   /** 1–80 of `a-z 0-9 -`, a letter or digit first. The slug of a removed partner cannot be used again. */
   readonly slug: string
   /** 1–200 code points without control characters. */
@@ -26,8 +35,8 @@ export interface NewPartner {
   readonly limits?: LimitOverrides
 }
 
-/** The members of a partner that change; the others stay. */
-export interface PartnerUpdate {
+/** The members of a partner that change; the others stay. `null` removes a detail. */
+export interface PartnerUpdate extends DetailsChange<PartnerDetails> {
   /** 1–200 code points without control characters. */
   readonly name?: string | undefined
   /** Limits that it gets and loses. */
@@ -44,14 +53,15 @@ export interface PartnerUpdate {
 export interface PartnerAdministration {
   /**
    * Creates a partner.
-   * @throws {AdminError} `invalid_slug`, `invalid_name`, `invalid_limit`, `unknown_module`, `partner_exists`
+   * @throws {AdminError} `invalid_slug`, `invalid_name`, `invalid_limit`, `invalid_details`, `unknown_module`,
+   * `partner_exists`
    */
   create(partner: NewPartner): Promise<Partner>
-  /** All partners, removed ones included, by slug, read from the store in pages. */
-  list(): AsyncIterable<Partner>
+  /** All partners, or those with a tag, removed ones included, by slug, read from the store in pages. */
+  list(tag?: string): AsyncIterable<Partner>
   /** The partner, removed or not. */
   show(slug: string): Promise<Partner>
-  /** Changes its name and limits. @throws {AdminError} `invalid_name`, `invalid_limit` */
+  /** Changes its name, limits and details. @throws {AdminError} `invalid_name`, `invalid_limit`, `invalid_details` */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
   /** Refuses all of the partner's requests until it is resumed. */
   suspend(slug: string): Promise<Partner>
@@ -114,7 +124,7 @@ export function createPartnerAdministration(
       return (change as Extract<Change, { type: 'partner.created' }>).partner
     },
 
-    list: () => readPartners(store),
+    list: (tag) => readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit, tag)),
 
     show,
 
@@ -123,8 +133,9 @@ export function createPartnerAdministration(
       return await change(slug, (partner) => {
         const { name = partner.name } = update
         const limits = applyLimitChange(partner.limits, update.limits)
-        const isSame = name === partner.name && equalLimits(limits, partner.limits)
-        return isSame ? [] : [{ type: 'partner.updated', slug, name, limits }]
+        const change = { slug, name, ...changeDetails(NO_PARTNER_DETAILS, update, partner) }
+        const isSame = hasAll(partner, change) && equalLimits(limits, partner.limits)
+        return isSame ? [] : [{ type: 'partner.updated', ...change, limits }]
       })
     },
 
@@ -151,7 +162,7 @@ export function createPartnerAdministration(
 }
 
 function newPartner(
-  { slug, name, modules: names, limits = {} }: NewPartner,
+  { slug, name, modules: names, limits = {}, ...details }: NewPartner,
   modules: Modules,
   createdAt: number,
 ): Partner {
@@ -164,6 +175,7 @@ function newPartner(
     state: 'active',
     modules: requireNames('module', names, modules.names),
     limits,
+    ...changeDetails(NO_PARTNER_DETAILS, details),
     createdAt,
   }
 }

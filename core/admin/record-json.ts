@@ -8,7 +8,10 @@ import type { Signup } from '../ports/signups.ts'
 import { type Delivery, RETENTION_MS, type Webhook } from '../ports/webhooks.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
-  return pickMembers(partner, ['slug', 'name', 'state', 'modules', 'limits', 'createdAt'])
+  return pickMembers(partner, [
+    ...['slug', 'name', 'state', 'modules', 'limits', 'contact', 'tags', 'externalId', 'note'] as const,
+    ...['selfService', 'createdAt'] as const,
+  ])
 }
 
 /** All of a key but its digest. The overlap of a revoked key has no end: it is over. */
@@ -17,7 +20,7 @@ export function keyJson(key: Key, now: number): Record<string, unknown> {
   return {
     ...pickMembers(key, ['id', 'partner', 'name', 'environment', 'hint']),
     state: keyState(key, now),
-    ...pickMembers(key, ['scopes', 'allow', 'limits', 'createdAt', 'expiresAt']),
+    ...pickMembers(key, ['scopes', 'allow', 'limits', 'owner', 'tags', 'createdAt', 'expiresAt']),
     rotation: successorId === undefined ? null : {
       successor_id: successorId,
       retires_at: key.state === 'revoked' ? null : optionalRfc3339(retiresAt),

@@ -1,9 +1,20 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, LimitOverrides, Modules, Partner, Scope } from '../model.ts'
+import {
+  type Key,
+  type KeyDetails,
+  type LimitOverrides,
+  MAX_TAGS,
+  type Modules,
+  type Partner,
+  type PartnerDetails,
+  type Scope,
+  SELF_SERVICE,
+  TAG_PATTERN,
+} from '../model.ts'
 
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
@@ -16,6 +27,8 @@ export type AdminErrorCode =
   | 'partner_exists'
   | 'invalid_slug'
   | 'invalid_name'
+  /** A contact address, a tag, a note or the like. */
+  | 'invalid_details'
   | 'invalid_limit'
   | 'invalid_address_range'
   | 'invalid_duration'
@@ -202,11 +215,66 @@ export function equalLimits(a: LimitOverrides, b: LimitOverrides): boolean {
   return canonical(a) === canonical(b)
 }
 
+type Details = PartnerDetails & KeyDetails
+
+/** What is wrong with a detail, as the end of a sentence about it. */
+const detailRules: {
+  readonly [Name in keyof Details]: (value: NonNullable<Details[Name]>) => string | undefined
+} = {
+  contact: (text) =>
+    text.length <= 254 && EMAIL_PATTERN.test(text)
+      ? validateName(text, 254)
+      : 'must be an e-mail address of at most 254 characters',
+  tags: (tags) =>
+    new Set(tags).size <= MAX_TAGS && tags.every((tag) => TAG_PATTERN.test(tag))
+      ? undefined
+      : `must be at most ${MAX_TAGS}, each 1–40 of a-z, 0-9, -, _ and ., a letter or digit first`,
+  externalId: (text) => validateName(text),
+  note: (text) => validateName(text, 1_000),
+  selfService: (actions) =>
+    actions.every((action) => SELF_SERVICE.includes(action))
+      ? undefined
+      : `must be of ${SELF_SERVICE.join(' and ')}`,
+  owner: (text) => validateName(text),
+}
+
+/** Details that change; those that are `undefined` stay, and `null` removes one. */
+export type DetailsChange<D> = { readonly [Name in keyof D]?: D[Name] | null | undefined }
+
+/**
+ * The details after a change. Lists are sorted, each item once.
+ *
+ * @param none The absent details.
+ * @throws {AdminError} `invalid_details`
+ */
+export function changeDetails<D extends object>(none: D, change: DetailsChange<D>, before: D = none): D {
+  const changed = Object.entries(none).map(([member, absent]) => {
+    const name = member as keyof D & keyof Details
+    const value: unknown = change[name]
+    if (value === undefined) return [name, before[name]]
+    if (value === null) return [name, absent]
+    const problem = detailRules[name](value as never)
+    if (problem === undefined) return [name, Array.isArray(value) ? [...new Set(value)].sort() : value]
+    const noun = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+    throw new AdminError(
+      'invalid_details',
+      `The ${noun} ${formatValue([value].flat().join(' '))} ${problem}.`,
+    )
+  })
+  return Object.fromEntries(changed)
+}
+
+/** Whether a record has all members of a change already. */
+export function hasAll<C extends object>(record: NoInfer<C>, change: C): boolean {
+  return (Object.keys(change) as (keyof C)[])
+    .every((name) => JSON.stringify(change[name]) === JSON.stringify(record[name]))
+}
+
 /** @returns What is wrong with a name of a partner, key or operator, as the end of a sentence about it. */
-export function validateName(name: string): string | undefined {
+export function validateName(name: string, max: number = 200): string | undefined {
   if (name.trim() === '') return 'must not be empty'
-  // 200 code points are at most 400 UTF-16 units: longer text need not be counted.
-  if (name.length > 400 || Array.from(name).length > 200) return 'must have at most 200 characters'
+  // A code point has at most two UTF-16 units: longer text need not be counted.
+  if (name.length > 2 * max || Array.from(name).length > max) return `must have at most ${max} characters`
   if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(name)) return 'must not contain control characters or line breaks'
   if (!name.isWellFormed()) return 'must be well-formed Unicode'
   return containsKey(name) ? 'must not contain a key' : undefined

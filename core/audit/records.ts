@@ -10,6 +10,9 @@ import type { Webhook } from '../ports/webhooks.ts'
 /** An audit entry before it is chained. */
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
 
+/** Details of a partner whose values no entry has: one that changed is named as the subject. */
+const PRIVATE_DETAILS = ['contact', 'note'] as const
+
 export function partnerAuditRecord(
   change: Exclude<Change, { type: 'module.defined' }>,
   before: Partner | undefined,
@@ -19,7 +22,9 @@ export function partnerAuditRecord(
     type: change.type,
     partner: after.slug,
     keyId: undefined,
-    subject: 'module' in change ? change.module : undefined,
+    subject: 'module' in change
+      ? change.module
+      : PRIVATE_DETAILS.filter((name) => before?.[name] !== after[name]).join(' ') || undefined,
     before: before && partnerSnapshot(before),
     after: partnerSnapshot(after),
   }
@@ -114,9 +119,18 @@ export function hashEntry(
   return sha256(JSON.stringify([previousHash, sequence, id, at, actor, type, ...optional]))
 }
 
-/** The state of a partner in audit entries. Lists its members, so that a new member does not change old hashes. */
-export function partnerSnapshot({ slug, name, state, modules, limits, createdAt }: Partner): string {
-  return JSON.stringify({ slug, name, state, modules, limits, createdAt })
+/**
+ * The state of a partner in audit entries. Lists its members, and has later ones only where they are set, so that a new
+ * member does not change old hashes.
+ */
+export function partnerSnapshot(partner: Partner): string {
+  const { slug, name, state, modules, limits, createdAt, externalId } = partner
+  const lists = { tags: unlessEmpty(partner.tags), selfService: unlessEmpty(partner.selfService) }
+  return JSON.stringify({ slug, name, state, modules, limits, createdAt, externalId, ...lists })
+}
+
+function unlessEmpty<T>(list: readonly T[]): readonly T[] | undefined {
+  return list.length === 0 ? undefined : list
 }
 
 /** The state of a module in audit entries. */
@@ -146,5 +160,7 @@ export function keySnapshot(key: Key, sha256: Sha256): string {
     retiresAt: key.retiresAt,
     successorId: key.successorId,
     digestHash: sha256(key.digest),
+    owner: key.owner,
+    tags: unlessEmpty(key.tags),
   })
 }

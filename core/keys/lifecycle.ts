@@ -25,13 +25,14 @@ export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retires
 
 /** Whether a filter selects a key. */
 export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
-  const { partner, environment, scope, states, endsBefore, unusedSince, now = Date.now() } = filter
+  const { partner, environment, scope, tag, states, endsBefore, unusedSince, now = Date.now() } = filter
   return (key) => {
     const state = keyState(key, now)
     const inForce = state === 'active' || state === 'retiring'
     return (partner === undefined || key.partner === partner) &&
       (environment === undefined || key.environment === environment) &&
       (scope === undefined || key.scopes.includes(scope)) &&
+      (tag === undefined || key.tags.includes(tag)) &&
       (states === undefined || states.includes(state)) &&
       (endsBefore === undefined ||
         inForce && (endOf(key) ?? Infinity) < endsBefore) &&

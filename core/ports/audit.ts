@@ -45,7 +45,10 @@ export interface AuditEntry extends AuditContext {
   readonly partner: string | undefined
   /** Public id of the key that was changed. */
   readonly keyId: string | undefined
-  /** The scope or module that was granted, removed, activated or deactivated; the kind of content; a webhook. */
+  /**
+   * The scope or module that was granted, removed, activated or deactivated; the kind of content; a webhook; `contact` or
+   * `note` of a partner, whose values are in no entry.
+   */
   readonly subject: string | undefined
   /**
    * The state before and after as JSON text. That of a key has `digestHash`, the SHA-256 of its digest, and not the digest.

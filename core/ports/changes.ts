@@ -17,6 +17,8 @@ export interface KeyFilter {
   readonly environment?: Environment | undefined
   /** A scope that it holds. */
   readonly scope?: Scope | undefined
+  /** A tag that it has, in the form of one. */
+  readonly tag?: string | undefined
   /** Any of these states at `now`. */
   readonly states?: readonly KeyState[] | undefined
   /** In force at `now`, and its expiry or the end of its overlap is before this: milliseconds since the epoch. */
@@ -29,8 +31,12 @@ export interface KeyFilter {
 
 /** Administration of partners and keys. */
 export interface Administration {
-  /** Partners, removed ones included, by slug: at most `limit` of those after the slug `after`. */
-  listPartners(after: string | undefined, limit: number): MaybePromise<readonly Partner[]>
+  /**
+   * Partners, removed ones included, by slug: at most `limit` of those after the slug `after`.
+   *
+   * @param tag Only partners with this tag, which has the form of one.
+   */
+  listPartners(after: string | undefined, limit: number, tag?: string): MaybePromise<readonly Partner[]>
 
   /** The partner with this slug, removed or not, or `undefined`. `slug` has the form of one. */
   findPartner(slug: string): MaybePromise<Partner | undefined>
@@ -77,7 +83,7 @@ export interface DigestScheme {
 /** One administrative change, checked against all rules: a store only applies it. */
 export type Change =
   | { readonly type: 'partner.created'; readonly partner: Partner }
-  | ({ readonly type: 'partner.updated' } & Pick<Partner, 'slug' | 'name' | 'limits'>)
+  | ({ readonly type: 'partner.updated' } & Omit<Partner, 'state' | 'modules' | 'createdAt'>)
   | { readonly type: 'partner.suspended' | 'partner.resumed' | 'partner.removed'; readonly slug: string }
   | { readonly type: 'module.defined'; readonly module: ModuleDefinition }
   /** Also takes its scope away from all keys, none of which is in force. */
@@ -103,6 +109,9 @@ export type Change =
   }
   /** Ends a rotated key before its overlap does, independently of any clock. */
   | ({ readonly type: 'key.retired'; readonly retiresAt: number } & Pick<Key, 'id'>)
-  | ({ readonly type: 'key.updated' } & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt'>)
+  | (
+    & { readonly type: 'key.updated' }
+    & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>
+  )
   | { readonly type: 'key.disabled' | 'key.enabled' | 'key.revoked'; readonly id: string }
   | { readonly type: 'scope.granted' | 'scope.removed'; readonly id: string; readonly scope: Scope }

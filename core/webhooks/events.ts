@@ -43,14 +43,22 @@ export function changeEvents(
     const key = keys.get(keyId)
     if (type === undefined || (type === 'key.issued' && key!.digest.includes(':'))) return []
     const [, part] = /^(module|scope)\./.exec(type) ?? []
-    const toJson = (state: unknown) => key ? keyJson(state as Key, context.at) : partnerJson(state as Partner)
+    const toJson = (state: unknown) => key ? keyJson(state as Key, context.at) : publicJson(state as Partner)
     const [old, current] = [before, after].map((text) =>
       text === undefined ? undefined : toJson(JSON.parse(text))
     )
     const data = { ...toJson(key ?? partners.get(partner!)), ...part && { [part]: subject } }
     const isChanged = (name: string) => JSON.stringify(old![name]) !== JSON.stringify(current![name])
-    return [changeEvent(type, partner, data, old ? Object.keys(current!).filter(isChanged) : [], context)]
+    const changed = old ? Object.keys(current!).filter(isChanged) : []
+    const isContact = type === 'partner.updated' && /^contact/.test(subject ?? '')
+    return [changeEvent(type, partner, data, isContact ? [...changed, 'contact'] : changed, context)]
   })
+}
+
+/** Without the note, which is not for the receivers of a partner's webhooks. */
+function publicJson(partner: Partner): Readonly<Record<string, unknown>> {
+  const { note: _, ...data } = partnerJson(partner)
+  return data
 }
 
 /** For other webhooks. Without the URL, which may be a secret of its receiver. */
@@ -73,14 +81,15 @@ function changeEvent(
 const [noticeDays, maxExpiredDays] = [[3, 14], 3]
 
 /** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
-function endEvent(key: Key, now: number, sha256: Sha256): WebhookEvent {
+function endEvent(key: Key, { contact, tags }: Partner, now: number, sha256: Sha256): WebhookEvent {
   const end = endOf(key)!
   const isOver = end <= now
   const type = isOver ? 'key.expired' : 'key.expiring'
   const days = isOver ? 0 : noticeDays.find((days) => end - now <= days * MS_PER_DAY)
   const id = deriveId('msg_', sha256(`${type} ${key.id} ${end} ${days}`))
   const change = isOver && { actor: 'partner-api', changed: ['state'] }
-  const data = { ...keyJson(key, now), ends_at: rfc3339(end), ...change }
+  const notice = { ends_at: rfc3339(end), contact: contact ?? null, partner_tags: tags }
+  const data = { ...keyJson(key, now), ...notice, ...change }
   return createEvent({ id, type, partner: key.partner, createdAt: isOver ? end : now }, data)
 }
 
@@ -100,11 +109,12 @@ export async function enqueueExpiring(
   if (webhooks.length === 0) return
   const endsBefore = now + Math.max(...noticeDays) * MS_PER_DAY + 1
   const inForceAt = now - maxExpiredDays * MS_PER_DAY
-  for await (const { slug } of readPartners(store)) {
+  for await (const each of readPartners(store)) {
+    const { slug } = each
     if (!webhooks.some(({ partner = slug }) => partner === slug)) continue
     const filter = { partner: slug, endsBefore, now: inForceAt }
     for await (const page of pagesOf<Key>((after, limit) => store.listKeys(filter, after, limit), 200)) {
-      await store.webhooks!.enqueue(page.map((key) => endEvent(key, now, store.sha256)))
+      await store.webhooks!.enqueue(page.map((key) => endEvent(key, each, now, store.sha256)))
     }
     // A synchronous store would not let the server answer requests meanwhile.
     await delay(1, signal)

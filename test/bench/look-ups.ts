@@ -10,7 +10,7 @@ import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../adapters/stores/tables.ts
 import type { KeyFacts } from '../../core/model.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Store } from '../../core/ports/store.ts'
-import { key as keyOf } from '../contract/store/samples.ts'
+import { key as keyOf, partner as partnerOf } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { newFile, startServing, stopServing } from '../support/cli-program.ts'
@@ -88,7 +88,7 @@ async function addKeys(store: Store, count: number): Promise<readonly string[]> 
   const partners = Array.from({ length: 1000 }, (_, number) => `partner-${number}`)
   await apply(partners.map((slug) => ({
     type: 'partner.created',
-    partner: { slug, name: slug, state: 'active', modules: ['profiles'], limits: {}, createdAt: 0 },
+    partner: partnerOf({ slug, name: slug, modules: ['profiles'] }),
   })))
   for (let start = 0; start < ids.length; start += 25_000) {
     await apply(

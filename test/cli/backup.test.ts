@@ -194,6 +194,17 @@ const changes: readonly (readonly [before: string, since: string, listed?: strin
   ['keys rotate X --overlap 100d', 'keys rotation finish X --force'],
   ['', 'partners update P --name=New --limit key=5/60'],
   ['partners update P --limit key=5/60', 'partners update P --clear-limit key'],
+  [
+    '',
+    'partners update P --contact=a@b.example --tag eu us --external-id=7 --note=N --self-service revoke rotate; ' +
+    'keys update X --owner=O --tag shop',
+  ],
+  [
+    'partners update P --contact=a@b.example --tag eu us --external-id=7 --note=N --self-service rotate; ' +
+    'keys update X --owner=O --tag shop',
+    'partners update P --no-contact --no-tag --no-external-id --no-note --no-self-service; ' +
+    'keys update X --no-owner --no-tag',
+  ],
   ['', 'partners suspend P'],
   ['partners suspend P', 'partners resume P'],
   ['', 'partners remove P --yes'],
@@ -351,6 +362,10 @@ test('a backup of an older schema is migrated, and its webhooks start disabled',
   const older =
     'ALTER TABLE webhook DROP COLUMN disabled_at; DROP TABLE module; DROP TABLE endpoint; DROP TABLE problem; ' +
     'ALTER TABLE partner DROP COLUMN own_modules; ALTER TABLE partner_key DROP COLUMN own_scopes; ' +
+    'DROP INDEX partner_key_tagged; ALTER TABLE partner_key DROP COLUMN owner; ' +
+    'ALTER TABLE partner_key DROP COLUMN tags; ' +
+    ['contact', 'tags', 'external_id', 'note', 'self_service']
+      .map((name) => `ALTER TABLE partner DROP COLUMN ${name}; `).join('') +
     'DELETE FROM migration WHERE version > 5'
   edit(file, older)
   t.match(await json('store', 'backup', backup), { code: 0, data: { schema: 5, warnings: [] } })

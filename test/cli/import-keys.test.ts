@@ -44,6 +44,8 @@ test('every member of a line is imported', async (t) => {
     allow: ['192.0.2.0/24'],
     limits: [{ policy: 'key', quota: 5, window_seconds: 60 }],
     hint: text.slice(-4),
+    owner: 'Web team',
+    tags: ['eu', 'shop'],
   }
   const plain = row({ algorithm: null, scopes: null, hint: null })
   const dry = await importRows([full, plain], '--secret-file', secretFile, '--dry-run')
@@ -114,6 +116,8 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
     ],
     [row({ expires_at: '2020-01-01T00:00:00Z' }), 'expires_at must be in the future'],
     [row({ created_at: '2098-01-01T00:00:00Z' }), 'created_at must not be in the future'],
+    [row({ owner: '' }), 'owner must not be empty'],
+    [row({ tags: ['Shop'] }), 'tags[0] must be a tag'],
     [row({ algorithm: 'md5' }), 'algorithm must be sha256 or hmac-sha256, not "md5"'],
     [
       row({ algorithm: 'hmac-sha256' }),
@@ -122,7 +126,7 @@ test('all lines are checked, and an error prevents all of them', async (t) => {
     [row({ name: native.text }), 'name must not contain a key'],
     [row({ digest: sha256(native.text).digest('hex') }), `digest is that of key ${native.key.id} of acme`],
     [{ ...known, partner: 'other' }, 'digest is that of key'],
-    [known, 'digest repeats that of line 22'],
+    [known, 'digest repeats that of line 24'],
     [row({ scopes: ['read:plans', 'read:plans'] }), 'scopes[1] repeats a scope'],
     [row({ limits: [limit, { ...limit, quota: 2 }] }), 'limits[1] repeats a policy'],
     [{ ...repeated, prefix: 'sk_' }, 'digest repeats that of line 1'],
@@ -178,6 +182,7 @@ test('a key that differs from its line is listed, and --update changes it', asyn
   const limits = [{ policy: 'key', quota: 5, window_seconds: 60 }]
   const changed = {
     ...{ name: 'Till', scopes: ['read:plans'], expires_at: '2098-01-01T00:00:00Z', allow: [], limits },
+    ...{ owner: 'Ops', tags: ['till'] },
   }
   for (const [field, value] of Object.entries(changed)) {
     t.match(await differing({ [field]: value }), { fields: [field], differs: 1, unchanged: 0 })
@@ -190,12 +195,20 @@ test('a key that differs from its line is listed, and --update changes it', asyn
   t.equal((await store.auditHead()).sequence, head.sequence + 1, 'only the scope was removed')
   const args = ['keys', 'import', '-', '--algorithm', 'sha256']
   const { stdout } = await runProgram(args, { env, input: jsonl([{ ...line, ...changed }]) })
-  t.equal(stdout.split('\n')[0], `line 1: key ${id} differs in name, scopes, expires_at, allow and limits`)
-  t.match(await differing(changed, '--update', '--dry-run'), { updated: 1, fields: { length: 5 } })
+  t.equal(
+    stdout.split('\n')[0],
+    `line 1: key ${id} differs in name, scopes, expires_at, allow, limits, owner and tags`,
+  )
+  t.match(await differing(changed, '--update', '--dry-run'), { updated: 1, fields: { length: 7 } })
   t.match(await keys.show(id), { name: 'Shop', limits: {} })
   t.match(await differing(changed, '--update'), { updated: 1, differs: 0 })
   t.match(await keys.show(id), { name: 'Till', scopes: ['read:plans'], limits: { key: { quota: 5 } } })
   t.match(await differing(changed, '--update'), { updated: 0, unchanged: 1 })
+  t.match(
+    await differing({ ...changed, owner: null, tags: null }),
+    { unchanged: 1 },
+    'a line without them leaves them',
+  )
   const refused = async (more: object) => {
     const { error } = await importRows([{ ...line, ...more }], '--update')
     return (error.lines as { field: string; reason: string }[]).map(({ field, reason }) =>

@@ -43,7 +43,10 @@ test('partners are created, listed, changed and suspended', async (t) => {
   })
   t.equal((await run('partners', 'create', 'wide', '--name', 'ひろい \u202eName')).code, 0)
   const list = await run('partners', 'list')
-  t.match(list.stdout, /^SLUG +NAME +STATE +MODULES\nacme +Acme Travel +active +profiles banner\nwide /)
+  t.match(
+    list.stdout,
+    /^SLUG +NAME +STATE +MODULES +TAGS\nacme +Acme Travel +active +profiles banner +–\nwide /,
+  )
   t.notMatch(list.stdout, '\u202e')
   t.same(names((await json('partners', 'list')).data), ['Acme Travel', 'ひろい \u202eName'])
   t.equal((await json('partners', 'suspend', 'acme')).data.state, 'suspended')
@@ -53,6 +56,71 @@ test('partners are created, listed, changed and suspended', async (t) => {
   t.match(updated, { code: 0, data: { name: 'Acme Journeys', limits: { length: 3 } } })
   const cleared = await run('partners', 'update', 'acme', '--clear-limit', 'key', 'signup')
   t.match(cleared, { code: 0, stdout: /name: +Acme Journeys\n(.*\n)*limits: +verify=0\n/ })
+})
+
+test('details of partners and keys are set, shown, listed by and removed', async (t) => {
+  const { run, json } = await createStore({ modules: ['profiles'] })
+  const details = [
+    '--contact',
+    'dev@acme.example',
+    '--external-id',
+    'crm 7',
+    '--note',
+    'Ask Ada',
+    '--tag',
+    'travel',
+    'eu',
+  ]
+  const noted = { contact: 'dev@acme.example', tags: ['eu', 'travel'], external_id: 'crm 7', note: 'Ask Ada' }
+  t.match((await json('partners', 'create', 'beta', '--name', 'Beta', ...details)).data, {
+    ...noted,
+    self_service: [],
+  })
+  const allowed = await json('partners', 'update', 'beta', '--self-service', 'rotate', 'revoke')
+  t.match(allowed.data, { ...noted, self_service: ['revoke', 'rotate'] })
+  const shown = (await run('partners', 'show', 'beta')).stdout
+  t.match(
+    shown,
+    /contact: +dev@acme\.example\ntags: +eu travel\nexternal id: +crm 7\nnote: +Ask Ada\nself-service: +revoke/,
+  )
+  t.same((await json('partners', 'list', '--tag', 'eu')).data.map(({ slug }: { slug: string }) => slug), [
+    'beta',
+  ])
+  t.match(await run('partners', 'list', '--tag', 'us'), { code: 0, stdout: '', stderr: 'no such partners' })
+  const removed = ['--no-contact', '--no-external-id', '--no-note', '--no-tag', '--no-self-service']
+  const none = { contact: null, tags: [], external_id: null, note: null, self_service: [] }
+  t.match((await json('partners', 'update', 'beta', ...removed)).data, none)
+  t.match(
+    (await run('audit', 'list')).stdout,
+    /partner\.updated +beta +contact note +external_id: crm 7 → none, tags: eu travel → none/,
+  )
+
+  const issued = await json(
+    'keys',
+    'issue',
+    'acme',
+    '--name',
+    'n',
+    '--owner',
+    'Web team',
+    '--tag',
+    'shop',
+    'a.b',
+  )
+  t.match(issued.data, { owner: 'Web team', tags: ['a.b', 'shop'] })
+  const { id } = issued.data
+  t.match((await run('keys', 'show', id)).stdout, /owner: +Web team\ntags: +a\.b shop\n/)
+  t.same((await json('keys', 'list', '--tag', 'shop')).data.map((key: { id: string }) => key.id), [id])
+  t.match(await run('keys', 'list', 'acme', '--tag', 'sho'), { code: 0, stdout: '', stderr: 'no such keys' })
+  t.match((await json('keys', 'update', id, '--owner', 'Ops', '--no-tag')).data, { owner: 'Ops', tags: [] })
+  t.match((await json('keys', 'update', id, '--no-owner', '--tag', 'x')).data, { owner: null, tags: ['x'] })
+  t.match(await json('partners', 'update', 'acme'), {
+    code: 2,
+    error: { detail: /pass --name, .*--self-service\.$/ },
+  })
+  t.match(await json('partners', 'update', 'acme', '--self-service', 'issue'), { code: 2 })
+  t.match((await json('keys', 'update', id, '--tag', 'A')).error, { code: 'invalid_details' })
+  t.match(await run('audit', 'verify'), { code: 0 })
 })
 
 test('every error has its exit code', async (t) => {

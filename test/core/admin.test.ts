@@ -8,7 +8,7 @@ import { AdminError, type AdminErrorCode, type Remedy } from '../../core/admin/v
 import { extractKeyId, isWellFormedKey } from '../../core/keys/format.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { parseDuration } from '../../core/lib/time.ts'
-import type { Limit, LimitOverrides } from '../../core/model.ts'
+import { type Limit, type LimitOverrides, NO_PARTNER_DETAILS } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 
 const now = Date.UTC(2026, 0, 1)
@@ -68,6 +68,7 @@ test('a partner is created once, with its modules in the order of the contract',
     modules: ['profiles', 'pricing'],
     limits: {},
     createdAt: now,
+    ...NO_PARTNER_DETAILS,
   })
   await t.rejects(partners.create({ slug: 'acme', name: 'Other', modules: [] }), refused('partner_exists'))
   t.same(await Array.fromAsync(partners.list()), [acme])
@@ -83,6 +84,51 @@ const wrongLimits: readonly (readonly [limits: object, message: RegExp])[] = [
   [{ verify: { quota: 1, windowSeconds: 86_401 } }, /in 86401/],
   [{ authfail: { quota: 1, windowSeconds: 60 } }, /authfail/],
 ]
+
+/** Details that are refused. */
+const wrongDetails: readonly (readonly [details: object, message: RegExp])[] = [
+  [{ contact: 'acme' }, /The contact "acme" must be an e-mail address/],
+  [{ contact: `a@${'b'.repeat(60)}.${`${'c'.repeat(60)}.`.repeat(4)}de` }, /254/],
+  [{ contact: `${keyShaped}@acme.example` }, /must not contain a key/],
+  [{ contact: '' }, /e-mail/],
+  [{ tags: Array.from({ length: 21 }, (_, index) => `t${index}`) }, /at most 20/],
+  ...['', 'A', '-a', '_a', 'é', 'a b', 'a'.repeat(41)].map((tag) =>
+    [{ tags: ['ok', tag] }, /each 1–40/] as const
+  ),
+  [{ externalId: ' ' }, /The external id " " must not be empty/],
+  [{ externalId: 'x'.repeat(201) }, /200/],
+  [{ note: 'x'.repeat(1_001) }, /1000/],
+  [{ note: 'a\nb' }, /line breaks/],
+  [{ selfService: ['rotate', 'issue'] }, /The self service "rotate issue" must be of rotate and revoke/],
+]
+
+test('details of partners and keys have bounds, and are removed with null', async (t) => {
+  const { partners, keys, issue } = await open()
+  const tags = Array.from({ length: 20 }, (_, index) => `${'t'.repeat(38)}${10 + index}`)
+  const most = {
+    contact: `a@${`${'b'.repeat(60)}.`.repeat(4)}example`,
+    ...{
+      tags,
+      externalId: '🤖'.repeat(200),
+      note: '🤖'.repeat(1_000),
+      selfService: ['revoke', 'rotate'] as const,
+    },
+  }
+  const repeated = {
+    ...most,
+    tags: [...tags, ...tags].reverse(),
+    selfService: ['rotate', 'revoke', 'rotate'] as const,
+  }
+  t.match(await partners.update('acme', repeated), most)
+  t.match(await partners.update('acme', { name: 'Other' }), most)
+  const { key } = await issue({ owner: '🤖'.repeat(200), tags: ['b', 'a', 'b'] })
+  t.match(key, { owner: '🤖'.repeat(200), tags: ['a', 'b'] })
+  t.match((await keys.rotate(key.id)).key, { owner: key.owner, tags: key.tags })
+  await t.rejects(issue({ owner: 'x'.repeat(201) }), refused('invalid_details', /The owner/))
+  await t.rejects(keys.update(key.id, { tags: ['A'] }), refused('invalid_details', /The tags/))
+  const none = { contact: null, tags: null, externalId: null, note: null, selfService: null }
+  t.match(await partners.update('acme', none), NO_PARTNER_DETAILS)
+})
 
 test('invalid partners are refused, and nothing is stored', async (t) => {
   const { partners } = await open()
@@ -104,6 +150,7 @@ test('invalid partners are refused, and nothing is stored', async (t) => {
     [{ modules: ['widget', 'bannner'] }, 'unknown_module', /"bannner".*profiles, banner/],
     [{ modules: ['constructor'] }, 'unknown_module', /constructor/],
     ...wrongLimits.map(([limits, message]) => [{ limits }, 'invalid_limit', message] satisfies Wrong),
+    ...wrongDetails.map(([details, message]) => [details, 'invalid_details', message] satisfies Wrong),
   ]
   for (const [change, code, message] of wrong) {
     await t.rejects(partners.create({ ...good, ...change }), refused(code, message), `${code} ${message}`)
@@ -221,6 +268,8 @@ test('a key has the scopes of the active modules by default, and only its digest
     retiresAt: undefined,
     successorId: undefined,
     lastUsedAt: undefined,
+    owner: undefined,
+    tags: [],
   })
   t.same(await Array.fromAsync(keys.list({ partner: 'acme' })), [key])
   t.same(await Array.fromAsync(keys.list()), [key])

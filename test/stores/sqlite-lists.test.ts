@@ -82,6 +82,10 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
       ...ofAllKeys.slice(2),
     ],
     [
+      () => administration.listKeys({ tag: 'eu', environment: 'live', states: KEY_STATES }, undefined, 9),
+      ...ofAllKeys.map((step) => step.replace('partner_key_listed', 'partner_key_tagged')),
+    ],
+    [
       () => administration.listKeys({ partner: 'big' }, undefined, 9),
       ...ofAllKeys.map((step) =>
         step.replace('partner_key_listed (', 'partner_key_by_partner (partner=? AND ')

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { MIGRATIONS } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { NO_PARTNER_DETAILS } from '../../core/model.ts'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import {
@@ -196,7 +197,7 @@ await t.test('a change after an older file was put back is a revision that no se
     database.close()
   }
   const change = (at: number) =>
-    apply(store, { type: 'partner.updated', slug: 'acme', name: `A${at}`, limits: {} })
+    apply(store, { type: 'partner.updated', slug: 'acme', name: `A${at}`, limits: {}, ...NO_PARTNER_DETAILS })
   await copy(file, older)
   await change(1)
   const known = await store.revision()

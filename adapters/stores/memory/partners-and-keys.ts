@@ -45,8 +45,11 @@ export function createPartnersAndKeys() {
     listModules: () => [...modules.values()],
     knownModules: () => [...modules.values()],
     findPartner: (slug) => partners.get(slug),
-    listPartners: (after, limit) =>
-      pageOf(partners.keys(), compareCodePoints, after, limit).map((slug) => partners.get(slug)!),
+    listPartners: (after, limit, tag) => {
+      const listed = [...partners.values()].filter(({ tags }) => tag === undefined || tags.includes(tag))
+      const slugs = pageOf(listed.map(({ slug }) => slug), compareCodePoints, after, limit)
+      return slugs.map((slug) => partners.get(slug)!)
+    },
     listKeys: (filter, after, limit) =>
       pageOf([...keys.values()].filter(createKeySelector(filter)), oldestFirst, after, limit),
     recordKeyUses(uses) {

@@ -23,6 +23,7 @@ import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
 import * as endpoint from './migrations/008-endpoint.ts'
 import * as problem from './migrations/009-problem.ts'
+import * as details from './migrations/010-details.ts'
 
 /**
  * Reads the version of the schema.
@@ -154,6 +155,7 @@ export const MIGRATIONS: readonly Migration[] = [
   module,
   endpoint,
   problem,
+  details,
 ]
 
 export const LATEST: number = MIGRATIONS.length

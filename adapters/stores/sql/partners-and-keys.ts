@@ -11,7 +11,7 @@ import type { Administration, Change, KeyFilter } from '../../../core/ports/chan
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { holdsOwn, scopeSet, type StoredRow, type Value } from '../row-format.ts'
+import { includesWord, scopeSet, type StoredRow, type Value } from '../row-format.ts'
 import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from '../tables.ts'
 import {
   type Dialect,
@@ -37,11 +37,13 @@ const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 export function createAdministration({ dialect, read, change }: SqlDatabase): Administration {
   const ids = idsSql(dialect, '$1')
   return {
-    listPartners: (after = '', limit) =>
-      andThen(
-        read(`${selectPartners} WHERE slug > $1 ORDER BY slug LIMIT CAST($2 AS BIGINT)`, [after, limit]),
-        (rows) => rows.map(PARTNERS.read),
-      ),
+    listPartners(after = '', limit, tag) {
+      const [condition, parameters] = tag === undefined
+        ? ['', []]
+        : [` AND ${includesWord('tags', '$3')}`, [tag]]
+      const sql = `${selectPartners} WHERE slug > $1${condition} ORDER BY slug LIMIT CAST($2 AS BIGINT)`
+      return andThen(read(sql, [after, limit, ...parameters]), (rows) => rows.map(PARTNERS.read))
+    },
 
     findPartner: (slug) =>
       andThen(read(`${selectPartners} WHERE slug = $1`, [slug]), ([row]) => row && PARTNERS.read(row)),
@@ -96,14 +98,17 @@ const stateConditions: Readonly<Record<KeyState, string>> = {
  * @param parameter Adds a parameter to the statement and returns its placeholder.
  */
 function keyConditions(filter: KeyFilter, parameter: (value: Value) => string): string {
-  const { partner, environment, scope, states, endsBefore, unusedSince, now = Date.now() } = filter
+  const { partner, environment, scope, tag, states, endsBefore, unusedSince, now = Date.now() } = filter
   const conditions: string[] = []
   if (partner !== undefined) conditions.push(`partner = ${parameter(partner)}`)
   if (environment !== undefined) conditions.push(`environment = ${parameter(environment)}`)
   if (scope !== undefined) {
     const bit = scopeSet.encode([scope])
-    conditions.push(bit === 0 ? holdsOwn(parameter(scope)) : `scopes & ${parameter(bit)} <> 0`)
+    conditions.push(
+      bit === 0 ? includesWord('own_scopes', parameter(scope)) : `scopes & ${parameter(bit)} <> 0`,
+    )
   }
+  if (tag !== undefined) conditions.push(includesWord('tags', parameter(tag)))
   if (states !== undefined) {
     conditions.push(states.map((state) => stateConditions[state]).join(' OR ') || 'FALSE')
   }
@@ -162,7 +167,9 @@ function* readFacts(
   }
   const known = modules.size === 0 ? [] : (yield* query(selectModules)).map(MODULES.read)
   const read = known.filter(({ name }) => modules.has(name))
-  for (const { scope } of read) keys.push(...yield* query(`${selectKeys} WHERE ${holdsOwn('$1')}`, [scope]))
+  for (const { scope } of read) {
+    keys.push(...yield* query(`${selectKeys} WHERE ${includesWord('own_scopes', '$1')}`, [scope]))
+  }
   return factsOf(
     new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
     new Map(keys.map(KEYS.read).map((key) => [key.id, key])),

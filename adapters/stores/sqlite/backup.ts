@@ -5,6 +5,7 @@ import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
+import { KEYS, PARTNERS } from '../tables.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
@@ -90,18 +91,24 @@ function listForeign(database: Database, file: string): string[] {
   }
 }
 
-/** Adds to schemas before the seventh, for one connection, what queries of partners and keys read. */
-const withoutModules = `
-  CREATE TEMP VIEW module AS SELECT '' AS name, '' AS scope, '' AS feature, 0 AS position WHERE FALSE;
-  CREATE TEMP VIEW partner AS SELECT *, NULL AS own_modules FROM main.partner;
-  CREATE TEMP VIEW partner_key AS SELECT *, NULL AS own_scopes FROM main.partner_key`
+/** Adds to older schemas, for one connection, what queries of partners and keys read. */
+function addViews(database: Database, version: number): void {
+  const module = "SELECT '' AS name, '' AS scope, '' AS feature, 0 AS position WHERE FALSE"
+  if (version < 7) database.exec(`CREATE TEMP VIEW module AS ${module}`)
+  for (const [table, { columns }] of [['partner', PARTNERS], ['partner_key', KEYS]] as const) {
+    const present = database.statement<[string]>('SELECT name FROM pragma_table_info(?)').all(table).flat()
+    const missing = columns.filter((name) => !present.includes(name)).map((name) => `, NULL AS ${name}`)
+    if (missing.length === 0) continue
+    database.exec(`CREATE TEMP VIEW ${table} AS SELECT *${missing.join('')} FROM main.${table}`)
+  }
+}
 
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
   const sql = createSqlDatabase(database, createRevisions(database, file))
   const { webhooks, ...records } = createSharedMembers(sql)
   const { version } = readSchema(database, file)
-  if (version < 7) database.exec(withoutModules)
+  addViews(database, version)
   return { ...records, ...listSignups(sql), ...(version === MIGRATIONS.length && { webhooks }) }
 }
 

@@ -23,6 +23,7 @@ import * as disabledAt from './migrations/006-webhook-disabled.ts'
 import * as module from './migrations/007-module.ts'
 import * as endpoint from './migrations/008-endpoint.ts'
 import * as problem from './migrations/009-problem.ts'
+import * as details from './migrations/010-details.ts'
 
 export const MIGRATIONS: readonly Migration[] = [
   store,
@@ -34,6 +35,7 @@ export const MIGRATIONS: readonly Migration[] = [
   module,
   endpoint,
   problem,
+  details,
 ]
 
 /** "papi", the application id of a store's file. */

@@ -97,6 +97,8 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
     name: fc.string(),
     allow: fc.constant([]),
     limits: fc.constant({}),
+    owner: fc.constant(undefined),
+    tags: fc.constant([]),
   }),
 ) as fc.Arbitrary<Change>
 

@@ -33,9 +33,14 @@ export async function applyBy(store: Store, ...changes: Change[]): Promise<boole
 
 /** The recorded state of a partner or key, parsed. */
 export function snapshotOf(of: Partner | Key): unknown {
-  const { digest, lastUsedAt: _, ...shown } = of as Partial<Key>
+  const { digest, lastUsedAt: _, contact: _c, note: _n, ...shown } = of as Partial<Key & Partner>
   const digestHash = digest === undefined ? {} : { digestHash: sha256(digest) }
-  return JSON.parse(JSON.stringify({ ...shown, ...digestHash }))
+  const { tags, selfService } = shown
+  const noted = {
+    tags: tags?.length ? tags : undefined,
+    selfService: selfService?.length ? selfService : undefined,
+  }
+  return JSON.parse(JSON.stringify({ ...shown, ...digestHash, ...noted }))
 }
 
 /** An entry with its states parsed, without id and hash, which the store generates. */

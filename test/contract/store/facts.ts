@@ -28,9 +28,20 @@ const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
 /** Each change of a partner, and the members before and after it. */
 const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
   [
-    { type: 'partner.updated', slug: 'acme', name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
-    {},
-    { name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
+    {
+      ...{
+        type: 'partner.updated',
+        slug: 'acme',
+        name: 'New',
+        limits: { key: { quota: 1, windowSeconds: 2 } },
+      },
+      ...{ contact: undefined, tags: [], externalId: 'crm', note: 'New', selfService: ['revoke', 'rotate'] },
+    },
+    { contact: 'dev@acme.example', tags: ['eu'], note: 'Old' },
+    {
+      ...{ name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
+      ...{ contact: undefined, tags: [], externalId: 'crm', note: 'New', selfService: ['revoke', 'rotate'] },
+    },
   ],
   [{ type: 'partner.suspended', slug: 'acme' }, {}, { state: 'suspended' }],
   [{ type: 'partner.resumed', slug: 'acme' }, { state: 'suspended' }, { state: 'active' }],
@@ -68,6 +79,8 @@ const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][]
       allow: ['192.0.2.1'],
       limits: { key: { quota: 7, windowSeconds: 8 } },
       expiresAt: T0 + 9,
+      owner: 'Ñ',
+      tags: ['a_b', 'c.d'],
     },
     { limits: { verify: { quota: 1, windowSeconds: 1 } }, expiresAt: T0 + 8 },
     {
@@ -75,6 +88,8 @@ const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][]
       allow: ['192.0.2.1'],
       limits: { key: { quota: 7, windowSeconds: 8 } },
       expiresAt: T0 + 9,
+      owner: 'Ñ',
+      tags: ['a_b', 'c.d'],
     },
   ],
   [{ type: 'key.disabled', id: 'Zt81Zt81Zt81' }, {}, { state: 'disabled' }],
@@ -241,7 +256,7 @@ export async function factsContract(check: Check): Promise<void> {
         type: change.type,
         partner: slug,
         keyId: undefined,
-        subject: 'module' in change ? change.module : undefined,
+        subject: 'module' in change ? change.module : 'note' in change ? 'contact note' : undefined,
         before: snapshotOf(original),
         after: snapshotOf(changed),
         ...operator,

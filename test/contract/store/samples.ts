@@ -1,4 +1,11 @@
-import type { Industry, Key, Partner, Plan } from '../../../core/model.ts'
+import {
+  type Industry,
+  type Key,
+  NO_KEY_DETAILS,
+  NO_PARTNER_DETAILS,
+  type Partner,
+  type Plan,
+} from '../../../core/model.ts'
 import type { AuditContext, Change } from '../../../core/ports/changes.ts'
 import type {
   BannerRecord,
@@ -31,6 +38,7 @@ export function partner(more: Partial<Partner> = {}): Partner {
     modules: [],
     limits: {},
     createdAt: T0,
+    ...NO_PARTNER_DETAILS,
     ...more,
   }
 }
@@ -52,6 +60,7 @@ export function key(more: Partial<Key> = {}): Key {
     retiresAt: undefined,
     successorId: undefined,
     lastUsedAt: undefined,
+    ...NO_KEY_DETAILS,
     ...more,
   }
 }

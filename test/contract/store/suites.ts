@@ -5,6 +5,7 @@ import { asOneAssertion } from '../http/checks.ts'
 import { activityContract } from './activity.ts'
 import { auditContract } from './audit.ts'
 import { contentContract } from './content.ts'
+import { detailsContract } from './details.ts'
 import { directoryContract } from './directory.ts'
 import { factsContract } from './facts.ts'
 import { importsContract } from './imports.ts'
@@ -63,6 +64,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   }
   await factsContract(check)
   await modulesContract(check)
+  await detailsContract(check)
   await importsContract(check)
   await contentContract(check)
   await auditContract(check)

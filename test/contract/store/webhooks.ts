@@ -256,6 +256,8 @@ export async function webhooksContract(check: Check): Promise<void> {
           scopes: ['read:profiles'],
           allow: [],
           limits: [],
+          owner: null,
+          tags: [],
           created_at: '2026-01-01T00:00:00.000Z',
           expires_at: null,
         },
@@ -269,7 +271,17 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.strictSame(types.map(changedBy), [[], ['name'], ['scopes'], ['state']])
     const { slug, name } = partner({ name: 'Acme Travel' })
     t.strictSame(events.find(({ type }) => type === 'partner.suspended').data, {
-      ...{ slug, name, state: 'suspended', modules: [], limits: [], created_at: '2026-01-01T00:00:00.000Z' },
+      ...{
+        slug,
+        name,
+        state: 'suspended',
+        modules: [],
+        limits: [],
+        contact: null,
+        tags: [],
+        external_id: null,
+      },
+      ...{ self_service: [], created_at: '2026-01-01T00:00:00.000Z' },
       ...{ actor: stamp.actor, changed: ['state'] },
     })
     const messages = (await list(store, acme)).map(({ id }) => id)
@@ -277,6 +289,30 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.ok(messages.every((id) => /^msg_[0-9A-Z]{20}$/.test(id)), 'each event has an id')
     const shared = new Set((await list(store, every)).map(({ id }) => id))
     t.ok(messages.every((id) => shared.has(id)), 'an event has one id in all webhooks')
+  })
+
+  await check('events have details, the contact for notices among them, but no note', async (t, store) => {
+    const every = webhook('1')
+    await create(store, every)
+    const details = { contact: 'dev@acme.example', tags: ['eu', 'travel'], note: 'Secret plans' }
+    await apply(
+      store,
+      { type: 'partner.created', partner: partner() },
+      { type: 'key.issued', key: key({ expiresAt: T0 + DAY, owner: 'Web team', tags: ['shop'] }) },
+      { type: 'partner.updated', ...partner(details) },
+      { type: 'partner.updated', ...partner({ ...details, note: 'Other plans' }) },
+      { type: 'module.activated', slug: 'acme', module: 'banner' },
+    )
+    await enqueueExpiring(store, T0)
+    const events = await told(store, every)
+    const [expiring] = events.filter(({ type }) => type === 'key.expiring').map(({ data }) => data)
+    const { owner, tags, contact, partner_tags: ofPartner } = expiring
+    t.strictSame([owner, tags, contact, ofPartner], ['Web team', ['shop'], details.contact, details.tags])
+    const updates = events.filter(({ type }) => type === 'partner.updated').map(({ data }) => data)
+    const changed = updates.map((data) => data.changed).sort((a, b) => b.length - a.length)
+    t.strictSame(changed, [['tags', 'contact'], []])
+    t.strictSame(updates.map((data) => data.contact), [details.contact, details.contact])
+    t.ok(!JSON.stringify(events).includes('plans'), 'no event has the note')
   })
 
   await check('a webhook that is disabled is told of to others, without its URL', async (t, store) => {

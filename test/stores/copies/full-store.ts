@@ -48,6 +48,13 @@ export async function fillStore(store: Store): Promise<World> {
 
   await partners.update('kiosk', {
     name: 'Kiosk “am Eck” 😀',
+    ...{
+      contact: 'kiosk@example.com',
+      tags: ['eu', 'a_b'],
+      externalId: 'crm “7”',
+      note: 'é',
+      selfService: ['revoke'],
+    },
     limits: { set: { verify: { quota: 5, windowSeconds: 60 }, key: { quota: 7, windowSeconds: 60 } } },
   })
   const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
@@ -58,7 +65,11 @@ export async function fillStore(store: Store): Promise<World> {
   await keyRing.issue({ partner: 'gone', name: 'Gone, too', environment: 'live' })
   await partners.remove('gone')
   await keyRing.rotate((await world.issue({ expiresAt: now + day })).id, { overlapMs: 0 })
-  await keyRing.update(keys['demo local'].id, { limits: { set: { signup: { quota: 0, windowSeconds: 1 } } } })
+  await keyRing.update(keys['demo local'].id, {
+    owner: 'Büro',
+    tags: ['shop'],
+    limits: { set: { signup: { quota: 0, windowSeconds: 1 } } },
+  })
 
   const secret = new TextEncoder().encode('the secret of another system')
   const digest = createHmac('sha256', secret).update(IMPORTED.slice(4)).digest('hex')
