@@ -249,7 +249,7 @@ async function forgetCommands(store: Records, forgotten: readonly ModuleDefiniti
   return [...commands, ...forgotten.map(({ name }) => ['modules', 'forget', name])]
 }
 
-const details = ['contact', 'tags', 'externalId', 'note', 'selfService', 'owner'] as const
+const details = ['owner', 'contact', 'tags', 'externalId', 'note', 'selfService'] as const
 type Details = { readonly [Name in (typeof details)[number]]?: string | readonly string[] | undefined }
 
 function detailOptions(before: Details, after: Details): string[] {
