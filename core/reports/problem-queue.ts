@@ -4,7 +4,7 @@ import { PROBLEMS_PER_HOUR, type RecordedProblem } from '../ports/reports.ts'
 /** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
 const maxKeys = 20_000
 /** Problems that wait to be written, of all keys. */
-const maxPending = 1_000
+const maxPending = 500
 
 /** Problems that wait to be written: so many an hour and key, and in all. Further ones cost a look at a counter. */
 export function createProblemQueue() {
