@@ -33,6 +33,7 @@ import { loadDocument } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
+import { boundAdministration } from './routes/key-changes.ts'
 import { recordEndpoints } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
@@ -109,7 +110,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     onLeftOut: () => invalidRows++,
     report: options.log === undefined ? console.error : logger.directoryInvalid,
   }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
-  const { facts, directory, catalog, signups, reports } = bounded
+  const { facts, directory, catalog, signups, reports, administration } = bounded
   const clock = createClock(() => store.clock?.())
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
@@ -155,7 +156,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       catalog,
       signups,
       reports,
-      sha256: store.sha256,
+      ...{ administration, uses, revisionCache, sha256: store.sha256 },
       ...hostCode,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,
@@ -298,6 +299,7 @@ function boundPorts(
       ...['recordUsage', 'summarise', 'listActivity', 'listProblems'] as const,
       ...['recordEndpoints', 'listEndpoints'] as const,
     ]),
+    administration: boundAdministration(store, facts, data),
     quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
     register: replicas && ((replica: Replica) => {
       const registration = replicas.register(replica)

@@ -89,6 +89,7 @@ function lookUpKey(context: RequestContext, find: KeyLookup): MaybePromise<Authe
 function setPrincipal(context: RequestContext, principal: Principal | undefined): AuthenticatedContext {
   if (principal === undefined) rejectCredential(context, 'key_invalid')
   context.principal = principal
+  context.arrivedKey ??= principal.key
   if (principal.allowedRanges.length > 0) context.address = clientOf(context).address
   return context as AuthenticatedContext
 }

@@ -44,6 +44,7 @@ export {
   type KeyAdministration,
   type KeyUpdate,
   type NewKey,
+  type RotatedKey,
   type RotationOptions,
 } from './admin/keys.ts'
 export {

@@ -91,6 +91,8 @@ export function inContractOrder<Name extends string>(first: readonly Name[], hel
 export type EndpointName =
   | 'verify-key'
   | 'problems'
+  | 'rotate-key'
+  | 'revoke-key'
   | 'widget'
   | 'recent-profiles'
   | 'profiles'
@@ -108,7 +110,7 @@ export type EndpointName =
   | 'api-catalog'
 
 /** The rate limit policies. */
-export type LimitName = 'key' | 'signup' | 'verify' | 'authfail'
+export type LimitName = 'key' | 'signup' | 'verify' | 'rotate' | 'authfail'
 
 /** A quota of requests in a window. */
 export interface Limit {

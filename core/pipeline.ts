@@ -200,7 +200,8 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
   context.rateLimit = result
   const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
-  context.service.uses.record(context.principal.key.id, context.now)
+  const { id, lastUsedAt } = context.principal.key
+  context.service.uses.record(id, context.now, lastUsedAt === undefined)
 }
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
@@ -294,10 +295,11 @@ function callHost(context: AuthenticatedContext, host: HostCall, partner: string
 function requireAccess(context: AuthenticatedContext, requestedPartner: string | undefined): Grant {
   context.requestedPartner = requestedPartner
   context.scope = context.route.scope
+  context.selfService = context.route.selfService
   const denial = authorize(context)
   if (denial !== undefined) throw problemForDenial(denial)
-  const { principal, now } = context
-  return { partner: principal.partner, key: principal.key, principal, now }
+  const { principal, now, arrivedKey } = context
+  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey }
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */

@@ -14,7 +14,7 @@ import type { MaybePromise } from './lib/promise.ts'
 import type { FailedAuthentications } from './limits/failed-authentications.ts'
 import type { Limiter } from './limits/limiter.ts'
 import type { RequestLogger } from './log.ts'
-import type { Scope } from './model.ts'
+import type { Key, Scope, SelfService } from './model.ts'
 import type { Grant } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
@@ -85,12 +85,16 @@ export class RequestContext {
   cached: CachedResponse<KeyedRoute> | undefined
   revision: Revision = unknownRevision
   principal: Principal | undefined
+  /** As it was when the request arrived. */
+  arrivedKey: Key | undefined
   /** The client's address, if the key has an allow-list. */
   address: ClientAddress['address']
   /** The partner that the request names. */
   requestedPartner: string | undefined
   /** The scope that the route needs. */
   scope: Scope | undefined
+  /** What the route does in place of the operator. */
+  selfService: SelfService | undefined
   isCredentialRejected = false
   /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
   isLookUpPending = false

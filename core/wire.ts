@@ -3,7 +3,7 @@
  * service and its documents share stand here, so that neither loads the other.
  */
 import type { ProblemCode } from './http/problem.ts'
-import type { LimitName, Module, Scope } from './model.ts'
+import type { Environment, LimitName, Module, Scope } from './model.ts'
 import type { ActivityType } from './ports/reports.ts'
 
 /** The only version so far. Additions do not make a new one. */
@@ -139,6 +139,34 @@ export interface Widget {
   readonly industries: readonly Industry[]
   /** All plans, in order. */
   readonly plans: readonly Plan[]
+}
+
+/** The successor of a key. */
+export interface KeyRotation {
+  /** Its public id. */
+  readonly id: string
+  /** The whole key, a secret. It is not shown again. */
+  readonly key: string
+  /** Its last four characters. */
+  readonly hint: string
+  /** That of the predecessor. */
+  readonly environment: Environment
+  /** Those of the predecessor. */
+  readonly scopes: readonly Scope[]
+  /** When it expires, like its predecessor. */
+  readonly expires_at: string | null
+  /** The key of the request, and until when it works. */
+  readonly predecessor: { readonly id: string; readonly ends_at: string }
+}
+
+/** Confirmation that a key was revoked. */
+export interface KeyRevocation {
+  /** Public id of the key. */
+  readonly id: string
+  /** This is final. */
+  readonly state: 'revoked'
+  /** When it was revoked. */
+  readonly revoked_at: string
 }
 
 /** Confirmation of a signup. */

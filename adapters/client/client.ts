@@ -7,12 +7,13 @@ import {
   type WebResponse,
   type WebUrl,
 } from '../../core/lib/options.ts'
-import type { ActivityType } from '../../core/ports/reports.ts'
 import type {
   Activity,
   Banner,
   Country,
   Industry,
+  KeyRevocation,
+  KeyRotation,
   Plan,
   ProblemRecord,
   Profile,
@@ -23,6 +24,15 @@ import type {
   Widget,
 } from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
+import type {
+  CountriesQuery,
+  IndustriesQuery,
+  ProfilesQuery,
+  RecentProfilesQuery,
+  ReportActivityQuery,
+  ReportSummaryQuery,
+  SignupForm,
+} from './inputs.ts'
 import { createRequestBuilder, sendWithRetries, type TransportOptions } from './transport.ts'
 
 /** Settings of a client. */
@@ -52,6 +62,14 @@ export interface PartnerClientOptions {
 export interface CallOptions {
   /** Aborts the call, including the delay before a retry. */
   readonly signal?: WebAbortSignal | undefined
+}
+
+/** Options of a rotation. */
+export interface RotateKeyOptions extends CallOptions {
+  /** Seconds for which the old key still works: 0–604,800, default 86,400. */
+  readonly overlapSeconds?: number | undefined
+  /** Stores the new key, a secret. The client uses it from then on; if this fails, it keeps the old one. */
+  readonly store: (key: string) => PromiseLike<unknown> | void
 }
 
 /** Options of a signup. */
@@ -99,6 +117,15 @@ export interface PartnerClient {
   verifyKey(options?: CallOptions): Promise<Verification>
   /** What the keys of the partner were refused lately, newest first. */
   problems(query?: ProblemsQuery, options?: CallOptions): PagedList<ProblemRecord>
+  /**
+   * Replaces the key, if the operator allows it. If it fails at any point, call it again with the old key: a new key that
+   * was never used is replaced. Rejects with a `TypeError`, before anything is sent, without `store`.
+   *
+   * @returns The new key without its secret.
+   */
+  rotateKey(options: RotateKeyOptions): Promise<Omit<KeyRotation, 'key'>>
+  /** Revokes the key, if the operator allows it. This is final. */
+  revokeKey(options?: CallOptions): Promise<KeyRevocation>
   /** All data for a widget. */
   widget(options?: CallOptions): Promise<Widget>
   /** The newest profiles. */
@@ -146,10 +173,19 @@ export interface PartnerClient {
  * ```
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
-  const { request, read, paginate, below } = createCalls(options)
+  const { request, read, paginate, below, useKey } = createCalls(options)
   return {
     verifyKey: (options) => read('POST /developer/verify-key', options),
     problems: (query, options) => paginate('GET /developer/problems', { query, signal: options?.signal }),
+    async rotateKey({ overlapSeconds, store, ...options }) {
+      if (typeof store !== 'function') throw new TypeError('store must be a function.')
+      const body = { overlap_seconds: overlapSeconds }
+      const { key, ...rotation } = await read<KeyRotation>('POST /developer/rotate-key', options, { body })
+      await store(key)
+      useKey(key)
+      return rotation
+    },
+    revokeKey: (options) => read('POST /developer/revoke-key', options),
     widget: (options) => read('GET /partner-widget', options),
     recentProfiles: (query, options) => read('GET /public/profiles/recent', options, { query }),
     profiles: (query, options) => paginate('GET /public/profiles', { query, signal: options?.signal }),
@@ -171,7 +207,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
 /** The three kinds of calls: for a whole body, for its `data`, and for a paged list. Paths are relative to the service. */
 function createCalls(options: PartnerClientOptions) {
   const { url, key, partner, serviceName, ...transport } = parseOptions(options)
-  const buildRequest = createRequestBuilder(url, serviceName, key)
+  let buildRequest = createRequestBuilder(url, serviceName, key)
   const pathname = new URL(url).pathname.replace(/\/+$/, '')
 
   async function request<Data>(
@@ -191,7 +227,8 @@ function createCalls(options: PartnerClientOptions) {
       headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
       body: isPost ? { ...body, partner } : undefined,
     })
-    const isRetryable = !isPost || idempotencyKey !== undefined || path === '/developer/verify-key'
+    const isRetryable = !isPost || idempotencyKey !== undefined ||
+      /^\/developer\/(verify|rotate)-key$/.test(path)
     return await sendWithRetries(
       built,
       isRetryable ? transport : { ...transport, retries: 0 },
@@ -221,6 +258,10 @@ function createCalls(options: PartnerClientOptions) {
       const [start, end] = [route.indexOf('/'), route.indexOf(`/${serviceName}/`)]
       if (end < 0 || !pathname.endsWith(route.slice(start, end))) return route
       return `${route.slice(0, start)}${route.slice(end + serviceName.length + 1)}` as Route
+    },
+
+    useKey(key: string): void {
+      buildRequest = createRequestBuilder(url, serviceName, key)
     },
 
     request,
@@ -304,81 +345,3 @@ function parseOptions(options: PartnerClientOptions) {
 
 /** The query of `GET /service/developer/problems`. */
 export type ProblemsQuery = Pick<ReportActivityQuery, 'limit' | 'cursor'>
-
-/** The query of `GET /service/public/profiles/recent`. */
-export interface RecentProfilesQuery {
-  /** Number of profiles, 1–50, default `10`. */
-  readonly limit?: number | undefined
-}
-
-/** The query of `GET /service/public/profiles`. */
-export interface ProfilesQuery {
-  /** Search text, 2–100 characters: each word must start a word of name, headline, description or tags. */
-  readonly q?: string | undefined
-  /** ISO 3166-1 alpha-2 codes in either case, up to 20: profiles of any of them. */
-  readonly country?: readonly string[] | undefined
-  /** Slugs of industries, up to 20: profiles of any of them. */
-  readonly industry?: readonly string[] | undefined
-  /** By name, or newest first; default `name`. */
-  readonly sort?: 'name' | '-published_at' | undefined
-  /** Profiles per page, 1–100, default `20`. */
-  readonly limit?: number | undefined
-  /** `next_cursor` of the previous page. */
-  readonly cursor?: string | undefined
-}
-
-/** The query of `GET /service/public/countries`. */
-export interface CountriesQuery {
-  /** Only entries with a profile, default `false`. */
-  readonly in_use?: boolean | undefined
-  /** Language of the names, default `en`. */
-  readonly locale?: string | undefined
-}
-
-/** The query of `GET /service/public/industries`. */
-export interface IndustriesQuery {
-  /** Only entries with a profile, default `false`. */
-  readonly in_use?: boolean | undefined
-}
-
-/** The query of `GET /service/partner/reports/summary`. */
-export interface ReportSummaryQuery {
-  /** First day, `YYYY-MM-DD` in UTC. */
-  readonly from?: string | undefined
-  /** Last day, at most 366 days in all. */
-  readonly to?: string | undefined
-}
-
-/** The query of `GET /service/partner/reports/activity`. */
-export interface ReportActivityQuery {
-  /** Types of events, up to 20: rows of any of them. */
-  readonly type?: readonly ActivityType[] | undefined
-  /** Rows per page, 1–100, default `20`. */
-  readonly limit?: number | undefined
-  /** `next_cursor` of the previous page. */
-  readonly cursor?: string | undefined
-}
-
-/** The fields of a signup form. */
-export interface SignupForm {
-  /** E-mail address. */
-  readonly email: string
-  /** Name of the person, on one line. */
-  readonly name: string
-  /** Their company, on one line. */
-  readonly company?: string | null | undefined
-  /** ISO 3166-1 alpha-2 or `XK`, in either case. */
-  readonly country?: string | null | undefined
-  /** Slug of a plan. */
-  readonly plan?: string | null | undefined
-  /** Slug of a profile. */
-  readonly profile?: string | null | undefined
-  /** Language of the form, BCP 47. */
-  readonly locale?: string | null | undefined
-  /** Free text, up to 2,000 characters. */
-  readonly message?: string | null | undefined
-  /** When they consented to be contacted, RFC 3339. */
-  readonly consent_at?: string | null | undefined
-  /** Up to 20 further fields: names of 1–40 characters, values of up to 500. */
-  readonly metadata?: Readonly<Record<string, string>> | null | undefined
-}

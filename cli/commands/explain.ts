@@ -72,7 +72,8 @@ const explainRequest: Action<[string | undefined, string | undefined, ExplainOpt
     if (route.access === 'open') return undefined
     const facts = await findKey(store, keyId)
     const principal = preparePrincipal(facts, policiesFor(DEFAULT_LIMITS, facts), endpoints.modules)
-    return explain({ principal, address, requestedPartner, scope: route.scope, now: timeOf(store) })
+    const { scope, selfService } = route
+    return explain({ principal, address, requestedPartner, scope, selfService, now: timeOf(store) })
   })
   if (explanation === undefined) {
     await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')

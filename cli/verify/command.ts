@@ -51,7 +51,8 @@ export function define(verify: CliCommand): void {
 Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
 argument. Does not follow redirects. Uses the proxy in HTTPS_PROXY or HTTP_PROXY, with the exceptions in NO_PROXY,
 except for this machine. --smoke sends two or three requests to each endpoint and exits 1 if a response violates the
-contract. --watch exits with the code of the last result; with --json, every line is a document.`)
+contract. The limit rotate is listed if the partner may rotate its keys. --watch exits with the code of the last result;
+with --json, every line is a document.`)
     .examples(
       'partner-api verify --url https://api.example --partner acme',
       'partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key',

@@ -71,6 +71,12 @@ export interface IssuedKey {
   readonly text: string
 }
 
+/** The successor of a rotated key. */
+export interface RotatedKey extends IssuedKey {
+  /** When the old key ends, milliseconds since the epoch. */
+  readonly retiresAt: number
+}
+
 /** How a key is replaced. */
 export interface RotationOptions {
   /** Milliseconds for which the old key still works, 0 to 36,525 days; by default 24 hours. */
@@ -80,6 +86,11 @@ export interface RotationOptions {
    * a secret and does not extend access that was granted for a limited time.
    */
   readonly expiresAt?: number | undefined
+  /**
+   * Id of the successor to replace if the key was rotated already. It must not have been used, and is revoked; the overlap
+   * ends no later than before. By default a key is rotated once.
+   */
+  readonly replaces?: string | undefined
 }
 
 /** Milliseconds for which a rotated key still works by default. */
@@ -112,7 +123,7 @@ export interface KeyAdministration {
    * @returns The successor.
    * @throws {AdminError} `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`
    */
-  rotate(id: string, options?: RotationOptions): Promise<IssuedKey>
+  rotate(id: string, options?: RotationOptions): Promise<RotatedKey>
   /**
    * Ends a rotated key before its overlap does; nothing changes when it has ended already.
    * @throws {AdminError} `key_not_rotated`
@@ -220,10 +231,17 @@ export function createKeyAdministration(
     async rotate(id, options = {}) {
       // The environment never changes, so that it can be read before the transaction.
       const { environment } = await show(id)
-      return await issue(
-        environment,
-        async (minted) => rotationChanges(await show(id), minted, options, now()),
-      )
+      let retiresAt = Infinity
+      const issued = await issue(environment, async (minted) => {
+        const key = await show(id)
+        const { successorId } = key
+        const isReplaced = successorId !== undefined && successorId === options.replaces
+        const last = isReplaced ? await show(successorId) : undefined
+        const changes = rotationChanges(key, last, minted, options, now())
+        retiresAt = changes[1].retiresAt
+        return changes
+      })
+      return { ...issued, retiresAt }
     },
 
     async finishRotation(id) {
@@ -295,13 +313,18 @@ function requireRanges(ranges: readonly string[]): void {
   }
 }
 
-/** The successor keeps everything of the old key, scopes out of force included, but what `minted` and `expiresAt` say. */
+/**
+ * The successor keeps everything of the old key, scopes out of force included, but what `minted` and `expiresAt` say.
+ *
+ * @param last The successor to replace.
+ */
 function rotationChanges(
   key: Key,
+  last: Key | undefined,
   minted: MintedKey,
   { overlapMs = DEFAULT_OVERLAP_MS, expiresAt }: RotationOptions,
   now: number,
-): readonly Change[] {
+): [Change, Extract<Change, { type: 'key.rotated' }>, ...Change[]] {
   requireNotEnded(key, now)
   if (keyState(key, now) === 'disabled') {
     throw new AdminError(
@@ -310,7 +333,9 @@ function rotationChanges(
       { purpose: 'To rotate it, first run', command: 'keys enable', args: [key.id] },
     )
   }
-  if (key.successorId !== undefined) {
+  // The successor of a successor may be used.
+  const isReplaceable = last && last.lastUsedAt === undefined && last.successorId === undefined
+  if (key.successorId !== undefined && !isReplaceable) {
     throw new AdminError(
       'key_rotated',
       `Key ${key.id} was rotated already.`,
@@ -324,13 +349,16 @@ function rotationChanges(
   const successor: Key = {
     ...key,
     ...minted,
+    retiresAt: undefined,
+    successorId: undefined,
     createdAt: now,
     expiresAt: expiresAt ?? key.expiresAt,
     lastUsedAt: undefined,
   }
-  const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity)
+  const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
   return [
     { type: 'key.issued', key: successor },
     { type: 'key.rotated', id: key.id, successorId: successor.id, retiresAt, ended: overlapMs === 0 },
+    ...(last && last.state !== 'revoked' ? [{ type: 'key.revoked', id: last.id } as const] : []),
   ]
 }

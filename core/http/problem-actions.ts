@@ -18,6 +18,7 @@ export const PROBLEM_ACTIONS: Readonly<Record<ProblemCode, string>> = {
   partner_suspended: 'Ask the operator to resume the partner.',
   scope_missing: 'Ask the operator to grant the key the scope in `required_scope`.',
   module_inactive: 'Ask the operator to activate the module in `required_module`.',
+  self_service_disabled: 'Ask the operator to do it, or to allow it to the partner.',
   address_not_allowed: 'The key has an IP allow-list: send requests from where the integration runs.',
   browser_refused: 'Call the service from your server, and have your pages call the server.',
   route_not_found: 'Check the path. It has the name of the service, and no slash at its end.',
@@ -28,6 +29,8 @@ export const PROBLEM_ACTIONS: Readonly<Record<ProblemCode, string>> = {
   not_acceptable: 'Accept the media type of the endpoint, or send no `Accept`.',
   request_timeout: 'Try again. If it happens often, check the connection.',
   idempotency_conflict: 'Wait a second, then send the same request again.',
+  rotation_conflict:
+    'Use the successor, and rotate that one the next time. If it is lost, ask the operator for another key.',
   body_too_large: 'Send a shorter body.',
   uri_too_long: 'Send fewer or shorter parameters.',
   unsupported_media_type: 'Send JSON, with `Content-Type: application/json`.',

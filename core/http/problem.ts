@@ -24,6 +24,7 @@ export const PROBLEMS = {
     status: 403,
     detail: 'The partner has not activated the module that this endpoint needs.',
   },
+  self_service_disabled: { status: 403, detail: 'The partner may not do this itself.' },
   address_not_allowed: { status: 403, detail: 'The key may not be used from this address.' },
   browser_refused: {
     status: 403,
@@ -41,6 +42,10 @@ export const PROBLEMS = {
   idempotency_conflict: {
     status: 409,
     detail: 'The first request with this idempotency key is still being worked on.',
+  },
+  rotation_conflict: {
+    status: 409,
+    detail: 'The key has a successor that was used, or that another request has just made.',
   },
   body_too_large: { status: 413, detail: 'The body is larger than 32 KiB.' },
   uri_too_long: { status: 414, detail: 'The request target is longer than 8 KiB.' },

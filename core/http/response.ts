@@ -61,7 +61,7 @@ export function createResponseWriter(
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
       const content = result.json ?? { text: serialize(result) }
-      return uncached(status, { type: json, ...content }, meta, common, result.headers)
+      return uncached(status, { type: json, ...content }, meta, common, result.headers, result.cacheControl)
     },
 
     /** Headers of a response of the host's, which may have its own values for the first two. */
@@ -106,12 +106,13 @@ function uncached(
   { request, requestId, rateLimit }: RequestMeta,
   common: readonly string[],
   headers: readonly string[] = [],
+  cacheControl: string = 'no-store',
 ): HttpResponse {
   return {
     status,
     headers: [
       ...contentHeaders(type, utf8?.length ?? byteLength(text)),
-      ...['Cache-Control', 'no-store', ...common, 'X-Request-Id', requestId, ...headers],
+      ...['Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId, ...headers],
       ...rateLimitHeaders(rateLimit),
     ],
     body: request?.method === 'HEAD' ? undefined : text,

@@ -10,8 +10,12 @@ const minIntervalMs = 60_000
 const maxPending = 20_000
 /** SQLite takes some 7 ms for them, in which a server answers nothing else. */
 const maxUsesPerWrite = 1_000
-/** Long enough for the response of the recorded request to be sent first. */
 const writeDelayMs = 1_000
+/**
+ * For the first use of a key: its predecessor gets another successor if this one was not used, on whichever server. Long
+ * enough for the response of the recorded request to be sent first.
+ */
+const firstUseDelayMs = 20
 
 /** Writes when keys were last used in the background, once a minute and key at most. */
 export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {
@@ -32,15 +36,20 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
   })
 
   return {
-    /** @param now Milliseconds since the epoch. */
-    record(id: string, now: number): void {
+    /**
+     * @param now Milliseconds since the epoch.
+     * @param isFirst Whether the store has no use of it.
+     */
+    record(id: string, now: number, isFirst: boolean): void {
       const last = lastRecordedAt.get(id)
       if (last !== undefined && now - last < minIntervalMs && now >= last) return
       if (pending.size >= maxPending && !pending.has(id)) return
       lastRecordedAt.set(id, now)
       pending.set(id, now)
-      writeBehind.wake()
+      writeBehind.wake(isFirst && last === undefined ? firstUseDelayMs : undefined)
     },
+    /** Whether a use is known that may not be in the store yet. */
+    isUsed: (id: string): boolean => pending.has(id) || lastRecordedAt.get(id) !== undefined,
     flush: writeBehind.flush,
   }
 }

@@ -10,12 +10,14 @@ const maxRetries = 5
  */
 export function createWriteBehind(delayMs: number, write: () => Promise<boolean>) {
   let timer: ReturnType<typeof setTimeout> | undefined
+  let isSoon = false
   let writing: Promise<boolean> = Promise.resolve(true)
   let flushes = 0
   let retries = 0
 
   function start(): Promise<boolean> {
     timer = undefined
+    isSoon = false
     return writing = writing.then(write)
   }
 
@@ -31,10 +33,13 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
   }
 
   return {
-    /** Schedules a write. */
-    wake(): void {
+    /** Schedules a write. @param soonMs A shorter delay for this one. */
+    wake(soonMs?: number): void {
       retries = 0
-      schedule()
+      if (soonMs === undefined || isSoon) return schedule()
+      clearTimeout(timer)
+      timer = setTimeout(attempt, soonMs)
+      isSoon = true
     },
     /** Writes now. Resolves when the write has ended, successfully or not. */
     async flush(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { KeyFacts, Limit, LimitName, OverridableLimit } from '../model.ts'
 
 /** The policies for which a partner or a key may have its own limit. */
-export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify']
+export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify', 'rotate']
 
 /** The most requests in a window. */
 export const MAX_QUOTA = 1_000_000_000
@@ -14,6 +14,7 @@ export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
   key: { quota: 600, windowSeconds: 60 },
   signup: { quota: 20, windowSeconds: 60 },
   verify: { quota: 30, windowSeconds: 60 },
+  rotate: { quota: 5, windowSeconds: 3_600 },
   authfail: { quota: 20, windowSeconds: 60 },
 }
 

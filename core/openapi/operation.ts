@@ -285,6 +285,7 @@ function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly
     add(true, 'partner_suspended', 'rate_limited', 'store_unavailable', 'overloaded')
     add(!allowBrowsers, 'browser_refused')
     add(route.scope !== undefined, 'scope_missing', 'module_inactive')
+    add(route.selfService !== undefined, 'self_service_disabled')
     add('cursor' in route.parameters, 'invalid_cursor')
     add(route.method === 'POST', 'body_too_large', 'unsupported_media_type', 'invalid_body')
     add(route.takesIdempotencyKey === true, 'idempotency_conflict', 'idempotency_mismatch')

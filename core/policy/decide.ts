@@ -6,7 +6,7 @@ import { Problem, type ProblemCode } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
-import type { Key, Module, Partner, Scope } from '../model.ts'
+import type { Key, Module, Partner, Scope, SelfService } from '../model.ts'
 
 /** What is known of a request once its key is identified. */
 export interface AccessFacts {
@@ -17,6 +17,8 @@ export interface AccessFacts {
   readonly requestedPartner: string | undefined
   /** The scope that the route needs; `undefined` for a route that any key in force may use. */
   readonly scope: Scope | undefined
+  /** What the route does in place of the operator; `undefined` for most. */
+  readonly selfService?: SelfService | undefined
   /** The instant at which the request is checked, milliseconds since the epoch. */
   readonly now: number
 }
@@ -35,6 +37,7 @@ const REQUIREMENTS = {
   partner_suspended: 'the partner is not suspended',
   scope_missing: 'the key holds the scope',
   module_inactive: 'an active module of the partner needs the scope',
+  self_service_disabled: 'the partner may do what the operator does otherwise',
 } as const satisfies Readonly<Partial<Record<ProblemCode, string>>>
 
 /** Why access is refused. */
@@ -46,6 +49,8 @@ export interface Grant {
   readonly key: Key
   readonly principal: Principal
   readonly now: number
+  /** The key as it was when the request arrived, with its body still to come. */
+  readonly arrivedKey?: Key | undefined
 }
 
 export interface Denial {
@@ -75,6 +80,11 @@ const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
   ['partner_suspended', ({ principal }) => principal.partner.state !== 'active'],
   ['scope_missing', ({ principal, scope }) => scope !== undefined && !principal.heldScopes.has(scope)],
   ['module_inactive', ({ principal, scope }) => scope !== undefined && !principal.activeScopes.has(scope)],
+  [
+    'self_service_disabled',
+    ({ principal: { partner }, selfService }) =>
+      selfService !== undefined && !partner.selfService.includes(selfService),
+  ],
 ]
 
 /** Whether the key itself may be used here and now. */

@@ -1,13 +1,15 @@
-import type { StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
+import type { RevisionCache, StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import type { InputError, ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
+import type { LastUsedRecorder } from '../keys/last-used.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
+import type { createKeyAdministration } from '../admin/keys.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import type { EndpointName, LimitName, Scope } from '../model.ts'
+import type { EndpointName, LimitName, Scope, SelfService } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
@@ -37,6 +39,8 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   readonly method: 'GET' | 'POST'
   /** Absent: any valid key may use it. */
   readonly scope?: Scope
+  /** What it does in place of the operator: the partner must be allowed to. */
+  readonly selfService?: SelfService
   /** Those of the query, without `partner`, which the policy checks. */
   readonly parameters: P
   /** Checks parameters that depend on each other; the errors are reported with those of each. */
@@ -156,6 +160,10 @@ export interface HandlerContext {
   readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
   readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
+  /** The store, for changes by partners. */
+  readonly administration: Parameters<typeof createKeyAdministration>[0]
+  readonly uses: LastUsedRecorder
+  readonly revisionCache: RevisionCache
   readonly cursors: Cursors
   /** Milliseconds that a handler of the host's own may take. */
   readonly handlerTimeoutMs: number

@@ -13,6 +13,7 @@ import { apiCatalog, docs, health, openapi } from './open.ts'
 import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
 import { completePath, type Endpoint, endpointPath, NO_PARAMS, type PathValues, type Route } from './route.ts'
+import { revokeKey, rotateKey } from './key-changes.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 
@@ -20,6 +21,8 @@ import { verifyKey } from './verify-key.ts'
 export const ROUTES: readonly Route[] = [
   verifyKey,
   problems,
+  rotateKey,
+  revokeKey,
   widget,
   recentProfiles,
   directory,

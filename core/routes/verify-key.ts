@@ -62,6 +62,8 @@ function describeKey(grant: Grant, endpoints: readonly Endpoint[]): Description 
   const limits = LIMIT_NAMES.flatMap((name) => {
     const policy = principal.policies[name]
     if (policy === undefined) return []
+    // The key meets it only if the partner may rotate keys.
+    if (name === 'rotate' && !principal.partner.selfService.includes(name)) return []
     const { quota, windowSeconds: window_seconds } = policy
     const text = JSON.stringify({ policy: name, quota, window_seconds })
     return [{ policy, text: `${text.slice(0, -1)},"remaining":` }]

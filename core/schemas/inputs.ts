@@ -189,6 +189,17 @@ export function limit(description: string, maximum: number, fallback: number): I
   )
 }
 
+/** An integer in a body. */
+export function integer(minimum: number, maximum: number, schema: InputSchema): InputDef<number> {
+  return required(
+    { type: 'integer', minimum, maximum, format: 'int32', ...schema },
+    (value, fail) =>
+      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
+        ? value as number
+        : fail(`must be an integer from ${minimum} to ${maximum}`),
+  )
+}
+
 /** Checked when the page is read. Without an example: a made-up cursor would not work. */
 export const cursor: InputDef<string | undefined> = optional(
   text({ description: '`next_cursor` of the page before.', syntax: 'cursor' }, String),

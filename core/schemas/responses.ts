@@ -12,6 +12,8 @@ import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,
   API_VERSION,
+  type KeyRevocation,
+  type KeyRotation,
   MAX_STALE_IF_ERROR_SECONDS,
   type Problem,
   type ProblemRecord,
@@ -122,6 +124,37 @@ export const verificationSchema: field.Schema<Verification> = field.named(
         )),
       },
     )),
+  },
+)
+
+const keyRotationSchema: field.Schema<KeyRotation> = field.named(
+  'KeyRotation',
+  'The successor of a key.',
+  {
+    id: keyId('Public id of the successor.', 'b7Yc0PqLs9Xa'),
+    key: field.text(
+      'The whole key, a secret. It is not shown again: store it before you use it.',
+      'spk_live_…',
+      200,
+    ),
+    hint: keyHint,
+    environment: field.oneOf('That of the predecessor.', ['live', 'test']),
+    scopes: field.list('Those of the predecessor.', maxModules, scope('A scope that the key holds.')),
+    expires_at: v.nullable(field.instant('When the key expires.', '2027-03-01T09:00:00.000Z')),
+    predecessor: field.object('The key of the request.', {
+      id: keyId('Its public id.', 'Zt81mK0qWv3B'),
+      ends_at: field.instant('Until when it still works.', '2026-11-21T09:00:00.000Z'),
+    }),
+  },
+)
+
+const keyRevocationSchema: field.Schema<KeyRevocation> = field.named(
+  'KeyRevocation',
+  'Confirmation that a key was revoked.',
+  {
+    id: keyId('Public id of the key.', 'Zt81mK0qWv3B'),
+    state: field.described(v.literal('revoked'), 'This is final.'),
+    revoked_at: field.instant('When the key was revoked.', '2026-11-20T09:00:00.000Z'),
   },
 )
 
@@ -341,6 +374,8 @@ function rowsOf(row: v.GenericSchema, maxItems: number): v.GenericSchema {
 export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> = {
   'verify-key': dataOf(verificationSchema),
   problems: v.object({ data: rowsOf(problemRecordSchema, 100), page: pageSchema }),
+  'rotate-key': dataOf(keyRotationSchema),
+  'revoke-key': dataOf(keyRevocationSchema),
   widget: dataOf(widgetSchema),
   'recent-profiles': dataOf(rowsOf(cardSchema, 50)),
   profiles: v.object({ data: rowsOf(cardSchema, 100), page: pageSchema }),

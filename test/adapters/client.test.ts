@@ -47,6 +47,16 @@ await t.test('every endpoint with a key has a method that returns its data', asy
   t.equal(first?.type === 'signup.created' && first.subject.email, 'j***@e***.com')
   t.ok(Array.isArray(await Array.fromAsync(client.problems({ limit: 1 }))))
   await Array.fromAsync(client.profiles({ limit: 100 }))
+  await world.partners.update('demo', { selfService: ['rotate', 'revoke'] })
+  let stored = ''
+  const rotation = await client.rotateKey({
+    overlapSeconds: 60,
+    store: async (key) => void (stored = await key),
+  })
+  t.notOk(JSON.stringify(rotation).includes(stored), 'the result has no secret')
+  t.strictSame([(await client.verifyKey()).key.id, stored.includes(rotation.id)], [rotation.id, true])
+  await t.rejects(client.rotateKey({} as never), TypeError)
+  t.strictSame((await client.revokeKey()).id, rotation.id)
   const keyed = api.routes.filter(({ access }) => access === 'key').map(({ method, path }) =>
     `${method} ${path}`
   )

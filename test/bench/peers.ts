@@ -80,6 +80,7 @@ export function createPeerVerification(
     key: new Map(),
     signup: new Map(),
     verify: new Map(),
+    rotate: new Map(),
     authfail: new Map(),
   }
   const limits = { ...DEFAULT_LIMITS, key: ENOUGH, verify: ENOUGH }

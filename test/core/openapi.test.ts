@@ -160,6 +160,7 @@ t.test('the document has the names, limits and problems of the service', (t) => 
       key: { quota: 7, windowSeconds: 3 },
       signup: { quota: 0, windowSeconds: 1 },
       verify: { quota: 1, windowSeconds: 1 },
+      rotate: { quota: 1, windowSeconds: 1 },
       authfail: { quota: 1, windowSeconds: 1 },
     },
   })
@@ -428,6 +429,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
       seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : response.json.code}`)
       return response
     }
+    await world.partners.update('demo', { selfService: ['rotate', 'revoke'] })
     const partner = '?partner=demo'
     for (const [path, methods] of Object.entries(described.paths)) {
       for (const [method, { security, operationId, parameters }] of Object.entries(methods)) {
@@ -449,10 +451,16 @@ asOneAssertion(t, 'the responses of a running service match the document', async
         }
         const full = {
           verifyKey: { partner: 'demo' },
+          rotateKey: { partner: 'demo', overlap_seconds: 3_600 },
+          revokeKey: { partner: 'demo' },
           signUp: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
         }[operationId]
         const body = full === undefined ? {} : { body: JSON.stringify(full), method: verb }
-        const good = await expect(path, query, operationId === 'signUp' ? 201 : 200, body)
+        const status = operationId === 'signUp' || operationId === 'rotateKey' ? 201 : 200
+        const good = await expect(path, query, status, {
+          ...body,
+          ...(operationId === 'revokeKey' && { key: await world.issue({}) }),
+        })
         const tag = good.headers.get('etag')
         if (tag !== undefined && operationId !== 'reportSummary') {
           await expect(path, query, 304, { headers: { 'if-none-match': tag } })
@@ -472,7 +480,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
         await expect(path, query, 406, { ...body, headers: { accept: 'text/html' } })
         await expect(path, query, 400, { ...body, headers: { 'service-version': '1' } })
         await expect(path, `${query === '' ? '?' : `${query}&`}nothing=1`, 400, body)
-        if (!['verifyKey', 'problems'].includes(operationId)) {
+        if (operationId !== 'problems' && !operationId.endsWith('Key')) {
           await expect(path, query, 403, { ...body, key: world.keys['demo powerless'] })
         }
         if (query !== '') await expect(path, '', 400)

@@ -138,16 +138,17 @@ const partners = fc.record({
   slug: text,
   name: text,
   modules: someModules,
+  selfService: fc.subarray(['rotate', 'revoke']),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<Partner>
 
 t.test('the text of a check of a key is the JSON of its members', (t) => {
   const input = {
     key: keys,
     partner: partners,
-    service: fc.record({ key: limit, signup: limit, verify: limit, authfail: limit }),
+    service: fc.record({ key: limit, signup: limit, verify: limit, rotate: limit, authfail: limit }),
     states: fc.array(fc.record({ remaining: fc.nat(), resetSeconds: fc.nat() }), {
-      minLength: 4,
-      maxLength: 4,
+      minLength: 5,
+      maxLength: 5,
     }),
     client: fc.option(fc.constant('192.0.2.1'), { nil: undefined }),
     instants: fc.array(instant, { minLength: 1, maxLength: 3 }),
@@ -172,6 +173,7 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
       } as unknown as HandlerContext
       const shown = LIMIT_NAMES.flatMap((name) => principal.policies[name] ?? [])
         .filter(({ name }) => name !== 'authfail' || client !== undefined)
+        .filter(({ name }) => name !== 'rotate' || partner.selfService.includes(name))
       // Again with the same principal, at another time.
       for (const now of instants) {
         const grant = { principal, partner, key, now }

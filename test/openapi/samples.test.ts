@@ -93,6 +93,7 @@ function samplesIn(page: string, origin: string, partner: string): Deployment['s
 
 const modules = [...MODULE_NAMES, 'orders']
 await world.partners.activate('demo', ['orders'])
+await world.partners.update('demo', { selfService: ['rotate', 'revoke'] })
 const usual = await deploy('service', 'demo', (await world.issue({ partner: 'demo' })).text)
 const partner = 'north-sea-travel'
 await world.partners.create({ slug: partner, name: 'North Sea Travel', modules })
@@ -124,7 +125,9 @@ const faults: Readonly<Record<string, { readonly origin: string; readonly key?: 
 
 /** Every sample runs on the usual deployment, and some, with every placeholder, on one where all of them differ. */
 const plan = [
-  { deployment: usual, names: [...operations, ...own] },
+  { deployment: usual, names: [...operations.filter((name) => name !== 'revokeKey'), ...own] },
+  // Each with a key of its own.
+  { deployment: usual, names: ['revokeKey'] },
   { deployment: renamed, names: ['profiles', 'signUp', ...own] },
 ]
 
@@ -147,7 +150,8 @@ async function runAll<Printed>(
       await writeFile(file, `${deployment.shown.get(operation)?.get(language)}\n`)
       return file
     }))
-    const printed = await run(files, deployment.key)
+    const ownKey = names[0] === 'revokeKey' && await world.issue({ partner: 'demo' })
+    const printed = await run(files, ownKey ? ownKey.text : deployment.key)
     t.equal(printed.length, present.length)
     for (const [index, operation] of present.entries()) {
       if (own.includes(operation)) {
@@ -238,6 +242,8 @@ t.test('JavaScript with the client', async (t) => {
         ? { data: printed, page }
         : own.includes(operation)
         ? printed[0]
+        : operation === 'rotateKey'
+        ? { data: { ...printed[0] as object, key: 'in the file' } }
         : { data: printed[0] },
   )
 })

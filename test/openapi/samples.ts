@@ -130,9 +130,15 @@ function client({ operation, path, query, body, headers }: SampleRequest): strin
     ...Object.values(path),
     ...[query, form, options].filter((one) => Object.keys(one).length > 0),
   ]
-  const call = `client.${operation.operationId}(${values.map((value) => inspect(value)).join(', ')})`
+  const isRotation = operation.operationId === 'rotateKey'
+  const args = isRotation
+    ? [`{\n  store: (key) => writeFile('partner.key', key, { mode: 0o600 })\n}`]
+    : values.map((value) => inspect(value))
+  const call = `client.${operation.operationId}(${args.join(', ')})`
   const isPaged = operation.parameters.some((one) => 'name' in one && one.name === 'cursor')
-  return `import { createPartnerClient } from 'partner-api-client'
+  return `${
+    isRotation ? "import { writeFile } from 'node:fs/promises'\n" : ''
+  }import { createPartnerClient } from 'partner-api-client'
 
 const client = createPartnerClient({
   url: 'https://api.example.com',

@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 670_000, 'less than 670 KB')
+  t.ok(bytes < 680_000, 'less than 680 KB')
   t.end()
 })
 
@@ -108,7 +108,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const [, { bytes } = { bytes: Infinity }] = tarballs
   t.comment(`${bytes} bytes`)
-  t.ok(bytes < 18_000, 'less than 18 KB')
+  t.ok(bytes < 19_000, 'less than 19 KB')
   for (const path of ['client.js', 'client.d.ts']) t.notMatch(readClient(path), /\b(?:import|from)\b ?['"(]/)
   const { dependencies, exports } = readManifest('partner-api-client')
   t.same({ dependencies, exports }, { dependencies: undefined, exports: './client.js' })
@@ -331,10 +331,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [40_400, 79_000],
-  "export { createPartnerClient } from 'partner-api-client'": [3_700, 3_700],
+  "export { createPartnerApi } from 'partner-api'": [42_300, 84_400],
+  "export { createPartnerClient } from 'partner-api-client'": [3_800, 3_800],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [55_400, 91_700],
+  "export * from 'partner-api'": [57_800, 94_200],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

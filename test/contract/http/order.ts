@@ -25,7 +25,10 @@ export const order: readonly Suite[] = [{
 }]
 
 /** Endpoints that together have every kind of fault, and one of the host's own that has a revision. */
-const PAIRED = ['/service/public/profiles/{slug}', '/service/partner/signups', '/service/orders/{slug}']
+const PAIRED = [
+  ...['/service/public/profiles/{slug}', '/service/partner/signups', '/service/orders/{slug}'],
+  '/service/developer/rotate-key',
+]
 const MODULES = [...MODULE_NAMES, ...OWN_NEEDS.map(({ module }) => module)]
 
 const ALWAYS: readonly Situation[] = [
@@ -50,6 +53,7 @@ const ALWAYS: readonly Situation[] = [
   { input: 'wrong-parameter' },
 ]
 const UNAUTHORIZED: readonly Situation[] = [{ scope: 'not-held' }, { module: 'inactive' }]
+const SELF_SERVICE: readonly Situation[] = [{ selfService: 'not-allowed' }]
 const OF_GET: readonly Situation[] = [{ claim: 'repeated' }, { precondition: 'met' }]
 const OF_POST: readonly Situation[] = [
   { media: 'wrong-type' },
@@ -63,6 +67,7 @@ function faultsOf({ method, path, scope }: Endpoint): Situation[] {
   return [
     ...ALWAYS,
     ...(scope === undefined ? [] : UNAUTHORIZED),
+    ...(path.endsWith('/rotate-key') ? SELF_SERVICE : []),
     ...(method === 'GET' ? OF_GET : OF_POST),
     ...(path.endsWith('{slug}') ? [{ resource: 'no-profile' } as const] : []),
   ]
@@ -84,8 +89,12 @@ async function firstFailure(t: TestContext, service: Service): Promise<void> {
     const faults = faultsOf(endpoint)
     for (const situation of [{}, ...faults, ...(PAIRED.includes(path) ? pairsOf(faults) : [])]) {
       const knownGood = !situation.revoked && !situation.expired && !situation.disabled
-      // The partners of this suite have no banner.
-      const lack: Situation = path.endsWith('/banner') ? { resource: 'no-banner' } : {}
+      // The partners of this suite have no banner, and may not revoke their keys.
+      const lack: Situation = path.endsWith('/banner')
+        ? { resource: 'no-banner' }
+        : path.endsWith('/revoke-key')
+        ? { selfService: 'not-allowed' }
+        : {}
       const { code, status, challenge, members } = expectedResponse(
         { ...situation, ...lack, knownGood },
         endpoint,
@@ -112,8 +121,9 @@ interface Sender {
 }
 
 /** The properties of a key and its partner that a situation determines. */
-const traits = ({ revoked, expired, disabled, limit, suspended, scope, module }: Situation) =>
-  JSON.stringify({ revoked, expired, disabled, limit, suspended, scope, module })
+const traits = (
+  { revoked, expired, disabled, limit, suspended, scope, module, selfService }: Situation,
+) => JSON.stringify({ revoked, expired, disabled, limit, suspended, scope, module, selfService })
 
 const unknownKey = forge('spk_live', 'Nobody000000')
 const spent = { inside: '10.255.255.255', outside: '172.31.255.255' }
@@ -128,15 +138,15 @@ function newAddress(isInside = true): string {
 /** Creates a key with its own partner for every situation, uses it once, and spends the quota of two addresses. */
 async function prepareKeys(service: Service): Promise<(situation: Situation) => Sender> {
   const senders = new Map<string, { key: TestKey; partner: string }>()
-  const faults = [...ALWAYS, ...UNAUTHORIZED]
+  const faults = [...ALWAYS, ...UNAUTHORIZED, ...SELF_SERVICE]
   for (const situation of [{}, ...faults, ...pairsOf(faults)]) {
     const place = traits(situation)
     if (senders.has(place)) continue
     const partner = `ordered-${senders.size}`
     senders.set(place, { key: await createKey(service, partner, situation), partner })
   }
-  // The first one has a quota of its own.
-  for (const endpoint of ENDPOINTS.slice(0, 2)) {
+  // The first two have quotas of their own.
+  for (const endpoint of ENDPOINTS.slice(0, 3)) {
     const use = (key: string, address: string) =>
       service.send(requestFor(endpoint, {}, { key, partner: 'nobody', address }))
     for (const { key } of senders.values()) await use(key.text, newAddress())
@@ -152,12 +162,13 @@ async function prepareKeys(service: Service): Promise<(situation: Situation) => 
 
 async function createKey({ world }: Service, partner: string, one: Situation): Promise<TestKey> {
   const { partners, keyRing } = world
-  await partners.create({ slug: partner, name: partner, modules: MODULES })
+  const selfService = one.selfService ? [] : ['rotate' as const]
+  await partners.create({ slug: partner, name: partner, modules: MODULES, selfService })
   const key = await world.issue({
     partner,
     allow: ['10.0.0.0/8'],
     ...(one.scope && { scopes: [] }),
-    ...(one.limit && { limits: { key: once, verify: once } }),
+    ...(one.limit && { limits: { key: once, verify: once, rotate: once } }),
   })
   if (one.disabled) await keyRing.disable(key.id)
   if (one.expired) await world.rotate(key.id, (await world.issue({ partner })).id, Date.now() - 1_000)

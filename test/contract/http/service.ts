@@ -106,6 +106,7 @@ export const FAR_LIMITS: Readonly<Record<LimitName, Limit>> = {
   key: far,
   signup: far,
   verify: far,
+  rotate: far,
   authfail: far,
 }
 

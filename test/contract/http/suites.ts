@@ -20,6 +20,7 @@ import { reference } from './reference.ts'
 import { reports } from './reports.ts'
 import { secrets } from './secrets.ts'
 import type { Deploy, Suite, TestContext } from './service.ts'
+import { selfService } from './self-service.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 import { visibility } from './visibility.ts'
@@ -43,6 +44,7 @@ export const SUITES = {
   failures,
   administration,
   'imported-keys': importedKeys,
+  'self-service': selfService,
   signups,
   reports,
   problems,

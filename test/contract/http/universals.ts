@@ -25,7 +25,9 @@ export function conventionViolations(
   for (const banner of ['server', 'x-powered-by', 'via']) want(!headers.has(banner), `no ${banner}`)
   want(![...headers.keys()].some((name) => name.startsWith('access-control-')), 'no Access-Control-*')
   want(repeated.length === 0, `no repeated field: ${repeated}`)
-  const everything = [...headers].flat().join('\n') + '\n' + text
+  // The one place of a key is the member of a new one.
+  const shown = status === 201 && typeof json?.data?.key === 'string' ? text.replace(json.data.key, '') : text
+  const everything = [...headers].flat().join('\n') + '\n' + shown
   want(!keyShape.test(everything) && !keyShape.test(decoded(everything)), 'no text in the format of a key')
   want(!/\bat (?:\S+ \()?(?:file:|node:|\/)/.test(text), 'no stack trace')
 

@@ -20,6 +20,8 @@ export interface Endpoint {
 /** Section 4. */
 export const ENDPOINTS: readonly Endpoint[] = [
   { method: 'POST', path: '/service/developer/verify-key', scope: undefined, success: 200 },
+  { method: 'POST', path: '/service/developer/rotate-key', scope: undefined, success: 201 },
+  { method: 'POST', path: '/service/developer/revoke-key', scope: undefined, success: 200 },
   ...SCOPED_ENDPOINTS.map(({ method, path, module }) => ({
     method,
     path: `/service${path}`,
@@ -64,6 +66,7 @@ export interface Situation {
   readonly suspended?: boolean
   readonly scope?: 'not-held'
   readonly module?: 'inactive'
+  readonly selfService?: 'not-allowed'
   readonly input?: 'wrong-parameter' | 'wrong-member'
   readonly resource?: 'no-profile' | 'no-banner'
   readonly precondition?: 'met'
@@ -110,6 +113,8 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   // 11
   [(one) => one.scope, 'scope_missing'],
   [(one) => one.module, 'module_inactive'],
+  // 11; section 13
+  [(one) => one.selfService, 'self_service_disabled'],
   // 12
   [(one) => one.input === 'wrong-parameter', 'invalid_parameter'],
   [(one) => one.input === 'wrong-member', 'invalid_body'],
@@ -129,6 +134,7 @@ export const POLICY_ORDER: readonly Code[] = [
   'partner_suspended',
   'scope_missing',
   'module_inactive',
+  'self_service_disabled',
 ]
 
 /** @returns The code of the first check that fails, or `undefined` when none does. */

@@ -5,8 +5,8 @@
  *
  * - All 256 scope sets × all 256 module sets × all ten cases, for a valid key, and for the last of them each with and without
  *   the host's own scope and module.
- * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims, with the pairs of
- *   sets in which the needed scope or module is the only one, or the only one left out.
+ * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims × self-service,
+ *   with the pairs of sets in which the needed scope or module is the only one, or the only one left out.
  */
 import { type Key, modulesWith, type Partner } from '../../../core/model.ts'
 import { type AccessFacts, admit, authorize, type Denial, explain } from '../../../core/policy/decide.ts'
@@ -82,6 +82,9 @@ const senders: readonly Sender[] = [
   ...outside.map((address): Sender => ({ allow, address, situation: { address: 'refused' } })),
 ]
 
+/** What the route does in place of the operator; the partner may do the second. */
+const selfServices = [undefined, 'rotate', 'revoke'] as const
+
 /** The required scope as an index into `NEEDS`, or -1 for none. */
 const needs = [-1, ...NEEDS.keys()]
 
@@ -117,19 +120,22 @@ function everything(compare: Compare, need: number, scopes: number, modules: num
       for (const sender of senders) {
         const principal = principalOf(kind, sender, { scopes, modules, state })
         for (const claim of claims) {
-          const code = refusalOf({
-            ...lackOf(need, scopes, modules),
-            ...kind.situation,
-            ...sender.situation,
-            ...claim.situation,
-            suspended: state === 'suspended',
-          })
-          const facts = decide(compare, principal, need, sender, claim, code)
-          const { denial, rules } = explain(facts)
-          compare(
-            agrees(denial, code, need) && isTrace(rules, code),
-            () => describe(facts, { denial, rules }, code),
-          )
+          for (const selfService of selfServices) {
+            const code = refusalOf({
+              ...lackOf(need, scopes, modules),
+              ...kind.situation,
+              ...sender.situation,
+              ...claim.situation,
+              suspended: state === 'suspended',
+              ...(selfService === 'revoke' && { selfService: 'not-allowed' }),
+            })
+            const facts = decide(compare, principal, need, sender, claim, code, selfService)
+            const { denial, rules } = explain(facts)
+            compare(
+              agrees(denial, code, need) && isTrace(rules, code),
+              () => describe(facts, { denial, rules }, code),
+            )
+          }
         }
       }
     }
@@ -143,9 +149,10 @@ function decide(
   { address }: Sender,
   { requestedPartner }: Claim,
   code: Code | undefined,
+  selfService?: AccessFacts['selfService'],
 ): AccessFacts {
   const scope = NEEDS[need]?.scope as AccessFacts['scope']
-  const facts: AccessFacts = { principal, address, requestedPartner, scope, now }
+  const facts: AccessFacts = { principal, address, requestedPartner, scope, selfService, now }
   const denial = admit(facts) ?? authorize(facts)
   compare(agrees(denial, code, need), () => describe(facts, { denial }, code))
   return facts
@@ -172,7 +179,7 @@ function principalOf(
   return preparePrincipal(
     {
       key: key({ ...facts, scopes: scopeSets[scopes]!, allow }),
-      partner: partner({ modules: moduleSets[modules]!, state }),
+      partner: partner({ modules: moduleSets[modules]!, state, selfService: ['rotate'] }),
     },
     {},
     MODULES,
@@ -196,6 +203,7 @@ const ruleNames: Readonly<Partial<Record<Code, string>>> = {
   partner_suspended: 'the partner is not suspended',
   scope_missing: 'the key holds the scope',
   module_inactive: 'an active module of the partner needs the scope',
+  self_service_disabled: 'the partner may do what the operator does otherwise',
 }
 
 /** Whether there is one rule per code in the order of the contract, and those after the refusal are not reached. */

@@ -1,0 +1,100 @@
+/** What partners do with their own keys: the same changes as the operator's, once the policy allows them. */
+import type { KeyAdministration } from '../admin/keys.ts'
+import type { AdminError, AdminErrorCode } from '../admin/validate.ts'
+import { Problem, type ProblemCode } from '../http/problem.ts'
+import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
+import type { Grant } from '../policy/decide.ts'
+import type { Store } from '../ports/store.ts'
+import type { withTimeouts } from '../ports/with-timeouts.ts'
+import * as input from '../schemas/inputs.ts'
+import type { KeyRevocation, KeyRotation } from '../wire.ts'
+import { definePost, type HandlerContext } from './route.ts'
+
+const cacheControl = 'private, no-store'
+
+const defaultOverlapSeconds = 86_400
+const overlap = input.integer(0, 604_800, {
+  description: 'Seconds for which the key of the request still works.',
+  examples: [defaultOverlapSeconds],
+})
+
+export const rotateKey = definePost({
+  name: 'rotate-key',
+  path: '/developer/rotate-key',
+  selfService: 'rotate',
+  summary: 'Rotate the key',
+  problems: ['rotation_conflict'],
+  body: { partner: input.partner, overlap_seconds: input.optional(overlap, defaultOverlapSeconds) },
+  status: 201,
+  limits: ['rotate'],
+  async handle({ body }, grant, ports) {
+    const { arrivedKey, key: { id } } = grant
+    const replaces = arrivedKey?.successorId
+    if (replaces !== undefined && ports.uses.isUsed(replaces)) throw new Problem('rotation_conflict')
+    // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
+    const options = { overlapMs: body.overlap_seconds * 1000, replaces }
+    const { key, text, retiresAt } = await administer(grant, ports, (keys) => keys.rotate(id, options))
+    const data: KeyRotation = {
+      id: key.id,
+      key: text,
+      hint: `…${key.hint}`,
+      environment: key.environment,
+      scopes: key.scopes,
+      expires_at: optionalRfc3339(key.expiresAt),
+      predecessor: { id, ends_at: rfc3339(retiresAt) },
+    }
+    return { data, cacheControl }
+  },
+})
+
+export const revokeKey = definePost({
+  name: 'revoke-key',
+  path: '/developer/revoke-key',
+  selfService: 'revoke',
+  summary: 'Revoke the key',
+  body: { partner: input.partner },
+  limits: ['key'],
+  async handle(_, grant, ports) {
+    const { id } = await administer(grant, ports, (keys) => keys.revoke(grant.key.id))
+    const data: KeyRevocation = { id, state: 'revoked', revoked_at: rfc3339(grant.now) }
+    return { data, cacheControl }
+  },
+})
+
+const problemFor: { readonly [code in AdminErrorCode]?: ProblemCode } = {
+  // It ended after the request was admitted.
+  key_revoked: 'key_revoked',
+  key_expired: 'key_expired',
+  key_disabled: 'key_disabled',
+  key_rotated: 'rotation_conflict',
+  concurrent_change: 'overloaded',
+}
+
+/** The store as the administration of keys needs it, with the time-outs of the service. */
+export function boundAdministration(
+  store: Store,
+  facts: Pick<Store, 'revision' | 'findKey' | 'listModules'>,
+  { wrap }: ReturnType<typeof withTimeouts>,
+): HandlerContext['administration'] {
+  const { settings, sha256 } = store
+  return { ...facts, ...wrap(store, ['findPartner', 'listKeys', 'apply']), settings, sha256 }
+}
+
+/** Changes the key of a request. The code is loaded with the first change. */
+async function administer<T>(
+  { key: { id }, now }: Grant,
+  { administration, revisionCache, elapsed }: HandlerContext,
+  change: (keys: KeyAdministration) => Promise<T>,
+): Promise<T> {
+  const { createKeyAdministration } = await import('../admin/keys.ts')
+  try {
+    return await change(createKeyAdministration(administration, { actor: `key:${id}`, clock: () => now }))
+  } catch (error) {
+    const code = problemFor[(error as AdminError).code]
+    if (code === undefined || error instanceof Problem) throw error
+    throw new Problem(code, code === 'overloaded' ? { retryAfterSeconds: 1 } : {}, error)
+  } finally {
+    // Without a response of the store, the change takes effect within the bound.
+    await Promise.resolve(revisionCache.revalidate(elapsed())).catch(() => undefined)
+  }
+}

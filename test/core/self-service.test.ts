@@ -1,0 +1,164 @@
+/** Section 13, rotation and revocation by partners: what the contract suites cannot see. */
+import t from 'tap'
+import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import type { LogEvent } from '../../core/log.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { memory, sqliteFile } from '../contract/http/stores.ts'
+import { serveStore, withService } from '../support/partner-service.ts'
+import { until } from '../postgres/until.ts'
+
+const members = { partner: 'acme' }
+
+/** A service whose partner may do both. */
+async function serveSelfService(store: Store = createMemoryStore(), options: PartnerApiOptions = {}) {
+  const service = await serveStore(store, options)
+  await service.world.partners.update('acme', { selfService: ['rotate', 'revoke'] })
+  const key = await service.world.issue({ partner: 'acme' })
+  const act = (action: string, sender = key) =>
+    service.post(`/developer/${action}-key`, members, { key: sender })
+  return { ...service, key, act }
+}
+
+/** A store in which some methods are replaced. */
+function storeWith(replace: (store: Store) => Partial<Store>): Store {
+  const store = createMemoryStore()
+  return { ...store, ...replace(store) }
+}
+
+for (const open of [memory, sqliteFile]) {
+  t.test(`${open.name}: of concurrent rotations, one successor stays in force, and no response has another`, (t) =>
+    withService(open, async ({ world, post }) => {
+      await world.partners.update('acme', { selfService: ['rotate'] })
+      const startedAt = Date.now()
+      const key = await world.issue({ partner: 'acme' })
+      for (let round = 0; round < 3; round++) {
+        const rotate = () => post('/developer/rotate-key', members, { key })
+        const responses = await Promise.all(Array.from({ length: 8 }, rotate))
+        const made = responses.filter(({ status }) => status === 201).map(({ json }) => json.data.id)
+        const codes = responses.filter(({ status }) => status !== 201).map(({ json }) => json.code)
+        const { successorId } = await world.keyRing.show(key.id)
+        t.strictSame(made, [successorId], 'one is answered with the successor')
+        t.strictSame(codes, Array(7).fill('rotation_conflict'))
+        for await (const { id, createdAt, state } of world.keyRing.list({ partner: 'acme' })) {
+          if (createdAt >= startedAt && id !== successorId && id !== key.id) t.equal(state, 'revoked')
+        }
+      }
+    }))
+}
+
+t.test('the audit log names the key, and no log has its text', async (t) => {
+  const log: LogEvent[] = []
+  const options = { log: (event: LogEvent) => void log.push(event), logLevel: 'all' as const }
+  const { act, key, store, world } = await serveSelfService(createMemoryStore(), options)
+  const { sequence } = await store.auditHead()
+  const [first, second] = [await act('rotate'), await act('rotate')].map(({ json }) => json.data)
+  await act('revoke', { id: second.id, text: second.key })
+  const entries = await store.listAudit(sequence, 100)
+  t.strictSame(entries.map(({ actor, type, keyId }) => [actor, type, keyId]), [
+    [`key:${key.id}`, 'key.issued', first.id],
+    [`key:${key.id}`, 'key.rotated', key.id],
+    [`key:${key.id}`, 'key.issued', second.id],
+    [`key:${key.id}`, 'key.rotated', key.id],
+    [`key:${key.id}`, 'key.revoked', first.id],
+    [`key:${second.id}`, 'key.revoked', second.id],
+  ])
+  t.equal((await world.keyRing.show(second.id)).state, 'revoked')
+  const written = JSON.stringify([log, entries])
+  for (const text of [key.text, first.key, second.key]) t.notOk(written.includes(text))
+})
+
+t.test('the first use of a key is recorded at once, and by this server known before that', async (t) => {
+  let isDown = true
+  const used: string[] = []
+  const { act, request, world } = await serveSelfService(storeWith(({ recordKeyUses }) => ({
+    recordKeyUses: (uses) => {
+      if (isDown) throw new Error('silent')
+      used.push(...uses.keys())
+      return recordKeyUses(uses)
+    },
+  })))
+  const { json: { data } } = await act('rotate')
+  await request('/partner-widget?partner=acme', { key: { text: data.key } })
+  const refused = await act('rotate')
+  t.strictSame([refused.status, refused.json.code], [409, 'rotation_conflict'], 'known by this server')
+  isDown = false
+  const next = await world.issue({ partner: 'acme' })
+  await request('/partner-widget?partner=acme', { key: next })
+  await until(() => used.includes(next.id) && used.includes(data.id), 'both uses')
+  t.ok((await world.keyRing.show(data.id)).lastUsedAt, 'known by others')
+})
+
+t.test('a use that another server has recorded keeps the successor', async (t) => {
+  const { act, store } = await serveSelfService()
+  const { json: { data } } = await act('rotate')
+  await store.recordKeyUses(new Map([[data.id, Date.now()]]))
+  t.equal((await act('rotate')).json.code, 'rotation_conflict')
+})
+
+t.test('a rotation whose outcome is unknown can be repeated', async (t) => {
+  let isSilent = true
+  const silent = new Promise<never>(() => {})
+  const { act, world, key } = await serveSelfService(
+    storeWith(({ apply }) => ({
+      async apply(changes, revision, context) {
+        const isApplied = await apply(changes, revision, context)
+        return context.actor.startsWith('key:') && isSilent ? await silent : isApplied
+      },
+    })),
+    { storeTimeoutMs: 20 },
+  )
+  const lost = await act('rotate')
+  t.strictSame([lost.status, lost.json.code, lost.headers.get('retry-after')], [
+    503,
+    'store_unavailable',
+    '1',
+  ])
+  const { successorId } = await world.keyRing.show(key.id)
+  t.ok(successorId, 'it was applied')
+  isSilent = false
+  const { status, json } = await act('rotate')
+  t.equal(status, 201)
+  t.equal((await world.keyRing.show(successorId!)).state, 'revoked')
+  t.equal((await world.keyRing.show(key.id)).successorId, json.data.id)
+})
+
+t.test('changes of others are retried, and too many of them are an overload', async (t) => {
+  let conflicts = 3
+  const { act } = await serveSelfService(storeWith(({ apply }) => ({
+    apply: (changes, revision, context) =>
+      context.actor.startsWith('key:') && conflicts-- > 0 ? false : apply(changes, revision, context),
+  })))
+  t.equal((await act('rotate')).status, 201)
+  conflicts = 1_000
+  const response = await act('rotate')
+  t.strictSame([response.status, response.json.code], [503, 'overloaded'])
+  t.equal(response.headers.get('retry-after'), '1')
+})
+
+t.test('a key that ends while its request waits is refused with its state', async (t) => {
+  for (const [end, code] of [['revoke', 'key_revoked'], ['disable', 'key_disabled']] as const) {
+    let before: () => unknown = () => undefined
+    const { act, key, world } = await serveSelfService(
+      storeWith(({ revision }) => ({
+        revision: async () => (await before(), await revision()),
+      })),
+      { maxStalenessMs: 10_000 },
+    )
+    await act('verify')
+    before = () => {
+      before = () => undefined
+      return world.keyRing[end](key.id)
+    }
+    const response = await act('rotate')
+    t.strictSame([response.status, response.json.code], [401, code])
+  }
+})
+
+t.test('a change takes effect in its process before the response', async (t) => {
+  const { act, key, request } = await serveSelfService(createMemoryStore(), { maxStalenessMs: 10_000 })
+  await act('rotate')
+  t.equal((await act('rotate')).status, 201, 'the first successor is known')
+  t.equal((await act('revoke')).status, 200)
+  t.equal((await request('/partner-widget?partner=acme', { key })).json.code, 'key_revoked')
+})
