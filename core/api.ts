@@ -38,7 +38,6 @@ import { recordEndpoints } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
-import { startRetention } from './signups/retention.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { API_VERSION } from './wire.ts'
 
@@ -132,7 +131,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const uses = createLastUsedRecorder(facts)
   const usage = createUsage(reports, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
-  const retention = startRetention(store, settings.keepSignupsDays, clock, logger.writeFailed)
+  const closing = new AbortController()
+  const retention = settings.keepSignupsDays > 0 && import('./signups/retention.ts')
+    .then((it) => it.deleteOldSignups(store, settings, clock, logger.writeFailed, closing.signal))
+    .catch(logger.writeFailed)
   const handle = createPipeline({
     names,
     routes: paths,
@@ -170,12 +172,9 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
   })
 
-  if (options.endpoints || settings.basePath) recordSoon()
-
   /** A Worker has no timers before its first request: it flushes. */
-  function recordSoon(): void {
-    ignoreFailure(usage.wake)
-  }
+  const recordSoon = (): void => ignoreFailure(usage.wake)
+  if (options.endpoints || settings.basePath) recordSoon()
 
   function refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse {
     const requestId = writer.nextRequestId()
@@ -221,7 +220,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
     },
     async close() {
-      const left = [replica.deregister(), retention.close()]
+      closing.abort()
+      const left = [replica.deregister(), retention]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
       await Promise.all([uses.flush(), usage.flush(), limiter.close(), ...left])

@@ -57,7 +57,6 @@ export function addServiceOptions(command: CliCommand): CliCommand {
 }
 
 export function addServerOptions(command: CliCommand): CliCommand {
-  const [keepUsageDays] = INTEGERS.keepUsageDays
   const outageHelp = 'How long known keys work while the store is unavailable'
   const proxiesHelp = 'Number of proxies in front that add to X-Forwarded-For'
   return addServiceOptions(command)
@@ -71,12 +70,10 @@ export function addServerOptions(command: CliCommand): CliCommand {
     )
     .addOption(integerSetting('trustedProxies', '--trust-proxies <n>', proxiesHelp))
     .addOption(
-      setting('keepUsageDays', '--keep-usage <days>', 'How long reports include requests and signups')
-        .argParser(daysOption).default(keepUsageDays, `${keepUsageDays}d`),
+      daysSetting('keepUsageDays', '--keep-usage <days>', 'How long reports include requests and signups'),
     )
     .addOption(
-      setting('keepSignupsDays', '--keep-signups <days>', 'Delete signups that are older, such as 365d')
-        .argParser(daysOption).default(0, 'keep all'),
+      daysSetting('keepSignupsDays', '--keep-signups <days>', 'Delete signups that are older, such as 365d'),
     )
 }
 
@@ -106,14 +103,16 @@ function integerSetting(name: keyof typeof INTEGERS, flags: string, description:
     .argParser(integerBetween(min, max)).default(defaultValue)
 }
 
-const [, minKeepUsageDays, maxKeepUsageDays] = INTEGERS.keepUsageDays
-const daysOption = optionParser(
-  `It must be whole days, ${minKeepUsageDays}d to ${maxKeepUsageDays}d.`,
-  (text) => {
+function daysSetting(name: 'keepUsageDays' | 'keepSignupsDays', flags: string, description: string): Option {
+  const [defaultValue, min, max] = INTEGERS[name]
+  const zero = min === 0 ? '; 0 keeps all' : ''
+  const parse = optionParser(`It must be whole days, ${min || 1}d to ${max}d${zero}.`, (text) => {
     const days = durationOption(text) / MS_PER_DAY
-    return Number.isInteger(days) && days >= minKeepUsageDays && days <= maxKeepUsageDays ? days : undefined
-  },
-)
+    return Number.isInteger(days) && days >= min && days <= max ? days : undefined
+  })
+  return setting(name, flags, description).argParser(parse)
+    .default(defaultValue, defaultValue === 0 ? 'keep all' : `${defaultValue}d`)
+}
 
 const basePathOption = optionParser(
   'It must be / and segments of letters, digits, ., _, ~ and -, as in /api, without a slash at the end.',

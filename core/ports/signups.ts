@@ -43,7 +43,8 @@ export interface SignupStore {
   deleteSignups(ids: readonly string[], context: AuditContext): MaybePromise<number>
 
   /**
-   * Erases what removed rows have left in the files of the store. Absent where only the database server can.
+   * Erases what removed rows have left in the files of the store, and makes their removal durable. Absent where only the
+   * database server can, and removals are durable by themselves.
    *
    * @param rewrites Whether to rewrite them, which keeps writers waiting, or only to empty the write-ahead log.
    * @throws {StoreError} `unreachable` while another process uses them.

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
+import type { WebAbortSignal } from '../lib/options.ts'
 import { delay } from '../lib/promise.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import type { SignupStore } from '../ports/signups.ts'
@@ -7,57 +8,47 @@ import type { SignupStore } from '../ports/signups.ts'
 const checkEveryMs = 3_600_000
 const unsettledMs = 10_000
 /** A store in this process does nothing else during a batch. */
-const batch = { first: 8, most: 500, maxMs: 4 }
+const batch = { least: 16, most: 500, maxMs: 5 }
 
 /**
- * Deletes the signups of days that ended more than `keepDays` days ago, until it is closed. Of several servers, the first
- * one deletes those of a day.
+ * Deletes the signups of days that ended more than `keepSignupsDays` days ago, until `signal` is aborted. Of several
+ * servers, the first one deletes those of a day.
  *
- * @param keepDays 0 to delete nothing.
  * @param onFailure Called for each check that fails.
  */
-export function startRetention(
+export async function deleteOldSignups(
   store: Pick<SignupStore, 'listSignups' | 'deleteSignups' | 'eraseRemains'>,
-  keepDays: number,
+  { keepSignupsDays }: { readonly keepSignupsDays: number },
   clock: Pick<Clock, 'now' | 'isSettled'>,
   onFailure: (error: unknown) => void,
-) {
-  const closing = new AbortController()
-  const { signal } = closing
+  signal: WebAbortSignal,
+): Promise<void> {
+  /** At first, those of a server that was killed. */
+  let hasRemains = true
+  let size = batch.least
 
   async function deleteDue(): Promise<void> {
-    const before = (Math.floor(clock.now() / MS_PER_DAY) - keepDays) * MS_PER_DAY
-    let size = batch.first
+    const before = (Math.floor(clock.now() / MS_PER_DAY) - keepSignupsDays) * MS_PER_DAY
     while (!signal.aborted) {
       const due = await store.listSignups(undefined, { createdAt: before - 1, id: '' }, size)
       if (due.length === 0) break
+      hasRemains = true
       const startedAt = performance.now()
       const deleting = store.deleteSignups(due.map(({ id }) => id), { actor: 'partner-api', at: clock.now() })
       const blockedMs = performance.now() - startedAt
-      const deleted = await deleting
-      // After each: the log is short.
-      if (deleted > 0) await store.eraseRemains?.(false)
       // Another server is at it.
-      if (deleted < due.length) break
-      size = blockedMs < batch.maxMs ? Math.min(size * 2, batch.most) : Math.ceil(size / 2)
+      if (await deleting < due.length) break
+      size = blockedMs < batch.maxMs ? Math.min(size * 2, batch.most) : Math.max(size / 2, batch.least)
       await delay(blockedMs)
     }
+    if (hasRemains) await store.eraseRemains?.(false)
+    hasRemains = false
   }
 
-  async function run(): Promise<void> {
-    while (!signal.aborted) {
-      // A clock that has just jumped may be wrong.
-      const isSettled = clock.isSettled()
-      if (isSettled) await deleteDue().catch(onFailure)
-      await delay(isSettled ? checkEveryMs : unsettledMs, signal).catch(() => undefined)
-    }
-  }
-
-  const running = keepDays > 0 ? run() : Promise.resolve()
-  return {
-    close(): Promise<void> {
-      closing.abort()
-      return running
-    },
+  while (!signal.aborted) {
+    // A clock that has just jumped may be wrong.
+    const isSettled = clock.isSettled()
+    if (isSettled) await deleteDue().catch(onFailure)
+    await delay(isSettled ? checkEveryMs : unsettledMs, signal).catch(() => undefined)
   }
 }

@@ -4,7 +4,7 @@ import { test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Clock } from '../../core/lib/clock.ts'
 import type { Signup } from '../../core/ports/signups.ts'
-import { startRetention } from '../../core/signups/retention.ts'
+import { deleteOldSignups } from '../../core/signups/retention.ts'
 import { claim, createKeys, DAY, signup, stamp, T0 } from '../contract/store/samples.ts'
 import { newFile, programOn, runProgram, startProgram } from '../support/cli-program.ts'
 
@@ -175,27 +175,88 @@ test('a server deletes the signups of days that are over, once its clock has set
   const stores = [await openSqliteStore(file), await openSqliteStore(file)]
   t.teardown(() => Promise.all(stores.map((store) => store.close())))
   const now = T0 + 39.5 * DAY
-  const start = (clock: Partial<Clock>, onFailure = (error: unknown) => t.fail(String(error))) =>
-    stores.map((store) =>
-      startRetention(store, 10, { now: () => now, isSettled: () => true, ...clock }, onFailure)
+  const closing = new AbortController()
+  const fail = (error: unknown) => t.fail(String(error))
+  const start = (clock: Partial<Clock> = {}, { signal } = closing) =>
+    Promise.all(
+      stores.map((store) =>
+        deleteOldSignups(
+          store,
+          { keepSignupsDays: 10 },
+          { now: () => now, isSettled: () => true, ...clock },
+          fail,
+          signal,
+        )
+      ),
     )
-  for (const server of start({ isSettled: () => false })) await server.close()
+  const unsettled = new AbortController()
+  const waiting = start({ isSettled: () => (queueMicrotask(() => unsettled.abort()), false) }, unsettled)
+  await waiting
   t.equal((await stores[0]!.listSignups(undefined, undefined, 99)).length, 40)
-  const servers = start({})
+  const servers = start()
   while (await stores[0]!.findSignup(ids[0]!) !== undefined) await new Promise(setImmediate)
-  for (const server of servers) await server.close()
+  closing.abort()
+  await servers
   const left = (await stores[0]!.listSignups(undefined, undefined, 99)).map(({ id }) => id)
   t.same(left, ids.slice(29).reverse())
+  for (let index = 0; index < 29; index++) t.equal(holds(file, `p${index}@mail.example`), false)
   const actors = (await stores[0]!.listAudit(0, 100)).filter(({ type }) => type === 'signups.deleted')
   t.same(new Set(actors.map(({ actor }) => actor)), new Set(['partner-api']))
+})
 
-  const failures: unknown[] = []
-  const broken = { ...stores[0]!, deleteSignups: () => Promise.reject(new Error('full')) }
-  await new Promise<void>((resolve) => {
-    const server = startRetention(broken, 1, { now: () => now, isSettled: () => true }, (error) => {
-      failures.push(error)
-      void server.close().then(resolve)
-    })
+/** Runs one check of a server whose store has so many old signups. @returns The sizes of batches, and its errors. */
+async function checkOnce(count: number, parts: { deleteSignups?(): number | void; eraseRemains?(): void }) {
+  const [sizes, failures]: [number[], unknown[]] = [[], []]
+  const closing = new AbortController()
+  const store = {
+    listSignups: (_: unknown, __: unknown, limit: number) =>
+      Array.from({ length: Math.min(limit, count) }, (_, index) => signup(`${index}`)),
+    deleteSignups(ids: readonly string[]) {
+      sizes.push(ids.length)
+      const deleted = parts.deleteSignups?.() ?? ids.length
+      count -= deleted
+      return deleted
+    },
+    eraseRemains() {
+      closing.abort()
+      parts.eraseRemains?.()
+    },
+  }
+  const onFailure = (error: unknown) => {
+    failures.push(error)
+    closing.abort()
+  }
+  await deleteOldSignups(
+    store,
+    { keepSignupsDays: 1 },
+    { now: () => T0, isSettled: () => true },
+    onFailure,
+    closing.signal,
+  )
+  return { sizes, failures, count }
+}
+
+test('a server deletes all that is due, in batches that a slow store does not shrink to nothing', async (t) => {
+  const slow = await checkOnce(100, {
+    deleteSignups() {
+      for (const end = performance.now() + 10; performance.now() < end;);
+    },
   })
-  t.match(failures, [{ message: 'full' }])
+  t.same(slow, { sizes: [16, 16, 16, 16, 16, 16, 4], failures: [], count: 0 })
+  const full = await checkOnce(100, {
+    deleteSignups() {
+      throw new Error('full')
+    },
+  })
+  t.match(full, { failures: [{ message: 'full' }], count: 100 })
+  // While a backup reads the file.
+  const read = await checkOnce(100, {
+    eraseRemains() {
+      throw new Error('locked')
+    },
+  })
+  t.match(read, { failures: [{ message: 'locked' }], count: 0 })
+  // A server that was killed may have left text.
+  t.match(await checkOnce(0, { eraseRemains: () => t.pass('erased') }), { sizes: [], failures: [] })
+  t.same((await checkOnce(100, { deleteSignups: () => 0 })).sizes, [16], 'another server is at it')
 })

@@ -36,7 +36,6 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
   const statements = createStatements(driver, file)
-  const checkpoint = statements.statement<[isBusy: number]>('PRAGMA wal_checkpoint(TRUNCATE)')
   return {
     ...statements,
     ...createTransactions(driver, file, identity.check),
@@ -59,16 +58,15 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     },
 
     /**
-     * Empties the write-ahead log, whose old text stays in its file otherwise.
+     * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
+     * text stays in its file otherwise.
      *
-     * @param rewrites Whether to rewrite the file before, while others wait: what was moved within it left copies.
-     * @throws {StoreError} `unreachable` when another process writes or, at once, when one reads.
+     * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
      */
-    eraseRemains(rewrites: boolean): void {
+    eraseRemains(sql: 'VACUUM' | 'PRAGMA wal_checkpoint(TRUNCATE)'): void {
+      driver.exec('PRAGMA busy_timeout = 0')
       try {
-        if (rewrites) driver.exec('VACUUM')
-        driver.exec('PRAGMA busy_timeout = 0')
-        if (checkpoint.get()![0] === 1) throw new Error('database is locked')
+        if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
       } catch (cause) {
         const detail = `The files of the store ${file} may still contain deleted text: ${
           errorMessage(cause)

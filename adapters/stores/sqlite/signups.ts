@@ -71,10 +71,14 @@ export function createSignups(database: Database, sql: SqliteDatabase) {
     deleteSignups(ids, context) {
       // Overwritten, also where that costs writes: pages that become free.
       database.exec('PRAGMA secure_delete = ON')
-      return deleteSignups(ids, context)
+      // A sync of the disk would delay requests: `eraseRemains` makes one.
+      return database.unsynced(() => deleteSignups(ids, context))
     },
 
-    eraseRemains: (rewrites) => retryWhileBusy(() => database.eraseRemains(rewrites)),
+    async eraseRemains(rewrites) {
+      if (rewrites) await retryWhileBusy(() => database.eraseRemains('VACUUM'))
+      await retryWhileBusy(() => database.eraseRemains('PRAGMA wal_checkpoint(TRUNCATE)'))
+    },
 
     isClaimed: (signup, claim) => findClaim(signup, claim) !== undefined,
   } satisfies SignupStore
