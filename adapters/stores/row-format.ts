@@ -18,9 +18,7 @@ export type StoredRow = Value[]
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
   ('modules scopes created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
     'errors position sequence at audit_sequence failing_since disabled_at attempts due_at last_status')
-    .split(
-      ' ',
-    ),
+    .split(' '),
 )
 
 /**
@@ -149,7 +147,7 @@ export const wordList: Codec<readonly string[]> = {
 
 /** An SQL condition: the words of a column, which may be NULL, include that of a parameter. */
 export function includesWord(column: string, word: string): string {
-  // In a pattern, _ is any character.
-  const literal = `replace(CAST(${word} AS TEXT), '_', '\\_')`
-  return `${column} IS NOT NULL AND (' ' || ${column} || ' ') LIKE ('% ' || ${literal} || ' %') ESCAPE '\\'`
+  const words = `(' ' || ${column} || ' ')`
+  // Not LIKE, which has special characters and, in SQLite, ignores case.
+  return `${column} IS NOT NULL AND replace(${words}, ' ' || CAST(${word} AS TEXT) || ' ', '') <> ${words}`
 }

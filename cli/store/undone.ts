@@ -75,7 +75,11 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
     const { slug, modules: active, state } = partner
     const before = await restored.findPartner(slug)
     if (state === 'removed') {
-      if (before && before.state !== state) first.push(['partners', 'remove', slug, '--yes'])
+      const details = before ? detailOptions(before, partner) : []
+      first.push(
+        ...command(details.length > 0, 'partners', 'update', slug, ...details),
+        ...command(before !== undefined && before.state !== state, 'partners', 'remove', slug, '--yes'),
+      )
       continue
     }
     const was = without(before?.modules ?? [], forgotten.map(({ name }) => name))

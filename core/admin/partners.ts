@@ -61,7 +61,10 @@ export interface PartnerAdministration {
   list(tag?: string): AsyncIterable<Partner>
   /** The partner, removed or not. */
   show(slug: string): Promise<Partner>
-  /** Changes its name, limits and details. @throws {AdminError} `invalid_name`, `invalid_limit`, `invalid_details` */
+  /**
+   * Changes its name, limits and details. Of a removed partner, the contact and the note can be removed.
+   * @throws {AdminError} `invalid_name`, `invalid_limit`, `invalid_details`
+   */
   update(slug: string, update: PartnerUpdate): Promise<Partner>
   /** Refuses all of the partner's requests until it is resumed. */
   suspend(slug: string): Promise<Partner>
@@ -92,10 +95,11 @@ export function createPartnerAdministration(
   async function change(
     slug: string,
     buildChanges: (partner: Partner, modules: Modules) => Change[],
+    isErasure?: boolean,
   ): Promise<Partner> {
     await apply(async (modules) => {
       const partner = await show(slug)
-      requireNotRemoved(partner)
+      if (!isErasure) requireNotRemoved(partner)
       return buildChanges(partner, modules)
     })
     return show(slug)
@@ -136,7 +140,7 @@ export function createPartnerAdministration(
         const change = { slug, name, ...changeDetails(NO_PARTNER_DETAILS, update, partner) }
         const isSame = hasAll(partner, change) && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', ...change, limits }]
-      })
+      }, isErasure(update))
     },
 
     async remove(slug) {
@@ -159,6 +163,11 @@ export function createPartnerAdministration(
 
     deactivate: (slug, names) => setModules(slug, names, false),
   }
+}
+
+/** Whether an update only removes what a removed partner need not keep: personal data. */
+function isErasure({ contact, note, ...others }: PartnerUpdate): boolean {
+  return !contact && !note && JSON.stringify(others) === '{}'
 }
 
 function newPartner(

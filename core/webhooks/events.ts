@@ -50,8 +50,12 @@ export function changeEvents(
     const data = { ...toJson(key ?? partners.get(partner!)), ...part && { [part]: subject } }
     const isChanged = (name: string) => JSON.stringify(old![name]) !== JSON.stringify(current![name])
     const changed = old ? Object.keys(current!).filter(isChanged) : []
-    const isContact = type === 'partner.updated' && /^contact/.test(subject ?? '')
-    return [changeEvent(type, partner, data, isContact ? [...changed, 'contact'] : changed, context)]
+    if (type === 'partner.updated') {
+      if (/^contact/.test(subject ?? '')) changed.push('contact')
+      // Only the note was changed.
+      if (changed.length === 0) return []
+    }
+    return [changeEvent(type, partner, data, changed, context)]
   })
 }
 

@@ -209,6 +209,14 @@ const changes: readonly (readonly [before: string, since: string, listed?: strin
   ['partners suspend P', 'partners resume P'],
   ['', 'partners remove P --yes'],
   [
+    'partners update P --contact=a@b.example --note=N',
+    'partners update P --no-contact --no-note; partners remove P --yes',
+  ],
+  [
+    'partners update P --contact=a@b.example --note=N; partners remove P --yes',
+    'partners update P --no-contact --no-note',
+  ],
+  [
     '',
     'partners create P-new --name N --module banner; partners suspend P-new',
     'partners create P-new --name=N; modules activate P-new banner; partners suspend P-new',

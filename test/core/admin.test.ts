@@ -130,6 +130,24 @@ test('details of partners and keys have bounds, and are removed with null', asyn
   t.match(await partners.update('acme', none), NO_PARTNER_DETAILS)
 })
 
+test('of a removed partner, only the contact and the note can be removed', async (t) => {
+  const { partners } = await open()
+  await partners.update('acme', { contact: 'ada@acme.example', note: 'Ask Ada', tags: ['eu'] })
+  await partners.remove('acme')
+  for (
+    const update of [
+      { name: 'Other', contact: null },
+      { contact: 'eve@acme.example' },
+      { note: 'Other', contact: null },
+      { contact: null, tags: null },
+      { contact: null, limits: { set: {}, clear: ['key'] as const } },
+    ]
+  ) await t.rejects(partners.update('acme', update), refused('partner_removed'))
+  await partners.update('acme', { contact: null })
+  const removed = await partners.update('acme', { note: null })
+  t.match(removed, { state: 'removed', contact: undefined, note: undefined, tags: ['eu'] })
+})
+
 test('invalid partners are refused, and nothing is stored', async (t) => {
   const { partners } = await open()
   const good = { slug: 'beta', name: 'Beta', modules: ['widget'] }

@@ -22,7 +22,7 @@ export async function detailsContract(check: Check): Promise<void> {
       }
     }
     const sorted = issued.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
-    for (const tag of ['a_b', 'axb', 'eu', 'e', 'a_b.c']) {
+    for (const tag of ['a_b', 'axb', 'eu', 'e', 'a_b.c', 'EU', 'e%', '%', '\\', '']) {
       for (const limit of [1, 2, 3, 100]) {
         const ofPartners = readPages<Partner>(
           (after, size) => store.listPartners(after?.slug, size, tag),
