@@ -133,6 +133,9 @@ export function createPartnerAdministration(
     show,
 
     async update(slug, update) {
+      const { contact, note, ...others } = update
+      // A removed partner need not keep personal data.
+      const isErasure = !contact && !note && JSON.stringify(others) === '{}'
       if (update.name !== undefined) requireName(update.name)
       return await change(slug, (partner) => {
         const { name = partner.name } = update
@@ -140,7 +143,7 @@ export function createPartnerAdministration(
         const change = { slug, name, ...changeDetails(NO_PARTNER_DETAILS, update, partner) }
         const isSame = hasAll(partner, change) && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', ...change, limits }]
-      }, isErasure(update))
+      }, isErasure)
     },
 
     async remove(slug) {
@@ -163,11 +166,6 @@ export function createPartnerAdministration(
 
     deactivate: (slug, names) => setModules(slug, names, false),
   }
-}
-
-/** Whether an update only removes what a removed partner need not keep: personal data. */
-function isErasure({ contact, note, ...others }: PartnerUpdate): boolean {
-  return !contact && !note && JSON.stringify(others) === '{}'
 }
 
 function newPartner(

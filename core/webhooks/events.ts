@@ -51,7 +51,7 @@ export function changeEvents(
     const isChanged = (name: string) => JSON.stringify(old![name]) !== JSON.stringify(current![name])
     const changed = old ? Object.keys(current!).filter(isChanged) : []
     if (type === 'partner.updated') {
-      if (/^contact/.test(subject ?? '')) changed.push('contact')
+      if (subject?.startsWith('contact')) changed.push('contact')
       // Only the note was changed.
       if (changed.length === 0) return []
     }
