@@ -349,6 +349,24 @@ test('a newer deployment is accepted, and one that stops is reported', async (t)
   t.match(row('/countries'), { verdict: 'ok' })
 })
 
+test('a deployment that lists them does not make the program rotate or revoke its key', async (t) => {
+  const paths = ['/service/developer/rotate-key', '/service/developer/revoke-key']
+  const added = paths.map((path) => ({
+    method: 'POST',
+    path,
+    scope: 'create:partner-signups',
+    allowed: true,
+  }))
+  change = (response, call) => {
+    if (!call.target.endsWith('/verify-key')) return
+    replace('"endpoints":[', `"endpoints":[${JSON.stringify(added).slice(1, -1)},`)(response, call)
+  }
+  const { code, row } = await smoke(testKey, '--with-signup')
+  t.equal(code, 0)
+  for (const path of paths) t.match(row(path), { verdict: 'skipped', status: null })
+  t.notOk(calls.some(({ target }) => /(?:rotate|revoke)-key/.test(target)))
+})
+
 test('the end', async () => {
   proxy.closeAllConnections()
   proxy.close()

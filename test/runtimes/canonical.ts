@@ -16,8 +16,9 @@ export const UNASKED: readonly string[] = [
   'internal',
   'store_unavailable',
   'overloaded',
-  // Needs a concurrent first attempt.
+  // Need another request at the same time, or a key that no two runtimes would have.
   'idempotency_conflict',
+  'rotation_conflict',
 ]
 
 /** The required settings of the service. */
@@ -84,6 +85,7 @@ function requestsFor({ world }: Service, etag: string, cursor: string): readonly
     ['/public/plans?partner=hush', {}, 'hush full'],
     [plans, {}, 'demo profiles'],
     ['/public/plans?partner=acme', {}, 'acme full'],
+    ['/developer/rotate-key', post('{"partner":"demo"}')],
     [plans, {}, 'demo fenced'],
     [plans, {}, 'demo local'],
     [plans, { headers: { origin: 'https://browser.example' } }],
