@@ -170,7 +170,7 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
   const data = { signups: dryRun ? ids.length : deleted, partners, dry_run: dryRun }
   const unknown = given.length > 0 ? new Set(given).size - ids.length : 0
   if (unknown > 0) {
-    const detail = `${pluralize(unknown, 'id')} of ${given.length} are those of no signup. ${done}`
+    const detail = `No signup has ${unknown} of the given ids. ${done}`
     throw new CliError(1, 'signup_not_found', detail, { data })
   }
   const rows = partners.map(({ partner, signups }) => [partner, pluralize(signups, 'signup')] as const)

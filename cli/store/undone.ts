@@ -21,7 +21,6 @@ type Records = Pick<
   | 'findKey'
   | 'listModules'
   | 'listSignups'
-  | 'findSignup'
   | 'webhooks'
 >
 
@@ -110,6 +109,9 @@ async function deleteCommands(restored: Records, replaced: Records, after: numbe
   let isNeeded = false
   for await (const { type } of entries) isNeeded ||= type === 'signups.deleted'
   if (!isNeeded) return []
+  const kept = new Set<string>()
+  const left = readPages<Signup>((last, limit) => replaced.listSignups(undefined, last, limit))
+  for await (const { id } of left) kept.add(id)
   const deleted: Pick<Signup, 'id' | 'createdAt'>[] = []
   let oldestKept: number | undefined
   // Newest first.
@@ -117,8 +119,8 @@ async function deleteCommands(restored: Records, replaced: Records, after: numbe
     const signup of readPages<Signup>((last, limit) => restored.listSignups(undefined, last, limit))
   ) {
     const { id, createdAt } = signup
-    if (await replaced.findSignup(id) === undefined) deleted.push({ id, createdAt })
-    else oldestKept = createdAt
+    if (kept.has(id)) oldestKept = createdAt
+    else deleted.push({ id, createdAt })
   }
   const before = oldestKept ?? (deleted[0]?.createdAt ?? 0) + 1
   const newer = deleted.filter(({ createdAt }) => createdAt >= before).map(({ id }) => id)

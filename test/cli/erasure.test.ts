@@ -1,12 +1,13 @@
 /** `signups delete`, `signups list --search`, what they leave in files, and what a restore says of deletions. */
 import { existsSync, readFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Clock } from '../../core/lib/clock.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { deleteOldSignups } from '../../core/signups/retention.ts'
 import { claim, createKeys, DAY, signup, stamp, T0 } from '../contract/store/samples.ts'
-import { newFile, programOn, runProgram, startProgram } from '../support/cli-program.ts'
+import { ending, newFile, preload, programOn, runProgram, startProgram } from '../support/cli-program.ts'
 
 /** A store whose webhook has a delivery of each signup; `people` are e-mail addresses, a day apart. */
 async function filled(people: readonly (string | Partial<Signup>)[]) {
@@ -259,4 +260,41 @@ test('a server deletes all that is due, in batches that a slow store does not sh
   // A server that was killed may have left text.
   t.match(await checkOnce(0, { eraseRemains: () => t.pass('erased') }), { sizes: [], failures: [] })
   t.same((await checkOnce(100, { deleteSignups: () => 0 })).sizes, [16], 'another server is at it')
+})
+
+test('text that a store has deleted without overwriting it is erased, too', async (t) => {
+  const { file, run } = await filled(['ada@mail.example'])
+  const database = new DatabaseSync(file)
+  database.exec(
+    'PRAGMA secure_delete = OFF; DELETE FROM webhook_delivery; DELETE FROM idempotency; DELETE FROM signup',
+  )
+  database.close()
+  t.equal(holds(file, 'ada@mail.example'), true)
+  t.match(await run('signups', 'delete', '--email', 'ada@mail.example', '--yes'), { code: 0 })
+  t.equal(holds(file, 'ada@mail.example'), false)
+})
+
+test('serve --keep-signups deletes old signups, and ends when it is told to', async (t) => {
+  const people = [{ email: 'old@mail.example' }, { email: 'new@mail.example', createdAt: Date.now() }]
+  const { file, ids } = await filled(people)
+  // A clock settles within a minute: here it runs a hundred times as fast.
+  const fast = preload(`
+    const [wait, elapsed] = [setTimeout, performance.now.bind(performance)]
+    const [start, first] = [Date.now(), elapsed()]
+    performance.now = () => first + (elapsed() - first) * 100
+    Date.now = () => Math.round(start + performance.now() - first)
+    globalThis.setTimeout = (work, ms, ...given) => wait(work, ms / 100, ...given)`)
+  const server = startProgram(['serve', '--port', '0', '--keep-signups', '30d'], {
+    env: { PARTNER_API_STORE: `sqlite:${file}` },
+    ...fast,
+  })
+  const ended = ending(server)
+  const watched = await openSqliteStore(file)
+  while (server.exitCode === null && await watched.findSignup(ids[0]!) !== undefined) {
+    await new Promise(setImmediate)
+  }
+  server.kill('SIGTERM')
+  t.match(await ended, { code: 0 })
+  t.same((await watched.listSignups(undefined, undefined, 9)).map(({ id }) => id), [ids[1]])
+  await watched.close()
 })
