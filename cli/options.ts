@@ -139,7 +139,9 @@ export function withDetails<C extends Command>(
   for (const name of names) {
     const [flags, help] = detailOptions[name]
     command.option(flags, help)
-    if (isUpdate) command.option(`--no-${name}`, `Remove the ${name.replace('-', ' ')}`)
+    if (isUpdate) {
+      command.option(`--no-${name}`, `Remove the ${name === 'tag' ? 'tags' : name.replace('-', ' ')}`)
+    }
   }
   return command
 }

@@ -82,7 +82,8 @@ export function define(partners: CliCommand): void {
     .dryRuns()
     .details(`
 Other members do not change; --tag and --self-service replace all. The limits of a key take precedence over those of its
-partner. The contact and the note are in no audit entry, which only say that they were changed.`)
+partner. Audit entries say that the contact or the note was changed, and have neither. Of a removed partner, --no-contact
+and --no-note still remove them.`)
     .examples(
       'partner-api partners update acme --name "Acme Journeys"',
       'partner-api partners update acme --limit key=1200/60 --limit signup=100/3600',

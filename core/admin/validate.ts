@@ -234,7 +234,7 @@ const detailRules: {
   selfService: (actions) =>
     actions.every((action) => SELF_SERVICE.includes(action))
       ? undefined
-      : `must be of ${SELF_SERVICE.join(' and ')}`,
+      : `must be ${SELF_SERVICE.join(' or ')}, or both`,
   owner: (text) => validateName(text),
 }
 

@@ -99,7 +99,7 @@ const wrongDetails: readonly (readonly [details: object, message: RegExp])[] = [
   [{ externalId: 'x'.repeat(201) }, /200/],
   [{ note: 'x'.repeat(1_001) }, /1000/],
   [{ note: 'a\nb' }, /line breaks/],
-  [{ selfService: ['rotate', 'issue'] }, /The self service "rotate issue" must be of rotate and revoke/],
+  [{ selfService: ['rotate', 'issue'] }, /The self service "rotate issue" must be rotate or revoke, or both/],
 ]
 
 test('details of partners and keys have bounds, and are removed with null', async (t) => {
