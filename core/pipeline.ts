@@ -13,7 +13,7 @@ import { isFresh } from './cache/response-cache.ts'
 import { type JsonObject, readBody } from './http/body.ts'
 import { accepts } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
-import { Problem, PROBLEMS } from './http/problem.ts'
+import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { respondCached } from './http/response.ts'
@@ -297,6 +297,7 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
   context.scope = context.route.scope
   context.selfService = context.route.selfService
   const denial = authorize(context)
+  context.isGranted = denial === undefined
   if (denial !== undefined) throw problemForDenial(denial)
   const { principal, now, arrivedKey } = context
   return { partner: principal.partner, key: principal.key, principal, now, arrivedKey }
@@ -346,16 +347,17 @@ function finish(context: RequestContext, response: HttpResponse): HttpResponse {
   return response
 }
 
-/** The problem as the partner may see it. Details of own endpoints may be personal: that of the code stands in for them. */
+/** The problem as the partner may see it. What the host's code throws may be personal: only its code is recorded. */
 function toRecord(context: RequestContext, { partner, key }: Principal, status: number): RecordedProblem {
-  const { requestId: id, request: { method }, path, error, route, now: at } = context
-  const { code, message, members } = error instanceof Problem ? error : new Problem('internal')
+  const { requestId: id, request: { method }, path, error, route, isGranted, now: at } = context
+  const { code } = error instanceof Problem ? error : new Problem('internal')
+  const isOwn = isGranted && !ROUTES.includes(route!)
+  const { message, members } = error instanceof Problem && !isOwn ? error : new Problem(code)
   const { required_scope, required_module } = members
-  const isOwn = required_scope === undefined && required_module === undefined && !ROUTES.includes(route!)
   const record: ProblemRecord = {
     ...{ at: rfc3339(at), key_id: key.id, hint: `…${key.hint}`, method },
     path: redactPath(path).slice(0, 500),
-    ...{ status, code, detail: isOwn ? PROBLEMS[code].detail : message, request_id: id },
+    ...{ status, code, detail: message, request_id: id },
     ...{ required_scope, required_module },
   }
   const { id: keyId, environment } = key

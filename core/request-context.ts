@@ -95,6 +95,8 @@ export class RequestContext {
   scope: Scope | undefined
   /** What the route does in place of the operator. */
   selfService: SelfService | undefined
+  /** Whether its key may use the route: only then code of the host is called. */
+  isGranted = false
   isCredentialRejected = false
   /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
   isLookUpPending = false

@@ -55,7 +55,7 @@ const explainRequest: Action<[string | undefined, string | undefined, ExplainOpt
 ) => {
   const { output } = invocation
   const { keyId, partner: requestedPartner, address, serviceName, request } = options
-  const given = [method, path, keyId, requestedPartner]
+  const given = [method, path, keyId, requestedPartner, address]
   if (request !== undefined) {
     if (given.some((value) => value !== undefined)) {
       throw usageError('--request takes the place of all others.')

@@ -10,9 +10,9 @@ export interface Reports {
    *
    * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same id adds the
    * counts once.
-   * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time.
-   * @param problems Added with the counts. The store keeps the first `PROBLEMS_PER_HOUR` of each key and hour, for
-   * `PROBLEM_RETENTION_MS`.
+   * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time, and so are
+   * problems after `PROBLEM_RETENTION_MS`. Without it, nothing has expired: the clock may have jumped.
+   * @param problems Added with the counts. The store keeps the first `PROBLEMS_PER_HOUR` of each key and hour.
    */
   recordUsage(
     counts: readonly UsageCount[],

@@ -11,7 +11,9 @@ export type UsageCounter = ReturnType<typeof createUsageCounter>
 /** How long a write waits for more counts: reports show them within 5 s, also when the store is slow. */
 const writeDelayMs = 2_000
 /** A write of keys that are all over a large SQLite file takes some 5 ms, in which a server answers nothing else. */
-const maxRowsPerWrite = 100
+const maxCountsPerWrite = 100
+/** A problem is in three indexes, and the problems of its hour are read with it. */
+const maxProblemsPerWrite = 25
 
 /** Counts and problems that were sent, kept unchanged until the store has them. */
 interface Batch {
@@ -77,9 +79,14 @@ export function createUsageCounter(
 
 function toBatches(counts: readonly UsageCount[], problems: readonly RecordedProblem[]): Batch[] {
   const batches: Batch[] = []
-  for (let start = 0; start < Math.max(counts.length, problems.length); start += maxRowsPerWrite) {
-    const rowsOf = <Row>(rows: readonly Row[]) => rows.slice(start, start + maxRowsPerWrite)
-    batches.push({ id: drawId('use_'), counts: rowsOf(counts), problems: rowsOf(problems) })
+  const size = Math.max(counts.length / maxCountsPerWrite, problems.length / maxProblemsPerWrite)
+  for (let place = 0; place < size; place++) {
+    const rowsOf = <Row>(rows: readonly Row[], most: number) => rows.slice(place * most, (place + 1) * most)
+    batches.push({
+      id: drawId('use_'),
+      counts: rowsOf(counts, maxCountsPerWrite),
+      problems: rowsOf(problems, maxProblemsPerWrite),
+    })
   }
   return batches
 }

@@ -175,6 +175,7 @@ test('problems lists what keys were refused, and explain --request says what to 
     'problems --after req_x': '1 problem_not_found',
     'explain --request req_x': '1 problem_not_found',
     'explain --request req_1 GET /service/public/plans': '2 usage',
+    'explain --request req_1 --address 192.0.2.7': '2 usage',
     explain: '2 usage',
   })
 })

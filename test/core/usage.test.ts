@@ -411,7 +411,7 @@ await t.test('problems are written with the counts, 100 of an hour and key, and 
   t.equal(described, 102)
   await counter.flush()
   await counter.flush()
-  t.strictSame(written.map(({ length }) => length), [100, 100, 2], 'a failed batch is sent again')
+  t.strictSame(written.map(({ length }) => length), [25, 25, 25, 25, 25, 2], 'a failed batch is sent again')
   t.strictSame(idsOf(written[1]!), idsOf(written[0]!))
   refuse('a', noon + 3_600_000)
   await counter.flush()
@@ -419,25 +419,54 @@ await t.test('problems are written with the counts, 100 of an hour and key, and 
   for (let key = 0; key < 2_000; key++) refuse(`key ${key}`)
   t.equal(described, 603)
   await counter.flush()
-  t.equal(written.slice(4).flat().length, 500)
+  t.equal(written.slice(7).flat().length, 500)
+  t.ok(written.every(({ length }) => length <= 25), 'requests are answered between few at a time')
 })
 
 await t.test('problems of own endpoints have the detail of their code', async (t) => {
-  const { problem } = defineOwnProblem()
-  const service = await serveStore(createMemoryStore(), { endpoints: [problem] })
-  t.equal((await service.request('/lost?partner=demo')).json.detail, 'There is no order of jane@example.com.')
+  const detail = 'jane@example.com has no order.'
+  const lost = defineOwnProblem('lost', new Problem('route_not_found', { detail }))
+  const members = { detail, required_scope: 'jane@example.com', required_module: 'jane@example.com' }
+  const scoped = defineOwnProblem('scoped', new Problem('scope_missing', members))
+  const service = await serveStore(createMemoryStore(), { endpoints: [lost, scoped] })
+  t.equal((await service.request('/lost?partner=demo')).json.detail, detail)
+  t.equal((await service.request('/scoped?partner=demo')).json.detail, detail)
   t.equal((await service.request('/lost?partner=demo', { key: 'demo profiles' })).status, 403)
   await service.api.close()
   const rows = await service.store.listProblems({ since: 0 }, undefined, 9)
+  t.notMatch(rows.map(({ record }) => record).join(), 'jane')
   const details = rows.map(({ record }) => JSON.parse(record).detail).sort()
-  t.strictSame(details, ['There is no such endpoint.', 'This key does not hold read:plans.'])
+  t.strictSame(
+    details,
+    [
+      ...['There is no such endpoint.', 'This key does not hold read:plans.'],
+      'The key does not hold the scope that this endpoint needs.',
+    ].sort(),
+  )
 })
 
-function defineOwnProblem() {
-  const detail = 'There is no order of jane@example.com.'
-  const problem = defineEndpoint({
-    ...{ name: 'lost', method: 'GET', path: '/lost', scope: 'read:plans', summary: 'Get nothing' },
-    handle: () => new Problem('route_not_found', { detail }),
+await t.test('a memory store looks at the problems of the hours that a write adds to', async (t) => {
+  const store = createMemoryStore()
+  let reads = 0
+  const at = Date.now()
+  const rest = { partner: 'acme', environment: 'live', record: '{}' } as const
+  const others = Array.from({ length: 300 }, (_, index) => ({
+    ...{ ...rest, keyId: `key ${index % 3}`, id: `req_${index}` },
+    get at() {
+      reads++
+      return at
+    },
+  }))
+  await store.recordUsage([], 'others', undefined, others)
+  reads = 0
+  await store.recordUsage([], 'one', undefined, [{ ...rest, keyId: 'another', at, id: 'req_one' }])
+  t.equal(reads, 0)
+  t.equal((await store.listProblems({ since: 0 }, undefined, 999)).length, 301)
+})
+
+function defineOwnProblem(name: string, problem: Problem) {
+  return defineEndpoint({
+    ...{ name, method: 'GET', path: `/${name}`, scope: 'read:plans', summary: 'Get nothing' },
+    handle: () => problem,
   })
-  return { problem }
 }

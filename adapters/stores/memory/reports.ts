@@ -1,5 +1,6 @@
 import { endOf } from '../../../core/keys/lifecycle.ts'
 import { createLruCache } from '../../../core/lib/lru.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Key } from '../../../core/model.ts'
 import type { AuditEntry } from '../../../core/ports/audit.ts'
@@ -38,10 +39,14 @@ export function createReports(
   /** By day, key, endpoint, partner and environment, in one text. */
   const usage = new Map<string, UsageCount>()
   const batches = createLruCache<true>(maxBatches)
-  /** Newest first. */
-  let problems: readonly RecordedProblem[] = []
+  /** By key and hour, newest first: a write touches few of them. */
+  const problems = new Map<string, RecordedProblem[]>()
   /** Earlier days are not counted any more. */
   let countedFrom = ''
+
+  function removeProblems(until: number): void {
+    for (const [hour, [latest]] of problems) if (latest!.at <= until) problems.delete(hour)
+  }
 
   const isLive = ({ environment }: CountedSignup) => environment === 'live'
   const countedSignups = () => [...signups.values(), ...removed].filter(isLive)
@@ -50,6 +55,7 @@ export function createReports(
 
   return {
     recordUsage(counts, batch, keepFrom = '', added = []) {
+      if (keepFrom !== '') removeProblems(Date.now() - PROBLEM_RETENTION_MS)
       if (keepFrom > countedFrom) {
         countedFrom = keepFrom
         for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)
@@ -62,15 +68,22 @@ export function createReports(
         const { requests = 0, errors = 0 } = usage.get(key) ?? {}
         usage.set(key, { ...count, requests: requests + count.requests, errors: errors + count.errors })
       }
-      if (added.length > 0) problems = keepProblems([...problems, ...added])
+      for (const [hour, rows] of Map.groupBy(added, hourOf)) {
+        const all = [...problems.get(hour) ?? [], ...rows].sort(latestFirst)
+        problems.set(hour, all.slice(-PROBLEMS_PER_HOUR))
+      }
     },
 
     listProblems({ since, ...filter }, after, limit) {
       const given = Object.entries(filter).filter(([, value]) => value !== undefined)
-      return problems.filter((problem) =>
-        problem.at > since && (after === undefined || latestFirst(after, problem) < 0) &&
-        given.every(([name, value]) => problem[name as keyof typeof filter] === value)
-      ).slice(0, limit)
+      return Array.from(
+        problems.values(),
+        (ofHour) =>
+          ofHour.filter((problem) =>
+            problem.at > since && (after === undefined || latestFirst(after, problem) < 0) &&
+            given.every(([name, value]) => problem[name as keyof typeof filter] === value)
+          ),
+      ).flat().sort(latestFirst).slice(0, limit)
     },
 
     summarise: (partner, from, to) =>
@@ -122,17 +135,11 @@ export function createReports(
 }
 
 function latestFirst(a: Pick<RecordedProblem, 'at' | 'id'>, b: typeof a): number {
-  return newestFirst({ ...a, id: b.id }, { ...b, id: a.id })
+  return b.at - a.at || compareCodePoints(b.id, a.id)
 }
 
-/** The first problems of each key and hour, of the last days. */
-function keepProblems(problems: readonly RecordedProblem[]): RecordedProblem[] {
-  const kept = problems.filter(({ at }) => at > Date.now() - PROBLEM_RETENTION_MS)
-  const hours = Map.groupBy(
-    kept.sort(latestFirst),
-    ({ keyId, at }) => `${keyId} ${Math.floor(at / 3_600_000)}`,
-  )
-  return [...hours.values()].flatMap((ofHour) => ofHour.slice(-PROBLEMS_PER_HOUR)).sort(latestFirst)
+function hourOf({ keyId, at }: RecordedProblem): string {
+  return `${keyId} ${Math.floor(at / 3_600_000)}`
 }
 
 function summaryOf(signups: readonly CountedSignup[], counts: readonly UsageCount[]) {

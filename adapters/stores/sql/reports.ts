@@ -28,9 +28,10 @@ import { type Dialect, idsSql, idsText, pruneSql, rowsSql, rowsText, type SqlDat
 /** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */
 const batchRetentionMs = 86_400_000
 
-/** Forgotten batches, and counts of expired days in each table, that a write removes at most: more than it adds. */
+/** Forgotten batches, expired counts of each table and problems that a write removes at most: more than it adds. */
 const batchesPruned = 2
 const countsPruned = 200
+const problemsPruned = 50
 
 const { request_counts, signup_counts, key_request_counts } = COPIED_TABLES
 
@@ -58,7 +59,7 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
     key: ['key_id', 'at', 'id'],
     expiry: 'at',
     condition: `at <= (SELECT ${dialect.now}) - ${PROBLEM_RETENTION_MS}`,
-    batchSize: countsPruned,
+    batchSize: problemsPruned,
   })
   const trimProblems = trimProblemsSql(dialect)
   const pruneCounts = [request_counts, signup_counts, key_request_counts].map((
@@ -81,10 +82,12 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
       ) => [partner, keyId, environment, day, endpoint, requests, errors])
       const added = [batch, JSON.stringify(rows), rowsText(PROBLEMS, problems)]
       return andThen(write(additions, added, addBatch), () => {
-        prune([pruneBatches, pruneProblems], [])
+        prune([pruneBatches], [])
         const [keyIds, times] = [problems.map(({ keyId }) => keyId), problems.map(({ at }) => at)]
         if (problems.length > 0) prune([trimProblems], [idsText(keyIds), Math.min(...times)])
-        if (keepFrom !== undefined) prune(pruneCounts, [keepFrom])
+        if (keepFrom === undefined) return
+        prune(pruneCounts, [keepFrom])
+        prune([pruneProblems], [])
       })
     },
 
