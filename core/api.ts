@@ -38,6 +38,7 @@ import { recordEndpoints } from './routes/recorder.ts'
 import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
+import { deleteOldSignups } from './signups/retention.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { API_VERSION } from './wire.ts'
 
@@ -132,9 +133,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const usage = createUsage(reports, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
   const closing = new AbortController()
-  const retention = settings.keepSignupsDays > 0 && import('./signups/retention.ts')
-    .then((it) => it.deleteOldSignups(store, settings, clock, logger.writeFailed, closing.signal))
-    .catch(logger.writeFailed)
+  const retention = settings.keepSignupsDays > 0 &&
+    deleteOldSignups(store, settings, clock, logger.writeFailed, closing.signal)
   const handle = createPipeline({
     names,
     routes: paths,
