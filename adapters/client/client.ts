@@ -118,8 +118,9 @@ export interface PartnerClient {
   /** What the keys of the partner were refused lately, newest first. */
   problems(query?: ProblemsQuery, options?: CallOptions): PagedList<ProblemRecord>
   /**
-   * Replaces the key, if the operator allows it. If it fails at any point, call it again with the old key: a new key that
-   * was never used is replaced. Rejects with a `TypeError`, before anything is sent, without `store`.
+   * Replaces the key, if the operator allows it. If it fails at any point, call it again with the old key, which works
+   * unless `overlapSeconds` was 0: a new key that was never used is replaced. Rejects before anything is sent: with a
+   * `TypeError` without `store`, and with an `Error` during another rotation, whose key it would revoke.
    *
    * @returns The new key without its secret.
    */
@@ -174,16 +175,23 @@ export interface PartnerClient {
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
   const { request, read, paginate, below, useKey } = createCalls(options)
+  let isRotating = false
   return {
     verifyKey: (options) => read('POST /developer/verify-key', options),
     problems: (query, options) => paginate('GET /developer/problems', { query, signal: options?.signal }),
     async rotateKey({ overlapSeconds, store, ...options }) {
       if (typeof store !== 'function') throw new TypeError('store must be a function.')
-      const body = { overlap_seconds: overlapSeconds }
-      const { key, ...rotation } = await read<KeyRotation>('POST /developer/rotate-key', options, { body })
-      await store(key)
-      useKey(key)
-      return rotation
+      if (isRotating) throw new Error('The key is being rotated.')
+      isRotating = true
+      try {
+        const body = { overlap_seconds: overlapSeconds }
+        const { key, ...rotation } = await read<KeyRotation>('POST /developer/rotate-key', options, { body })
+        await store(key)
+        useKey(key)
+        return rotation
+      } finally {
+        isRotating = false
+      }
     },
     revokeKey: (options) => read('POST /developer/revoke-key', options),
     widget: (options) => read('GET /partner-widget', options),

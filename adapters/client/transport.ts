@@ -94,6 +94,8 @@ function retryDelayMs(error: unknown, attempt: number, options: TransportOptions
     return undefined
   }
   if (error.status !== undefined && !RETRYABLE_STATUS.includes(error.status)) return undefined
+  // The successor is another client's, and another attempt would revoke it, unless an earlier one had no response.
+  if (attempt === 0 && 'code' in error && error.code === 'rotation_conflict') return undefined
   const retryAfterSeconds = error.retryAfterSeconds
   if (retryAfterSeconds !== undefined) {
     return retryAfterSeconds > maxRetryAfterSeconds ? undefined : retryAfterSeconds * 1000

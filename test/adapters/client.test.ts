@@ -72,6 +72,55 @@ await t.test('every endpoint with a key has a method that returns its data', asy
   )
 })
 
+await t.test('a client rotates once at a time, and again after a failure', async (t) => {
+  await world.partners.update('demo', { selfService: ['rotate'] })
+  const { text: key } = await world.issue({ partner: 'demo' })
+  let sent = 0
+  const client = demo({ key, fetch: (request) => (sent++, fetch(request)) })
+  const failing = client.rotateKey({ store: () => Promise.reject(new Error('disk full')) })
+  await t.rejects(client.rotateKey({ store: () => {} }), { message: 'The key is being rotated.' })
+  await t.rejects(failing, { message: 'disk full' })
+  t.equal(sent, 1)
+  t.ok((await client.verifyKey()).key.rotation, 'it keeps the old key')
+  let stored = ''
+  const { id } = await client.rotateKey({ store: (key) => void (stored = key) })
+  t.strictSame([(await client.verifyKey()).key.id, stored.includes(id)], [id, true])
+})
+
+/** What a server answers that knows no successor yet, or one that another request has just made. */
+function conflict(): Response {
+  const problem = { type: '', title: '', status: 409, code: 'rotation_conflict', detail: '', instance: '/' }
+  const headers = { 'content-type': 'application/problem+json' }
+  return Response.json({ ...problem, request_id: 'req_1' }, { status: 409, headers })
+}
+
+await t.test('a rotation that lost against another is not repeated: it would revoke the other key', async (t) => {
+  let sent = 0
+  const client = demo({ fetch: () => (sent++, Promise.resolve(conflict())) })
+  await t.rejects(client.rotateKey({ store: () => {} }), { code: 'rotation_conflict' })
+  t.equal(sent, 1)
+})
+
+await t.test('after a lost response, a conflict is retried: the successor may be its own', async (t) => {
+  await world.partners.update('demo', { selfService: ['rotate'] })
+  const { text: key } = await world.issue({ partner: 'demo' })
+  const statuses: number[] = []
+  const client = demo({
+    key,
+    async fetch(request) {
+      const attempt = statuses.length
+      const response = attempt === 1 ? conflict() : await fetch(request)
+      statuses.push(response.status)
+      if (attempt === 0) throw new TypeError('fetch failed')
+      return response
+    },
+  })
+  let stored = ''
+  await client.rotateKey({ store: (key) => void (stored = key) })
+  t.strictSame(statuses, [201, 409, 201])
+  t.ok((await demo({ key: stored }).verifyKey()).valid)
+})
+
 await t.test('a list is read to its end with any page size', async (t) => {
   const whole = (await Array.fromAsync(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
   const pages = await Array.fromAsync(demo().profiles({ limit: 3, sort: 'name' }).pages())
