@@ -115,7 +115,7 @@ const detailOptions = {
   tag: ['--tag <tag...>', 'Its tags, which lists can be filtered by'],
   'external-id': ['--external-id <id>', 'Its id in another system'],
   note: ['--note <text>', 'A note for operators'],
-  'self-service': ['--self-service <action...>', 'What it may do with its keys itself'],
+  'self-service': ['--self-service <action...>', 'What it may do with its keys itself: rotate, revoke'],
   owner: ['--owner <owner>', 'Who is responsible for the key'],
 } as const
 

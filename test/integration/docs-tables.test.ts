@@ -56,6 +56,15 @@ for (const [name, [page, rows]] of Object.entries(generated)) {
   })
 }
 
+t.test('partners read how to rotate where they look for it, and nowhere else', (t) => {
+  const sections = readPage('docs/partners.md').split(/^## /m)
+  const about = sections.filter((text) =>
+    /developer\/(?:rotate|revoke)-key`? with|developer\/rotate-key\n/.test(text)
+  )
+  t.same(about.map((text) => text.split('\n')[0]), ['Rotate your key'])
+  t.end()
+})
+
 /** The names of the members of an interface. */
 function membersOf(path: string, name: string): string[] {
   const source = readPage(path).replace(/\/\*\*.*?\*\//gs, '')
