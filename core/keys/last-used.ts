@@ -16,6 +16,8 @@ const writeDelayMs = 1_000
  * enough for the response of the recorded request to be sent first.
  */
 const firstUseDelayMs = 20
+/** How long to wait for the first uses that other servers are about to record. */
+export const FIRST_USE_BOUND_MS = 100
 
 /** Writes when keys were last used in the background, once a minute and key at most. */
 export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {

@@ -2,6 +2,8 @@
 import type { KeyAdministration } from '../admin/keys.ts'
 import type { AdminError, AdminErrorCode } from '../admin/validate.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
+import { FIRST_USE_BOUND_MS } from '../keys/last-used.ts'
+import { delay } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Store } from '../ports/store.ts'
@@ -30,7 +32,11 @@ export const rotateKey = definePost({
   async handle({ body }, grant, ports) {
     const { arrivedKey, key: { id } } = grant
     const replaces = arrivedKey?.successorId
-    if (replaces !== undefined && ports.uses.isUsed(replaces)) throw new Problem('rotation_conflict')
+    if (replaces !== undefined) {
+      // Another server may have answered the successor a moment ago.
+      await delay(FIRST_USE_BOUND_MS)
+      if (ports.uses.isUsed(replaces)) throw new Problem('rotation_conflict')
+    }
     // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
     const options = { overlapMs: body.overlap_seconds * 1000, replaces }
     const { key, text, retiresAt } = await administer(grant, ports, (keys) => keys.rotate(id, options))

@@ -1,6 +1,7 @@
 /** Section 13, rotation and revocation by partners: what the contract suites cannot see. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
@@ -94,6 +95,17 @@ t.test('a use that another server has recorded keeps the successor', async (t) =
   const { json: { data } } = await act('rotate')
   await store.recordKeyUses(new Map([[data.id, Date.now()]]))
   t.equal((await act('rotate')).json.code, 'rotation_conflict')
+})
+
+t.test('a use that another server is about to record keeps the successor', async (t) => {
+  const { act, store } = await serveSelfService()
+  const other = createPartnerApi({ store }, { maxStalenessMs: 0 })
+  const { json: { data } } = await act('rotate')
+  const headers = { 'x-service-partner-key': data.key }
+  const request = new Request('http://localhost/service/partner-widget?partner=acme', { headers })
+  await (await other.fetch(request)).text()
+  t.equal((await act('rotate')).json.code, 'rotation_conflict')
+  await other.close()
 })
 
 t.test('a rotation whose outcome is unknown can be repeated', async (t) => {
