@@ -96,19 +96,28 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
     ...listOthers(modules, modulesBefore).map(defineCommand),
   ]
   const erased = await deleteCommands(restored, replaced, after)
-  const commands = [...erased, ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
+  const commands = [...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
-  return { after, entries: end.sequence - after, commands, lost }
+  return { after, entries: end.sequence - after, commands, lost, are_deletions_unknown: erased === undefined }
 }
 
 const idsPerCommand = 100
 
-/** The commands for signups that were deleted after the entry `after`. Entries do not name them. */
-async function deleteCommands(restored: Records, replaced: Records, after: number): Promise<Words[]> {
+/**
+ * The commands for signups that were deleted after the entry `after`. Entries do not name them: `undefined` when more are
+ * missing than were deleted, as after the restore of an older backup.
+ */
+async function deleteCommands(
+  restored: Records,
+  replaced: Records,
+  after: number,
+): Promise<Words[] | undefined> {
   const entries = readPages<AuditEntry>((last, limit) => replaced.listAudit(last?.sequence ?? after, limit))
-  let isNeeded = false
-  for await (const { type } of entries) isNeeded ||= type === 'signups.deleted'
-  if (!isNeeded) return []
+  let count = 0
+  for await (const { type, before } of entries) {
+    if (type === 'signups.deleted') count += JSON.parse(before!).signups
+  }
+  if (count === 0) return []
   const kept = new Set<string>()
   const left = readPages<Signup>((last, limit) => replaced.listSignups(undefined, last, limit))
   for await (const { id } of left) kept.add(id)
@@ -122,6 +131,7 @@ async function deleteCommands(restored: Records, replaced: Records, after: numbe
     if (kept.has(id)) oldestKept = createdAt
     else deleted.push({ id, createdAt })
   }
+  if (deleted.length > count) return undefined
   const before = oldestKept ?? (deleted[0]?.createdAt ?? 0) + 1
   const newer = deleted.filter(({ createdAt }) => createdAt >= before).map(({ id }) => id)
   const chunks = Object.values(Object.groupBy(newer, (_, index) => Math.floor(index / idsPerCommand)))
@@ -294,11 +304,16 @@ export function printUndone(
     const reason = `${store} cannot be read, or has no entry in common with the backup`
     return output.note(`warning: ${reason}: the changes that the restore undoes are unknown.`)
   }
-  const { after, entries, commands, lost } = undone
+  const { after, entries, commands, lost, are_deletions_unknown: areDeletionsUnknown } = undone
   const list = `partner-api --store ${shellQuote(store)} audit list --after ${after}`
   output.note(`${pluralize(entries, 'change')} since the backup, and all signups since: ${list}`)
   if (lost.length > 0) {
     output.note(`warning: Keys and webhooks that no command can restore: ${printable(lost.join(' '))}`)
+  }
+  if (areDeletionsUnknown) {
+    output.note(
+      'warning: Signups were deleted since the backup. Which is unknown, as others are missing, too: delete them again.',
+    )
   }
   if (commands.length === 0) return
   output.note(

@@ -147,6 +147,20 @@ test('a restore lists the deletions that it undoes, and its commands repeat them
   t.same(await remaining(store), [7, 6, 4, 3])
 })
 
+test('a restore lists no deletion of signups that an older backup lacked', async (t) => {
+  const { file, ids, json, run } = await filled(['a@mail.example', 'b@mail.example'])
+  await json('store', 'backup', `${file}.old`)
+  const store = await openSqliteStore(file)
+  await store.createSignup(signup('9', { createdAt: T0 + 9, keyId: 'acme-live' }), undefined)
+  await store.close()
+  await json('store', 'backup', `${file}.new`)
+  await json('store', 'restore', `${file}.old`, '--replace')
+  t.match(await json('signups', 'delete', ids[0]!, '--yes'), { code: 0 })
+  const { stderr } = await run('store', 'restore', `${file}.new`, '--replace')
+  t.match(stderr, 'Signups were deleted since the backup. Which is unknown')
+  t.notMatch(stderr, 'signups delete')
+})
+
 test('a command that is killed has deleted whole batches, and can be repeated', async (t) => {
   const people = Array.from(
     { length: 1_200 },
