@@ -314,9 +314,10 @@ function requireRanges(ranges: readonly string[]): void {
 }
 
 /**
- * The successor keeps everything of the old key, scopes out of force included, but what `minted` and `expiresAt` say.
+ * The successor keeps everything of the key that it replaces, scopes out of force included, but what `minted` and
+ * `expiresAt` say.
  *
- * @param last The successor to replace.
+ * @param last The successor to replace: what an operator has taken from it does not come back.
  */
 function rotationChanges(
   key: Key,
@@ -334,7 +335,8 @@ function rotationChanges(
     )
   }
   // The successor of a successor may be used.
-  const isReplaceable = last && last.lastUsedAt === undefined && last.successorId === undefined
+  const isReplaceable = last && last.lastUsedAt === undefined && last.successorId === undefined &&
+    keyState(last, now) !== 'expired'
   if (key.successorId !== undefined && !isReplaceable) {
     throw new AdminError(
       'key_rotated',
@@ -346,15 +348,14 @@ function rotationChanges(
     throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')
   }
   requireExpiry(expiresAt, now)
-  const successor: Key = {
-    ...key,
+  const replaced = last ?? key
+  const successor = newKey({
+    ...replaced,
     ...minted,
-    retiresAt: undefined,
-    successorId: undefined,
     createdAt: now,
-    expiresAt: expiresAt ?? key.expiresAt,
+    expiresAt: expiresAt ?? replaced.expiresAt,
     lastUsedAt: undefined,
-  }
+  })
   const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
   return [
     { type: 'key.issued', key: successor },

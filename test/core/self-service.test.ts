@@ -1,6 +1,7 @@
 /** Section 13, rotation and revocation by partners: what the contract suites cannot see. */
 import t from 'tap'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -88,6 +89,40 @@ t.test('the first use of a key is recorded at once, and by this server known bef
   await request('/partner-widget?partner=acme', { key: next })
   await until(() => used.includes(next.id) && used.includes(data.id), 'both uses')
   t.ok((await world.keyRing.show(data.id)).lastUsedAt, 'known by others')
+})
+
+t.test('what an operator has taken from a successor does not come back with the next one', async (t) => {
+  const { act, key, world: { keyRing } } = await serveSelfService()
+  const expiresAt = Date.now() + 86_400_000
+  const { key: first } = await keyRing.rotate(key.id, { expiresAt })
+  const allow = ['0.0.0.0/0', '::/0', '192.0.2.0/24']
+  await keyRing.update(first.id, {
+    allow,
+    limits: { set: { key: { quota: 7, windowSeconds: 60 } }, clear: [] },
+  })
+  await keyRing.remove(first.id, first.scopes.slice(1))
+  await keyRing.disable(first.id)
+  const { status, json } = await act('rotate')
+  t.equal(status, 201)
+  const rights = async (id: string) => {
+    const { allow, limits, scopes, expiresAt } = await keyRing.show(id)
+    return { allow, limits, scopes, expiresAt }
+  }
+  t.strictSame(await rights(json.data.id), await rights(first.id))
+  t.strictSame([json.data.expires_at, json.data.scopes], [
+    new Date(expiresAt).toISOString(),
+    first.scopes.slice(0, 1),
+  ])
+  t.equal((await keyRing.show(json.data.id)).state, 'active')
+})
+
+t.test('a successor that an operator let expire is not replaced', async (t) => {
+  const { act, store } = await serveSelfService()
+  const { json: { data } } = await act('rotate')
+  const now = Date.now()
+  const keys = createKeyAdministration(store, { actor: 'operator', clock: () => now - 2_000 })
+  await keys.update(data.id, { expiresAt: now - 1_000 })
+  t.equal((await act('rotate')).json.code, 'rotation_conflict')
 })
 
 t.test('a use that another server has recorded keeps the successor', async (t) => {
