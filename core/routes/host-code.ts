@@ -8,16 +8,18 @@ import type { HandlerContext, KeyedRoute } from './route.ts'
 
 /** The partner and the key of a request. */
 export interface EndpointGrant {
-  /** The partner that the request names, to which the key belongs. */
-  readonly partner: Partner
+  /** The partner that the request names, to which the key belongs; without what operators note about it. */
+  readonly partner: Omit<Partner, 'contact' | 'note'>
   /** The key, without its digest. */
   readonly key: Omit<Key, 'digest'>
   /** The instant at which the request was checked, milliseconds since the epoch. */
   readonly now: number
 }
 
-export function toEndpointGrant({ partner, key: { digest: _, ...key }, now }: Grant): EndpointGrant {
-  return { partner, key, now }
+export function toEndpointGrant({ partner, key, now }: Grant): EndpointGrant {
+  const { contact: _, note: __, ...publicPartner } = partner
+  const { digest: ___, ...publicKey } = key
+  return { partner: publicPartner, key: publicKey, now }
 }
 
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/

@@ -133,8 +133,10 @@ t.test('what the handler throws is a problem, and its error is in the log', asyn
 
 t.test('a handler cannot change what the policy knows', async (t) => {
   const shop = await serveShop()
+  await shop.world.partners.update('demo', { note: 'Pays late.', contact: 'ada@example.com' })
   const fetch = shop.api.protect(route, (_, { partner, key }) => {
-    t.throws(() => Object.assign(partner, { slug: 'acme' }), TypeError)
+    t.notMatch(JSON.stringify(partner), /late|ada@/)
+    Object.assign(partner, { slug: 'acme' })
     t.throws(() => (partner.modules as string[]).pop(), TypeError)
     t.throws(() => (key.scopes as string[]).push('read:banner'), TypeError)
     return new Response()
