@@ -38,7 +38,9 @@ export async function deleteOldSignups(
       const blockedMs = performance.now() - startedAt
       // Another server is at it.
       if (await deleting < due.length) break
-      size = blockedMs < batch.maxMs ? Math.min(size * 2, batch.most) : Math.max(size / 2, batch.least)
+      size = blockedMs < batch.maxMs
+        ? Math.min(size * 2, batch.most)
+        : Math.max(Math.floor(size / 2), batch.least)
       await delay(blockedMs)
     }
     if (hasRemains) await store.eraseRemains?.(false)

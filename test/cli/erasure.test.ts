@@ -224,8 +224,10 @@ async function checkOnce(count: number, parts: { deleteSignups?(): number | void
   const [sizes, failures]: [number[], unknown[]] = [[], []]
   const closing = new AbortController()
   const store = {
-    listSignups: (_: unknown, __: unknown, limit: number) =>
-      Array.from({ length: Math.min(limit, count) }, (_, index) => signup(`${index}`)),
+    listSignups(_: unknown, __: unknown, limit: number) {
+      if (!Number.isInteger(limit)) throw new RangeError(`${limit} rows`)
+      return Array.from({ length: Math.min(limit, count) }, (_, index) => signup(`${index}`))
+    },
     deleteSignups(ids: readonly string[]) {
       sizes.push(ids.length)
       const deleted = parts.deleteSignups?.() ?? ids.length
@@ -258,6 +260,13 @@ test('a server deletes all that is due, in batches that a slow store does not sh
     },
   })
   t.same(slow, { sizes: [16, 16, 16, 16, 16, 16, 4], failures: [], count: 0 })
+  let batches = 0
+  const slower = await checkOnce(3_000, {
+    deleteSignups() {
+      for (const end = performance.now() + (batches++ < 6 ? 0 : 10); performance.now() < end;);
+    },
+  })
+  t.match(slower, { failures: { length: 0 }, count: 0 }, 'a store takes whole numbers of rows')
   const full = await checkOnce(100, {
     deleteSignups() {
       throw new Error('full')
