@@ -20,6 +20,7 @@ export const CHECKS = {
   'postgres-pooler': 'error',
   'postgres-server': 'warning',
   'keys-without-expiry': 'info',
+  'keys-beyond-lifetime': 'warning',
   'keys-expiring': 'warning',
   'keys-expired': 'warning',
   'keys-unused': 'warning',

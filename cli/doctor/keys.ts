@@ -1,4 +1,5 @@
 /** Checks of keys and partners, in one pass over each. */
+import { formatDuration } from '../../core/admin/validate.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import type { Key, Modules, Scope } from '../../core/model.ts'
@@ -10,6 +11,7 @@ import { type Check, findMany } from './check.ts'
 /** What the things are that each check finds. */
 const kinds = {
   'keys-without-expiry': 'Keys that never expire',
+  'keys-beyond-lifetime': 'Keys that end later than the store allows',
   'keys-expiring': 'Keys that expire within 14 days',
   'keys-expired': 'Keys that expired in the last 14 days while they were in use',
   'keys-unused': 'Keys that have not been used for 90 days',
@@ -34,6 +36,8 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
 
   const age = (instant: number) => (now - instant) / MS_PER_DAY
   const { modules, endpoints } = await readEndpoints(store)
+  const maxMs = await store.maxKeyLifetimeMs() ?? Infinity
+  const lifetime = formatDuration(Math.min(maxMs, 365 * MS_PER_DAY))
   const filter = { states: ['active', 'retiring', 'expired'], now } as const
   const keys = readPages<CountedKey>(async (after, limit) => {
     report('Reading keys …')
@@ -50,8 +54,10 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
       continue
     }
     if (expiresAt === undefined && successorId === undefined) {
-      found('keys-without-expiry', id, `partner-api keys update ${id} --expires 365d`)
+      found('keys-without-expiry', id, `partner-api keys update ${id} --expires ${lifetime}`)
     }
+    const isBeyond = (endOf(key) ?? Infinity) > now + maxMs
+    if (isBeyond) found('keys-beyond-lifetime', id, `partner-api keys update ${id} --expires ${lifetime}`)
     if (age(expiresAt ?? Infinity) > -14 && successorId === undefined) {
       found('keys-expiring', id, 'partner-api keys list --expiring 14d')
     }

@@ -4,10 +4,13 @@ import process from 'node:process'
 import type { CopyOptions, TableReport } from '../../adapters/stores/copy/compare.ts'
 import { type CopyReport, copyStore, planCopy, readSourceState } from '../../adapters/stores/copy/copy.ts'
 import type { CopySource, CopyTarget } from '../../adapters/stores/copy/ends.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { formatDuration } from '../../core/admin/validate.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { type Action, type CliCommand, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
-import type { Output } from '../output/print.ts'
+import type { CommandResult, Output } from '../output/print.ts'
 import {
   formatCount,
   formatDetails,
@@ -86,6 +89,26 @@ as commands that make them again: run those that you want before you serve the s
       'partner-api --store postgres://partner_api@db.internal/restored ' +
         'store reconcile --replaced postgres://partner_api@db.internal/partner_api',
     )
+
+  store.subcommand('show', 'Show the settings of the store').read(showSettings)
+    .examples('partner-api store show')
+  store.subcommand('update', 'Change the settings of the store')
+    .option('--max-key-lifetime <duration>', 'Longest lifetime of keys that are issued, imported or updated')
+    .option('--no-max-key-lifetime', 'Let keys last for any time')
+    .requiresChange()
+    .change(async (opened, invocation, { maxKeyLifetime }: { readonly maxKeyLifetime: number | false }) => {
+      const { setMaxLifetime } = createKeyAdministration(opened, invocation)
+      await setMaxLifetime(maxKeyLifetime === false ? undefined : maxKeyLifetime)
+      return await showSettings(opened)
+    })
+    .details('Existing keys do not change; doctor lists those that end later.')
+    .examples('partner-api store update --max-key-lifetime 365d')
+}
+
+async function showSettings(store: Store): Promise<CommandResult> {
+  const [prefix, ms] = [store.settings.keyPrefix, await store.maxKeyLifetimeMs()]
+  const details = [['key prefix', prefix], ['max key lifetime', ms ? formatDuration(ms) : 'any']] as const
+  return { data: { key_prefix: prefix, max_key_lifetime_ms: ms ?? null }, text: formatDetails(details) }
 }
 
 const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')

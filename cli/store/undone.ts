@@ -1,5 +1,6 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
 import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
+import { formatDuration } from '../../core/admin/validate.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
@@ -20,6 +21,7 @@ type Records = Pick<
   | 'listKeys'
   | 'findKey'
   | 'listModules'
+  | 'maxKeyLifetimeMs'
   | 'listSignups'
   | 'webhooks'
 >
@@ -95,6 +97,10 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
     ...await forgetCommands(restored, forgotten, now),
     ...listOthers(modules, modulesBefore).map(defineCommand),
   ]
+  const [was, max] = [await restored.maxKeyLifetimeMs(), await replaced.maxKeyLifetimeMs()]
+  // Keys get their ends in between: what was allowed then may not be now.
+  first.push(...command(was !== undefined && was !== max, 'store', 'update', '--no-max-key-lifetime'))
+  if (max && max !== was) last.push(['store', 'update', '--max-key-lifetime', formatDuration(max)])
   const erased = await deleteCommands(restored, replaced, after)
   const commands = [...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))

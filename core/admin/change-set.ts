@@ -6,6 +6,7 @@ import {
   moduleAuditRecord,
   partnerAuditRecord,
   partnerSnapshot,
+  storeAuditRecord,
 } from '../audit/records.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { compareCodePoints } from '../lib/text.ts'
@@ -165,6 +166,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     changeSet.keys.set(after.id, after)
     return [keyAuditRecord(change, undefined, after, changeSet.sha256)]
   }
+  if (change.type === 'store.updated') return [storeAuditRecord(change)]
   if (change.type === 'module.defined') {
     const { module } = change
     requireAbsent(changeSet.findModule(module.name), change, `module ${module.name}`)

@@ -18,11 +18,18 @@ import {
   type Partner,
   TAG_PATTERN,
 } from '../model.ts'
-import type { Change, DigestScheme } from '../ports/changes.ts'
+import type { Administration, Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { newKey } from './keys.ts'
-import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
+import {
+  changeDetails,
+  equalLimits,
+  formatDuration,
+  inactiveScopes,
+  validateName,
+  validateRange,
+} from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -69,10 +76,7 @@ export interface KeyImportReport {
  * @throws {AdminError} `concurrent_change`
  */
 export async function importKeys(
-  store: Pick<
-    Store,
-    'revision' | 'clock' | 'apply' | 'findDigests' | 'listModules' | 'listPartners' | 'sha256'
-  >,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules' | 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
   options: KeyImportOptions = {},
@@ -102,6 +106,7 @@ export async function importKeys(
     const changes: Change[] = []
     const changedLines: KeyImportReport['lines'][number][] = []
     const at = now()
+    const maxMs = await store.maxKeyLifetimeMs() ?? Infinity
     for (const row of rows) {
       for (const error of conflictsOf(row, target)) reader.addError(row.line, ...error)
       const existing = target.keys.get(row.digest)
@@ -117,6 +122,9 @@ export async function importKeys(
       if (fields?.length === 0) continue
       changedLines.push({ line: row.line, key: existing ?? key, fields })
       if (existing !== undefined && !options.update) continue
+      if ((fields?.includes('expires_at') ?? true) && (key.expiresAt ?? Infinity) > at + maxMs) {
+        reader.addError(row.line, 'expires_at', `must be within ${formatDuration(maxMs)}, the store's limit`)
+      }
       for (const error of keyErrors(row, key, existing, partner, modules, at)) {
         reader.addError(row.line, ...error)
       }

@@ -24,6 +24,7 @@ import {
   type LimitChange,
   requireActiveModules,
   requireExpiry,
+  requireLifetime,
   requireLimits,
   requireName,
   requireNames,
@@ -82,8 +83,8 @@ export interface RotationOptions {
   /** Milliseconds for which the old key still works, 0 to 36,525 days; by default 24 hours. */
   readonly overlapMs?: number | undefined
   /**
-   * When the successor expires, milliseconds since the epoch; by default when the old key would have. Rotation replaces
-   * a secret and does not extend access that was granted for a limited time.
+   * When the successor expires, milliseconds since the epoch; by default when the old key would have, or when the longest
+   * lifetime ends. Rotation replaces a secret and does not extend access that was granted for a limited time.
    */
   readonly expiresAt?: number | undefined
   /**
@@ -140,6 +141,12 @@ export interface KeyAdministration {
   enable(id: string): Promise<Key>
   /** Cannot be undone. */
   revoke(id: string): Promise<Key>
+  /**
+   * Sets the longest lifetime of keys, 1 s to 36,525 days, or removes it: `issue`, `rotate`, `update` and imports refuse
+   * a later end. Existing keys do not change.
+   * @throws {AdminError} `invalid_duration`
+   */
+  setMaxLifetime(ms: number | undefined): Promise<void>
   /** Gives it scopes, all or none. @throws {AdminError} `unknown_scope`, `module_inactive` */
   grant(id: string, scopes: readonly string[]): Promise<Key>
   /** Takes scopes away, all or none. @throws {AdminError} `unknown_scope` */
@@ -156,6 +163,7 @@ export function createKeyAdministration(
     | 'listKeys'
     | 'findPartner'
     | 'listModules'
+    | 'maxKeyLifetimeMs'
     | 'apply'
     | 'settings'
     | 'sha256'
@@ -168,14 +176,19 @@ export function createKeyAdministration(
     return (await findKey(store, id)).key
   }
 
+  /** The latest end of a key that is issued or changed now. */
+  async function latestEnd(): Promise<number> {
+    return now() + (await store.maxKeyLifetimeMs() ?? Infinity)
+  }
+
   async function change(
     id: string,
-    buildChanges: (facts: KeyFacts, modules: Modules) => readonly Change[],
+    buildChanges: (facts: KeyFacts, modules: Modules, latest: number) => readonly Change[],
   ): Promise<Key> {
     await apply(async (modules) => {
       const facts = await findKey(store, id)
       requireNotEnded(facts.key, now())
-      return buildChanges(facts, modules)
+      return buildChanges(facts, modules, await latestEnd())
     })
     return show(id)
   }
@@ -201,6 +214,7 @@ export function createKeyAdministration(
       requireRanges(allow)
       requireExpiry(expiresAt, now())
       return await issue(environment, async (minted, modules) => {
+        requireLifetime(expiresAt ?? Infinity, await latestEnd(), now(), ['keys issue', slug, '--name', name])
         const requested = names && requireNames('scope', names, modules.scopes)
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
@@ -237,7 +251,7 @@ export function createKeyAdministration(
         const { successorId } = key
         const isReplaced = successorId !== undefined && successorId === options.replaces
         const last = isReplaced ? await show(successorId) : undefined
-        const changes = rotationChanges(key, last, minted, options, now())
+        const changes = rotationChanges(key, last, minted, options, now(), await latestEnd())
         retiresAt = changes[1].retiresAt
         return changes
       })
@@ -257,8 +271,9 @@ export function createKeyAdministration(
       if (update.name !== undefined) requireName(update.name)
       requireRanges(update.allow ?? [])
       requireExpiry(update.expiresAt ?? undefined, now())
-      return await change(id, ({ key }) => {
-        const { name = key.name, allow = key.allow } = update
+      return await change(id, ({ key }, _modules, latest) => {
+        const { name = key.name, allow = key.allow, expiresAt: end = now() } = update
+        requireLifetime(end ?? Infinity, latest, now(), ['keys update', id])
         const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
         const limits = applyLimitChange(key.limits, update.limits)
         const change = { id, name, allow, expiresAt, ...changeDetails(NO_KEY_DETAILS, update, key) }
@@ -274,6 +289,16 @@ export function createKeyAdministration(
     async revoke(id) {
       await apply(async () => (await show(id)).state === 'revoked' ? [] : [{ type: 'key.revoked', id }])
       return show(id)
+    },
+
+    async setMaxLifetime(after) {
+      if (after !== undefined && !(Number.isInteger(after) && after >= 1_000 && after <= MAX_DURATION_MS)) {
+        throw new AdminError('invalid_duration', 'The longest lifetime of keys must be from 1s to 36525d.')
+      }
+      await apply(async () => {
+        const before = await store.maxKeyLifetimeMs()
+        return before === after ? [] : [{ type: 'store.updated', before, after }]
+      })
     },
 
     async grant(id, names) {
@@ -325,6 +350,7 @@ function rotationChanges(
   minted: MintedKey,
   { overlapMs = DEFAULT_OVERLAP_MS, expiresAt }: RotationOptions,
   now: number,
+  latest: number,
 ): [Change, Extract<Change, { type: 'key.rotated' }>, ...Change[]] {
   requireNotEnded(key, now)
   if (keyState(key, now) === 'disabled') {
@@ -348,12 +374,14 @@ function rotationChanges(
     throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')
   }
   requireExpiry(expiresAt, now)
+  requireLifetime(expiresAt ?? now, latest, now, ['keys rotate', key.id])
   const replaced = last ?? key
+  const end = expiresAt ?? Math.min(replaced.expiresAt ?? Infinity, latest)
   const successor = newKey({
     ...replaced,
     ...minted,
     createdAt: now,
-    expiresAt: expiresAt ?? replaced.expiresAt,
+    expiresAt: end === Infinity ? undefined : end,
     lastUsedAt: undefined,
   })
   const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)

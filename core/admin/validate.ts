@@ -154,6 +154,28 @@ export function requireRotated({ id, successorId }: Key): void {
 /** The last millisecond that RFC 3339 can express. */
 const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
+/** Formats a duration as `parseDuration` reads it, in its largest whole unit; fractions of a second are cut off. */
+export function formatDuration(ms: number): string {
+  const [unit, unitMs] = durationUnits.find(([, unitMs]) => ms % unitMs === 0) ?? ['s', 1_000]
+  return `${Math.floor(ms / unitMs)}${unit}`
+}
+
+const durationUnits = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000]] as const
+
+/** @param latest May be infinite, as `expiresAt`. @param command The one that gives the key its end. */
+export function requireLifetime(
+  expiresAt: number,
+  latest: number,
+  now: number,
+  [command, ...args]: readonly [command: string, ...args: string[]],
+): void {
+  if (expiresAt <= latest) return
+  const longest = formatDuration(latest - now)
+  const detail = `Keys of this store end within ${longest} (store update --max-key-lifetime).`
+  const remedy = { purpose: 'For the latest end', command, args: [...args, '--expires', longest] }
+  throw new AdminError('invalid_expiry', detail, remedy)
+}
+
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
   const detail = 'The expiry of a key must be in the future and before the year 10000.'

@@ -14,7 +14,7 @@ export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subje
 const PRIVATE_DETAILS = ['contact', 'note'] as const
 
 export function partnerAuditRecord(
-  change: Exclude<Change, { type: 'module.defined' }>,
+  change: Exclude<Change, { type: 'module.defined' | 'store.updated' }>,
   before: Partner | undefined,
   after: Partner,
 ): AuditRecord {
@@ -54,6 +54,12 @@ export function moduleAuditRecord(
   const [old, current] = [before, after].map((module) => module && moduleSnapshot(module))
   const subject = (after ?? before)!.name
   return { type, partner: undefined, keyId: undefined, subject, before: old, after: current }
+}
+
+/** The setting is kept in its entries alone, which `audit verify` checks. */
+export function storeAuditRecord(change: Extract<Change, { type: 'store.updated' }>): AuditRecord {
+  const [before, after] = [change.before, change.after].map((ms) => JSON.stringify({ maxKeyLifetimeMs: ms }))
+  return contentAuditRecord(change.type, undefined, before, after)
 }
 
 /** @param slugs Of created or replaced records: not all of a large import. */

@@ -41,6 +41,9 @@ export interface Administration {
   /** The partner with this slug, removed or not, or `undefined`. `slug` has the form of one. */
   findPartner(slug: string): MaybePromise<Partner | undefined>
 
+  /** The longest lifetime of keys, in milliseconds; `undefined` for any. What the last `store.updated` has set. */
+  maxKeyLifetimeMs(): MaybePromise<number | undefined>
+
   /** The keys that a filter selects, oldest first, then by id; `after` is the last one seen. */
   listKeys(
     filter: KeyFilter,
@@ -86,6 +89,8 @@ export type Change =
   | ({ readonly type: 'partner.updated' } & Omit<Partner, 'state' | 'modules' | 'createdAt'>)
   | { readonly type: 'partner.suspended' | 'partner.resumed' | 'partner.removed'; readonly slug: string }
   | { readonly type: 'module.defined'; readonly module: ModuleDefinition }
+  /** See `Administration.maxKeyLifetimeMs`. */
+  | ({ readonly type: 'store.updated' } & Readonly<Record<'before' | 'after', number | undefined>>)
   /** Also takes its scope away from all keys, none of which is in force. */
   | { readonly type: 'module.forgotten'; readonly name: Module }
   | {

@@ -83,7 +83,8 @@ export function boundAdministration(
   { wrap }: ReturnType<typeof withTimeouts>,
 ): HandlerContext['administration'] {
   const { settings, sha256 } = store
-  return { ...facts, ...wrap(store, ['findPartner', 'listKeys', 'apply']), settings, sha256 }
+  const bound = wrap(store, ['findPartner', 'listKeys', 'apply', 'maxKeyLifetimeMs'])
+  return { ...facts, ...bound, settings, sha256 }
 }
 
 /** Changes the key of a request. The code is loaded with the first change. */

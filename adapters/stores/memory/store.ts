@@ -72,6 +72,8 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
     revision: () => revision,
     directoryRevision: () => revision.content,
     ...lookups,
+    maxKeyLifetimeMs: () =>
+      JSON.parse(entries.findLast(({ type }) => type === 'store.updated')?.after ?? '{}').maxKeyLifetimeMs,
     apply(changes, ifFacts, context) {
       if (ifFacts !== revision.facts) return false
       const changed = apply(changes)

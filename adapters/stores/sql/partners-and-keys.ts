@@ -28,6 +28,10 @@ const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
 const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
+/** The few entries that the index by partner and type finds. */
+const selectStoreUpdate = `
+  SELECT after FROM partner_api.audit WHERE partner IS NULL AND type = 'store.updated'
+  ORDER BY sequence + 0 DESC LIMIT 1`
 export const selectFacts = `
   SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
 
@@ -47,6 +51,12 @@ export function createAdministration({ dialect, read, change }: SqlDatabase): Ad
 
     findPartner: (slug) =>
       andThen(read(`${selectPartners} WHERE slug = $1`, [slug]), ([row]) => row && PARTNERS.read(row)),
+
+    maxKeyLifetimeMs: () =>
+      andThen(
+        read<[after: string]>(selectStoreUpdate),
+        ([[after] = ['{}']]) => JSON.parse(after).maxKeyLifetimeMs,
+      ),
 
     listKeys(filter, after, limit) {
       const { createdAt, id } = after ?? firstKeyPosition
@@ -140,7 +150,7 @@ function loadFacts(dialect: Dialect, changes: readonly Change[]): Work<StoredFac
     } else if (change.type === 'module.defined') modules.add(change.module.name)
     else if (change.type === 'module.forgotten') modules.add(change.name)
     else if ('slug' in change) slugs.add(change.slug)
-    else ids.add(change.id)
+    else if (change.type !== 'store.updated') ids.add(change.id)
     if (change.type === 'partner.removed') removed.add(change.slug)
     if (change.type === 'key.rotated') ids.add(change.successorId)
   }

@@ -9,6 +9,7 @@ import { detailsContract } from './details.ts'
 import { directoryContract } from './directory.ts'
 import { factsContract } from './facts.ts'
 import { importsContract } from './imports.ts'
+import { lifetimesContract } from './lifetimes.ts'
 import { modulesContract } from './modules.ts'
 import { problemsContract } from './problems.ts'
 import { quotasContract } from './quotas.ts'
@@ -65,6 +66,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await factsContract(check)
   await modulesContract(check)
   await detailsContract(check)
+  await lifetimesContract(check)
   await importsContract(check)
   await contentContract(check)
   await auditContract(check)

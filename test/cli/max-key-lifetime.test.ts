@@ -1,0 +1,83 @@
+/** The longest lifetime of keys on the command line. Its rules are in test/contract/store/lifetimes.ts. */
+import { test } from 'tap'
+import { newFile, programOn } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
+
+const DAY = 86_400_000
+
+test('it is set, shown and removed', async (t) => {
+  const { run, json } = await createStore()
+  t.same((await json('store', 'show')).data, { key_prefix: 'spk', max_key_lifetime_ms: null })
+  t.match((await run('store', 'show')).stdout, /^max key lifetime: +any$/m)
+  const set = await json('store', 'update', '--max-key-lifetime', '90d', '--wait')
+  t.match(set, { code: 0, data: { max_key_lifetime_ms: 90 * DAY }, receipt: {} })
+  for (const [text, shown] of [['36h', '36h'], ['120m', '2h'], ['90s', '90s'], ['365d', '365d']] as const) {
+    const { stdout } = await run('store', 'update', '--max-key-lifetime', text)
+    t.match(stdout, new RegExp(`^max key lifetime: +${shown}$`, 'm'))
+  }
+  t.match((await run('audit', 'list')).stdout, /store\.updated/)
+  t.match(await run('audit', 'verify'), { code: 0 })
+  t.equal((await json('store', 'update', '--no-max-key-lifetime')).data.max_key_lifetime_ms, null)
+})
+
+test('wrong input is refused', async (t) => {
+  const { run, json, refuses } = await createStore()
+  await run('store', 'update', '--max-key-lifetime', '30d')
+  await refuses(t, {
+    'store update': '2 usage',
+    'store update --max-key-lifetime': '2 usage',
+    'store update --max-key-lifetime 1y': '2 usage',
+    'store update --max-key-lifetime 36526d': '2 usage',
+    'store update --max-key-lifetime 0': '1 invalid_duration',
+    'keys issue acme --name Shop': '1 invalid_expiry',
+    'keys issue acme --name Shop --expires 31d': '1 invalid_expiry',
+  })
+  const { error } = await json('keys', 'issue', 'acme', '--name', 'My shop')
+  t.same(error['remedy'], { command: 'keys issue', args: ['acme', '--name', 'My shop', '--expires', '30d'] })
+  t.match(
+    error.detail,
+    /^Keys of this store end within 30d \(.*\)\. .*: partner-api keys issue acme --name 'My/,
+  )
+  t.equal((await json('keys', 'issue', 'acme', '--name', 'Shop', '--expires', '30d')).code, 0)
+})
+
+test('doctor lists the keys that end later, with the command that shortens them', async (t) => {
+  const { run, json, issue } = await createStore()
+  const [endless, long] = [(await issue()).key.id, (await issue({ expiresAt: Date.now() + 60 * DAY })).key.id]
+  await issue({ expiresAt: Date.now() + 29 * DAY })
+  const find = async () => {
+    const { data } = await json('doctor')
+    return data.checks.find(({ check }: { readonly check: string }) => check === 'keys-beyond-lifetime')
+  }
+  t.match(await find(), { severity: null })
+  await run('store', 'update', '--max-key-lifetime', '30d')
+  t.match(await find(), { severity: 'warning', count: 2, first: [endless, long] })
+  for (const id of [endless, long]) {
+    const { command } = await find()
+    t.equal(command, `partner-api keys update ${id} --expires 30d`)
+    t.equal((await run(...command.split(' ').slice(1))).code, 0)
+  }
+  t.match(await find(), { severity: null })
+})
+
+test('copies have it, and a restore lists what it undoes', async (t) => {
+  const { url, file, store, run, json, issue } = await createStore()
+  const { key: { id } } = await issue({ expiresAt: Date.now() + 9 * DAY })
+  await run('store', 'update', '--max-key-lifetime', '10d')
+  await run('store', 'backup', `${file}.backup`)
+  for (const args of [['--no-max-key-lifetime'], ['--max-key-lifetime', '20d']]) {
+    await run('store', 'update', ...args)
+    if (args.length === 1) await run('keys', 'update', id, '--never')
+  }
+  const copy = `sqlite:${newFile()}`
+  t.equal((await run('store', 'copy', '--from', url, '--to', copy)).code, 0)
+  t.equal((await programOn(copy).json('store', 'show')).data.max_key_lifetime_ms, 20 * DAY)
+  await store.close()
+  const { data: { undone } } = await json('store', 'restore', `${file}.backup`, '--replace')
+  t.same(undone.commands, [
+    'partner-api store update --no-max-key-lifetime',
+    `partner-api keys update ${id} --never`,
+    'partner-api store update --max-key-lifetime 20d',
+  ])
+  for (const command of undone.commands) t.equal((await run(...command.split(' ').slice(1))).code, 0, command)
+})
