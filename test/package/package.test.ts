@@ -331,10 +331,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [42_300, 84_400],
+  "export { createPartnerApi } from 'partner-api'": [42_300, 84_800],
   "export { createPartnerClient } from 'partner-api-client'": [3_850, 3_850],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [57_800, 94_300],
+  "export * from 'partner-api'": [58_300, 94_800],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
