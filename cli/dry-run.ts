@@ -5,6 +5,7 @@ import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
+import { isPartnerQuota, readQuotaUse } from '../core/limits/partner-quotas.ts'
 import { DEFAULT_LIMITS, policiesFor, type Policy } from '../core/limits/policies.ts'
 import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
@@ -12,7 +13,14 @@ import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
 import { pagesOf, type Store } from '../core/ports/store.ts'
 import type { CommandResult } from './output/print.ts'
-import { formatCount, formatTable, formatTime, pluralize, type TableStyle } from './output/text.ts'
+import {
+  formatCount,
+  formatQuotas,
+  formatTable,
+  formatTime,
+  pluralize,
+  type TableStyle,
+} from './output/text.ts'
 import { sumOf } from './reports/counts.ts'
 import { type Endpoints, readEndpoints, timeOf } from './store/open.ts'
 
@@ -47,6 +55,8 @@ export async function dryRun(
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
   const found = await findRefusals(store, changes, { from, to, days, now })
   const { totals, keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
+  const update = changes.find((each) => each.type === 'partner.updated')
+  const quotas = update === undefined ? [] : await readQuotaUse(store, update, now)
   const isUnknown = hasNewRanges && requestCount === 0
   const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges)
   const requests = isUnknown
@@ -69,6 +79,11 @@ export async function dryRun(
     [true, 'Dry run: nothing was changed.'],
     [changes.length === 0, 'The change has been made already.'],
     [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
+    [quotas.length > 0, `After the change: ${formatQuotas(quotas)}.`],
+    [
+      quotas.some(({ remaining }) => remaining === 0),
+      'Requests would be refused now, until the quota resets: nothing of it is left.',
+    ],
     [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
     [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
   ]
@@ -77,7 +92,7 @@ export async function dryRun(
       ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to },
       ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
       ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount },
-      ...{ refusals: totals, keys },
+      ...{ refusals: totals, keys, quotas },
     },
     text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
     notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
@@ -167,6 +182,8 @@ function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: E
   const open = keyedRoutes.filter(({ scope }) => codeNow(scope) === undefined)
   const limitsBefore = policiesFor(DEFAULT_LIMITS, before)
   const limits = Object.values(policiesFor(DEFAULT_LIMITS, after)).filter((limit) => {
+    // Keys share it: what is used of it is shown instead.
+    if (isPartnerQuota(limit.name)) return false
     const limitBefore = limitsBefore[limit.name]
     const isLower = limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
     return isLower && open.some(({ limits }) => limits.includes(limit.name))

@@ -3,7 +3,14 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 import type { DetailsChange, LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
-import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../core/limits/policies.ts'
+import {
+  MAX_QUOTA,
+  MAX_QUOTA_SECONDS,
+  maxWindowSeconds,
+  OVERRIDABLE_LIMITS,
+  PARTNER_LIMITS,
+  PARTNER_QUOTAS,
+} from '../core/limits/policies.ts'
 import {
   type KeyDetails,
   type Limit,
@@ -72,23 +79,31 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
   },
 )
 
-/** A parser of `POLICY=QUOTA/SECONDS`, or `POLICY=0` for none, each policy once. */
+/** A parser of `POLICY=QUOTA/SECONDS`, `month=QUOTA`, or `POLICY=0` for none, each policy once. */
 export function limitParser<N extends LimitName>(
   names: readonly N[],
 ): (text: string, previous?: Partial<Record<N, Limit>>) => Partial<Record<N, Limit>> {
+  const takesQuotas = names.some((name) => name === 'month')
   return (text, previous) => {
-    const match = /^([a-z]+)=(?:0|(\d{1,10})\/(\d{1,6}))$/.exec(text)
-    const name = names.find((known) => known === match?.[1])
-    const quota = Number(match?.[2] ?? 0)
-    const windowSeconds = Number(match?.[3] ?? 60)
-    if (/=0+\//.test(text)) {
+    const [, given, digits = '0', seconds] = /^([a-z]+)=(?:0|(\d{1,10})(?:\/(\d{1,7}))?)$/.exec(text) ?? []
+    const name = names.find((known) => known === given)
+    const quota = Number(digits)
+    const windowSeconds = name === 'month' ? MAX_QUOTA_SECONDS : Number(seconds ?? 60)
+    if (name === undefined && PARTNER_QUOTAS.some((quota) => text.startsWith(`${quota}=`))) {
+      const command = `partner-api partners update SLUG --limit ${text.replace(/[^a-z0-9=/]/g, '')}`
+      throw new InvalidArgumentError(`Only a partner has this limit, for all of its keys: ${command}`)
+    }
+    if (/=0+(?:\/|0$)/.test(text)) {
       const advice = `${name ?? names[0]}=0 turns the limit off; to refuse every request, disable the key.`
       throw new InvalidArgumentError(`A quota must be at least 1. ${advice}`)
     }
-    if (name === undefined || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > MAX_WINDOW_SECONDS) {
+    const isComplete = quota === 0 || (seconds === undefined) === (name === 'month')
+    const most = maxWindowSeconds(name ?? 'key')
+    if (name === undefined || !isComplete || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > most) {
       const form = `POLICY=QUOTA/SECONDS, such as ${names[0]}=600/60, or POLICY=0 for none`
-      const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${MAX_WINDOW_SECONDS}`
-      throw new InvalidArgumentError(`A limit is ${form}, ${where}.`)
+      const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${most}`
+      const months = takesQuotas ? ' For a calendar month, it is month=QUOTA.' : ''
+      throw new InvalidArgumentError(`A limit is ${form}, ${where}.${months}`)
     }
     if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)
     return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>
@@ -203,10 +218,12 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   scope: { help: scopeHelp },
   type: { choices: WEBHOOK_EVENT_TYPES },
   policy: { choices: OVERRIDABLE_LIMITS },
+  limit: { choices: PARTNER_LIMITS },
   action: { choices: SELF_SERVICE },
   duration: { parse: durationOption },
   when: { parse: endOption },
   'policy=quota/seconds': { parse: limitParser(OVERRIDABLE_LIMITS) },
+  'policy=quota': { parse: limitParser(PARTNER_LIMITS) },
 }
 
 export function createArgument(name: string, description: string | undefined): Argument {

@@ -15,7 +15,6 @@ import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts
 import { modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
-import { createLocalLimiter, type Limiter } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
@@ -23,7 +22,6 @@ import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
 import type { Revision } from './ports/facts.ts'
 import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
-import type { QuotaStore } from './ports/quotas.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
@@ -40,6 +38,7 @@ import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
 import { deleteOldSignups } from './signups/retention.ts'
 import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
+import { createQuotaNotifier } from './webhooks/quota-events.ts'
 import { API_VERSION } from './wire.ts'
 
 /** Where the service gets its data. */
@@ -126,7 +125,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
   const paths = compileRoutes(routes, names.name, settings.basePath)
   const principals = createPrincipalCache(facts, limits)
-  const limiter = createLimiter(bounded.quotas, settings, replica.replicaCount)
+  const limiter = createSharedLimiter(bounded.quotas, {
+    ...{ replicas: replica.replicaCount, elapsed },
+    ...{ localFallback: settings.staleIfErrorSeconds > 0, sharesAll: settings.sharedLimits },
+  })
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(facts)
@@ -146,6 +148,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
+    quotaCounted: createQuotaNotifier(store),
     responseCache: createResponseCache(cacheBytes, directory, catalog),
     writer,
     uses,
@@ -316,16 +319,6 @@ function boundPorts(
     /** Resolves when no call is pending. */
     idle: () => Promise.all([data.idle(), lookUps.idle()]),
   }
-}
-
-function createLimiter(
-  quotas: QuotaStore | undefined,
-  { sharedLimits, staleIfErrorSeconds }: Settings,
-  replicas: () => number,
-): Limiter {
-  return quotas === undefined || !sharedLimits
-    ? createLocalLimiter()
-    : createSharedLimiter(quotas, { replicas, elapsed, localFallback: staleIfErrorSeconds > 0 })
 }
 
 function createUsage(

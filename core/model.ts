@@ -110,21 +110,27 @@ export type EndpointName =
   | 'api-catalog'
 
 /** The rate limit policies. */
-export type LimitName = 'key' | 'signup' | 'verify' | 'rotate' | 'authfail'
+export type LimitName = ServiceLimit | PartnerQuota
+
+/** Those that a service sets. */
+export type ServiceLimit = 'key' | 'signup' | 'verify' | 'rotate' | 'authfail'
+
+/** Those that only a partner has, and its live keys share: of a window, and of a calendar month in UTC. */
+export type PartnerQuota = 'partner' | 'month'
 
 /** A quota of requests in a window. */
 export interface Limit {
   /** Requests, 0 or more; 0 turns the policy off. */
   readonly quota: number
-  /** Seconds, 1 or more. */
+  /** Seconds, 1 or more; of `month` it has no effect. */
   readonly windowSeconds: number
 }
 
-/** The policies whose limits a partner or a key may override. */
-export type OverridableLimit = Exclude<LimitName, 'authfail'>
+/** The policies whose limits a key may override. A partner has a `PartnerQuota`, too. */
+export type OverridableLimit = Exclude<ServiceLimit, 'authfail'>
 
 /** The limits of a partner or a key itself. */
-export type LimitOverrides = Readonly<Partial<Record<OverridableLimit, Limit>>>
+export type LimitOverrides = Readonly<Partial<Record<OverridableLimit | PartnerQuota, Limit>>>
 
 /** What a partner may be allowed to do with its keys itself. */
 export const SELF_SERVICE = ['rotate', 'revoke'] as const

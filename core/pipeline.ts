@@ -115,14 +115,8 @@ function handle(
 
 function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   checkKeyStatus(context)
-  const { principal, route } = context
-  const result = consumeQuotas(
-    context.service.limiter,
-    principal.policies,
-    route.limits,
-    principal.key.id,
-    context.startedAt,
-  )
+  const { service, principal, route, startedAt, now } = context
+  const result = consumeQuotas(service, principal, route.limits, startedAt, now)
   if (!(result instanceof Promise)) {
     enforceLimits(context, result)
     return handleAdmitted(context)

@@ -12,7 +12,7 @@ import type { Principal } from './keys/principal.ts'
 import type { Clock } from './lib/clock.ts'
 import type { MaybePromise } from './lib/promise.ts'
 import type { FailedAuthentications } from './limits/failed-authentications.ts'
-import type { Limiter } from './limits/limiter.ts'
+import type { Limiter, QuotaObserver } from './limits/limiter.ts'
 import type { RequestLogger } from './log.ts'
 import type { Key, Scope, SelfService } from './model.ts'
 import type { Grant } from './policy/decide.ts'
@@ -42,6 +42,7 @@ export interface Service {
   readonly authenticator: Authenticator
   readonly failures: FailedAuthentications
   readonly limiter: Limiter
+  readonly quotaCounted: QuotaObserver
   readonly responseCache: ResponseCache<KeyedRoute>
   readonly writer: ResponseWriter
   readonly uses: LastUsedRecorder

@@ -2,9 +2,9 @@ import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
 import { assertInteger } from './lib/options.ts'
-import { DEFAULT_LIMITS, LIMIT_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
+import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS, SERVICE_LIMITS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
-import type { Limit, LimitName } from './model.ts'
+import type { Limit, ServiceLimit } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
 import type { OwnEndpoint } from './routes/own.ts'
@@ -22,7 +22,7 @@ export interface PartnerApiOptions {
   /** Milliseconds, 0–10,000, default 1,000: how long changes in the store may take to become effective. */
   readonly maxStalenessMs?: number
   /** Overrides of the default limits; a quota of 0 turns a policy off. */
-  readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
+  readonly limits?: Readonly<Partial<Record<ServiceLimit, Limit>>>
   /** Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. */
   readonly storeTimeoutMs?: number
   /** Milliseconds, 1–60,000, default 1,000: the same for looking up keys and checking for changes. */
@@ -88,7 +88,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
   readonly basePath: string
   readonly sharedLimits: boolean
   readonly replicaName: string
-  readonly limits: Readonly<Record<LimitName, Limit>>
+  readonly limits: Readonly<Record<ServiceLimit, Limit>>
   readonly allowBrowsers: boolean
   /** Without a trailing slash. */
   readonly problemBase: string
@@ -190,10 +190,10 @@ function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentI
   return info
 }
 
-function resolveLimits(given: Partial<Record<LimitName, Limit>>): Record<LimitName, Limit> {
+function resolveLimits(given: Partial<Record<ServiceLimit, Limit>>): Record<ServiceLimit, Limit> {
   for (const [name, limit] of Object.entries(given)) {
-    if (!(LIMIT_NAMES as readonly string[]).includes(name)) {
-      throw new RangeError(`limits: unknown policy ${name}; the policies are ${LIMIT_NAMES.join(', ')}.`)
+    if (!(SERVICE_LIMITS as readonly string[]).includes(name)) {
+      throw new RangeError(`limits: unknown policy ${name}; the policies are ${SERVICE_LIMITS.join(', ')}.`)
     }
     if (limit === undefined) continue
     assertInteger(`limits.${name}.quota`, limit.quota, 0, MAX_QUOTA)

@@ -1,6 +1,7 @@
 import { findPartner, readModules } from '../../core/admin/apply.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
+import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import { readKeys } from '../../core/ports/store.ts'
 import { KEY_STATES, type ModuleDefinition, type Modules, type Partner } from '../../core/model.ts'
 import type { Action, CliCommand, StoreAction } from '../command.ts'
@@ -19,6 +20,7 @@ import type { CommandResult, Output } from '../output/print.ts'
 import {
   formatDetails,
   formatLimits,
+  formatQuotas,
   formatTable,
   formatTime,
   pluralize,
@@ -43,7 +45,7 @@ export function define(partners: CliCommand): void {
     .argument('<slug>', '1–80 of a-z, 0-9 and -, a letter or digit first; cannot be changed later')
     .requiredOption('--name <name>', 'Display name of the partner')
     .option('--module <module...>', 'Modules to activate')
-    .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
+    .option('--limit <policy=quota>', 'Override a limit: POLICY=QUOTA/SECONDS or month=QUOTA (repeatable)')
   withDetails(create, details, false)
     .change(createPartner, { create: true })
     .examples(
@@ -62,7 +64,10 @@ export function define(partners: CliCommand): void {
     )
 
   partners.subcommand('show <slug>', 'Show one partner')
-    .read(async (store, _invocation, slug: string) => partnerResult(await findPartner(store, slug)))
+    .read(async (store, _invocation, slug: string) => {
+      const partner = await findPartner(store, slug)
+      return partnerResult(partner, await readQuotaUse(store, partner, timeOf(store)))
+    })
     .examples('partner-api partners show acme')
 
   const update = partners.subcommand(
@@ -70,8 +75,8 @@ export function define(partners: CliCommand): void {
     'Change the name, the limits and the details of a partner',
   )
     .option('--name <name>', 'New display name of the partner')
-    .option('--limit <policy=quota/seconds>', 'Set a limit; =0 for none (repeatable)')
-    .option('--clear-limit <policy...>', 'Remove limits, so that the default applies')
+    .option('--limit <policy=quota>', 'POLICY=QUOTA/SECONDS or month=QUOTA; =0 for none (repeatable)')
+    .option('--clear-limit <limit...>', 'Remove limits, so that the default applies')
   withDetails(update, details, true)
     .requiresChange()
     .change(async (store, invocation, slug: string, { name, ...options }: Options) => {
@@ -167,15 +172,16 @@ const list: StoreAction<[ListOptions], void> = async (store, { output }, { after
   }, limit)
 }
 
-function partnerResult(partner: Partner): CommandResult {
+function partnerResult(partner: Partner, quotas?: readonly QuotaUse[]): CommandResult {
   return {
-    data: partnerJson(partner),
+    data: { ...partnerJson(partner), ...quotas && { quotas } },
     text: formatDetails([
       ['partner', partner.slug],
       ['name', partner.name],
       ['state', partner.state],
       ['modules', partner.modules.join(' ') || 'none'],
       ['limits', formatLimits(partner.limits)],
+      ['quotas', formatQuotas(quotas ?? [])],
       ['contact', partner.contact],
       ['tags', partner.tags.join(' ')],
       ['external id', partner.externalId],

@@ -1,7 +1,7 @@
 import { createRequestBuilder } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import { isObject, parseJson } from '../../core/lib/json.ts'
-import { DEFAULT_LIMITS, LIMIT_NAMES } from '../../core/limits/policies.ts'
+import { DEFAULT_LIMITS, SERVICE_LIMITS } from '../../core/limits/policies.ts'
 import type { Io } from '../output/print.ts'
 import { isLoopback, parseKeyId } from '../verify/credential.ts'
 import {
@@ -55,7 +55,7 @@ export async function checkDeployment(
     const request = { ...credential, keyId: parseKeyId(key), names }
     const { limits, max_staleness_ms: ms, stale_if_error } = readVerification(response, request)
     // `rotate` is only listed for partners that may rotate keys.
-    const off = LIMIT_NAMES.filter((name) =>
+    const off = SERVICE_LIMITS.filter((name) =>
       name !== 'rotate' && !limits.some(({ policy }) => policy === name)
     )
     const options = off.map((name) => `--limit ${name}=${Object.values(DEFAULT_LIMITS[name]).join('/')}`)

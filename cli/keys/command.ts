@@ -5,6 +5,7 @@ import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/ke
 import { keyJson } from '../../core/admin/record-json.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
@@ -25,7 +26,14 @@ import {
   withSecret,
 } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
-import { formatDetails, formatLimits, formatRelative, formatTime, printable } from '../output/text.ts'
+import {
+  formatDetails,
+  formatLimits,
+  formatQuotas,
+  formatRelative,
+  formatTime,
+  printable,
+} from '../output/text.ts'
 import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
@@ -92,7 +100,10 @@ overwrites a file; with it, the output of --json has the file name as out instea
   defineList(keys)
 
   keys.subcommand('show <key>', 'Show one key')
-    .read(async (store, _invocation, id: string) => keyResult(store, (await findKey(store, id)).key))
+    .read(async (store, _invocation, id: string) => {
+      const { key, partner } = await findKey(store, id)
+      return keyResult(store, key, await readQuotaUse(store, partner, timeOf(store)))
+    })
     .examples('partner-api keys show Zt81mQv04KsD')
 
   const rotate = keys
@@ -319,9 +330,12 @@ function administerKeys(store: Store, { actor }: Invocation) {
   return { now, keys: createKeyAdministration(store, { actor, clock: () => now }) }
 }
 
-function keyResult(store: Store, key: Key): CommandResult {
+/** @param quotas Those of its partner, which a test key does not have. */
+function keyResult(store: Store, key: Key, quotas?: readonly QuotaUse[]): CommandResult {
   const now = timeOf(store)
-  return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
+  const own = key.environment === 'live' ? quotas : quotas && []
+  const details = [...keyDetails(key, now), ['quotas', formatQuotas(own ?? [])] as const]
+  return { data: { ...keyJson(key, now), ...own && { quotas: own } }, text: formatDetails(details) }
 }
 
 function newKey(store: Store, key: Key, secret: string, notes: () => MaybePromise<readonly string[]>) {

@@ -1,4 +1,5 @@
 import { containsKey } from '../../core/http/redact.ts'
+import type { QuotaUse } from '../../core/limits/partner-quotas.ts'
 import type { LimitOverrides } from '../../core/model.ts'
 
 /**
@@ -133,9 +134,20 @@ const relativeUnits = [
 /** Limits in the format of `--limit`. */
 export function formatLimits(limits: LimitOverrides): string {
   const overrides = Object.entries(limits).map(([policy, { quota, windowSeconds }]) =>
-    quota === 0 ? `${policy}=0` : `${policy}=${quota}/${windowSeconds}`
+    quota === 0 || policy === 'month' ? `${policy}=${quota}` : `${policy}=${quota}/${windowSeconds}`
   )
   return overrides.join(' ') || "the service's"
+}
+
+/** Quotas of a partner, as servers have counted them; `undefined` for none. */
+export function formatQuotas(quotas: readonly QuotaUse[]): string | undefined {
+  const texts = quotas.map(({ policy, quota, window_seconds: seconds, used, remaining, resets_at }) => {
+    const limit = formatLimits({ [policy]: { quota, windowSeconds: seconds ?? 0 } })
+    if (used === null) return `${limit} (counted by each server)`
+    const end = resets_at === null ? '' : ` until ${formatTime(Date.parse(resets_at))}`
+    return `${limit} (${formatCount(used)} used, ${formatCount(remaining!)} left${end})`
+  })
+  return texts.join(', ') || undefined
 }
 
 /** `5,000`. Intl takes longer to load than most commands take. @param count 0 or more, whole. */

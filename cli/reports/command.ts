@@ -3,6 +3,7 @@ import process from 'node:process'
 import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import { readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import type { PartnerDay } from '../../core/ports/reports.ts'
 import { readPartners, type Store } from '../../core/ports/store.ts'
 import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../../core/reports/period.ts'
@@ -11,7 +12,7 @@ import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
-import { printable } from '../output/text.ts'
+import { formatQuotas, printable } from '../output/text.ts'
 import {
   ALL,
   cellsOf,
@@ -90,13 +91,16 @@ async function report(
     }
     return
   }
-  const { name } = await findPartner(store, slug)
+  const partner = await findPartner(store, slug)
+  const { name } = partner
   const summary = await summarise(store, slug, period, serviceName)
   if (csv) return await writeCsv(output, [{ partner: slug, ...summary }])
   if (html !== undefined) {
     return await savePage(output, html, ({ pageOfOne }) => pageOfOne(now, name, summary))
   }
-  await output.result(summary, formatReport(`${name} (${slug})`, summary, output))
+  const quotas = await readQuotaUse(store, partner, now)
+  const text = formatReport(`${name} (${slug})`, formatQuotas(quotas), summary, output)
+  await output.result({ ...summary, quotas }, text)
 }
 
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {

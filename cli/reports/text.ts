@@ -16,13 +16,19 @@ const legendWidth = 16
 const widestCell = 6
 const heights = '▁▂▃▄▅▆▇█'
 
-export function formatReport(name: string, summary: ReportSummary, style: TableStyle): string {
+export function formatReport(
+  name: string,
+  quotas: string | undefined,
+  summary: ReportSummary,
+  style: TableStyle,
+): string {
   const { period, daily } = summary
   const total = sumCounts(daily)
   const cells = cellsOf(ALL, total)
   const details = formatDetails([
     ['partner', name],
     ['period', `${period.from} to ${period.to}, UTC`],
+    ['quotas', quotas],
     ...headingsOf(ALL).map((heading, index) => [heading, cells[index]!] as const),
   ])
   const tables = tablesOf(summary).filter(({ rows }) => rows.length > 0).map(({ by, series, rows }) =>

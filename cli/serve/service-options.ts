@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
-import { LIMIT_NAMES } from '../../core/limits/policies.ts'
+import { SERVICE_LIMITS } from '../../core/limits/policies.ts'
 import { endsWithBasePath, INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
 import type { CliCommand } from '../command.ts'
 import { usageError } from '../errors.ts'
@@ -25,13 +25,13 @@ function setting(name: keyof PartnerApiOptions, flags: string, description: stri
 }
 
 export function addServiceOptions(command: CliCommand): CliCommand {
-  const names = LIMIT_NAMES.join(', ')
+  const names = SERVICE_LIMITS.join(', ')
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .option('--base-path <path>', 'Path that all paths begin with, such as /api', basePathOption)
     .addOption(
       setting('limits', '--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
-        .argParser(limitParser(LIMIT_NAMES)),
+        .argParser(limitParser(SERVICE_LIMITS)),
     )
     .addOption(
       integerSetting(

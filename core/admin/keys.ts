@@ -2,6 +2,7 @@ import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
+import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
   type Environment,
   type Key,
@@ -210,7 +211,7 @@ export function createKeyAdministration(
         requestedKey
       requireName(name)
       const details = changeDetails(NO_KEY_DETAILS, requestedKey)
-      requireLimits(limits)
+      requireLimits(limits, OVERRIDABLE_LIMITS)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
       return await issue(environment, async (minted, modules) => {
@@ -275,7 +276,7 @@ export function createKeyAdministration(
         const { name = key.name, allow = key.allow, expiresAt: end = now() } = update
         requireLifetime(end ?? Infinity, latest, now(), ['keys update', id])
         const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
-        const limits = applyLimitChange(key.limits, update.limits)
+        const limits = applyLimitChange(key.limits, update.limits, OVERRIDABLE_LIMITS)
         const change = { id, name, allow, expiresAt, ...changeDetails(NO_KEY_DETAILS, update, key) }
         const isSame = hasAll(key, change) && equalLimits(limits, key.limits)
         return isSame ? [] : [{ type: 'key.updated', ...change, limits }]

@@ -1,3 +1,4 @@
+import { PARTNER_LIMITS } from '../limits/policies.ts'
 import {
   type LimitOverrides,
   type Modules,
@@ -139,7 +140,7 @@ export function createPartnerAdministration(
       if (update.name !== undefined) requireName(update.name)
       return await change(slug, (partner) => {
         const { name = partner.name } = update
-        const limits = applyLimitChange(partner.limits, update.limits)
+        const limits = applyLimitChange(partner.limits, update.limits, PARTNER_LIMITS)
         const change = { slug, name, ...changeDetails(NO_PARTNER_DETAILS, update, partner) }
         const isSame = hasAll(partner, change) && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', ...change, limits }]
@@ -175,7 +176,7 @@ function newPartner(
 ): Partner {
   requireSlug(slug)
   requireName(name)
-  requireLimits(limits)
+  requireLimits(limits, PARTNER_LIMITS)
   return {
     slug,
     name,

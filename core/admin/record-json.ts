@@ -110,6 +110,6 @@ function limitsJson(limits: LimitOverrides): object[] {
   return Object.entries(limits).map(([policy, { quota, windowSeconds }]) => ({
     policy,
     quota,
-    window_seconds: windowSeconds,
+    window_seconds: policy === 'month' ? null : windowSeconds,
   }))
 }

@@ -2,7 +2,7 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
-import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import { MAX_QUOTA, maxWindowSeconds, PARTNER_QUOTAS } from '../limits/policies.ts'
 import {
   type Key,
   type KeyDetails,
@@ -182,24 +182,30 @@ export function requireExpiry(expiresAt: number | undefined, now: number): void 
   throw new AdminError('invalid_expiry', detail)
 }
 
-export function requireLimits(limits: LimitOverrides): void {
+/** @param allowed `OVERRIDABLE_LIMITS` of a key, `PARTNER_LIMITS` of a partner. */
+export function requireLimits(limits: LimitOverrides, allowed: readonly string[]): void {
   for (const [policy, { quota, windowSeconds }] of Object.entries(limits)) {
-    if (
-      isOverridable(policy) && isIntegerBetween(quota, 0, MAX_QUOTA) &&
-      isIntegerBetween(windowSeconds, 1, MAX_WINDOW_SECONDS)
-    ) {
-      continue
-    }
+    requirePolicy(policy, allowed)
+    const most = maxWindowSeconds(policy)
+    if (isIntegerBetween(quota, 0, MAX_QUOTA) && isIntegerBetween(windowSeconds, 1, most)) continue
     throw new AdminError(
       'invalid_limit',
-      'A limit must be for key, signup or verify and have a quota of 0–1,000,000,000 requests in 1–86,400 ' +
-        `seconds, not ${formatValue(quota)} in ${formatValue(windowSeconds)} for ${formatValue(policy)}.`,
+      `A limit must have a quota of 0–1,000,000,000 requests in 1–${most} seconds, not ${
+        formatValue(quota)
+      } in ` +
+        `${formatValue(windowSeconds)} for ${formatValue(policy)}.`,
     )
   }
 }
 
-function isOverridable(policy: string): boolean {
-  return (OVERRIDABLE_LIMITS as readonly string[]).includes(policy)
+function requirePolicy(policy: string, allowed: readonly string[]): void {
+  if (allowed.includes(policy)) return
+  const owner = allowed.includes('month') ? 'partner' : 'key'
+  const detail = `A ${owner} has limits for ${allowed.join(', ')} only, not for ${formatValue(policy)}.`
+  const args = ['SLUG', '--limit', `${policy}=QUOTA${policy === 'month' ? '' : '/SECONDS'}`]
+  const remedy = { purpose: 'To set it for all keys of a partner', command: 'partners update', args }
+  const isQuota = (PARTNER_QUOTAS as readonly string[]).includes(policy)
+  throw new AdminError('invalid_limit', detail, isQuota ? remedy : undefined)
 }
 
 function isIntegerBetween(value: number, min: number, max: number): boolean {
@@ -214,18 +220,14 @@ export interface LimitChange {
   readonly clear?: readonly string[] | undefined
 }
 
-/** The limits after a change. A policy in both `set` and `clear` is set. */
+/** The limits after a change. A policy in both `set` and `clear` is set. @param allowed See `requireLimits`. */
 export function applyLimitChange(
   limits: LimitOverrides,
   { set = {}, clear = [] }: LimitChange = {},
+  allowed: readonly string[],
 ): LimitOverrides {
-  requireLimits(set)
-  const unknown = clear.find((policy) => !isOverridable(policy))
-  if (unknown !== undefined) {
-    const policy = formatValue(unknown)
-    const detail = `A partner or key has limits for key, signup and verify only, not for ${policy}.`
-    throw new AdminError('invalid_limit', detail)
-  }
+  requireLimits(set, allowed)
+  for (const policy of clear) requirePolicy(policy, allowed)
   const remaining = Object.entries(limits).filter(([policy]) => !clear.includes(policy))
   return Object.fromEntries([...remaining, ...Object.entries(set)])
 }

@@ -120,7 +120,7 @@ export function createPrincipalCache(
       unknownIds.set(id, facts)
       return undefined
     }
-    const ownLimits = JSON.stringify([found.key.limits, found.partner.limits])
+    const ownLimits = JSON.stringify([found.key.environment, found.key.limits, found.partner.limits])
     const principal = preparePrincipal(
       found,
       policies.getOrMake(ownLimits, () => policiesFor(limits, found)),

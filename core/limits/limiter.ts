@@ -1,8 +1,9 @@
 import type { RateLimitFields } from '../http/message.ts'
 import { createLruCache, type LruCache } from '../lib/lru.ts'
-import { all, type MaybePromise } from '../lib/promise.ts'
-import type { LimitName } from '../model.ts'
-import { LIMIT_NAMES, type Policies, type Policy } from './policies.ts'
+import { all, andThen, type MaybePromise } from '../lib/promise.ts'
+import type { KeyFacts, LimitName } from '../model.ts'
+import { type Counted, countedAs, isPartnerQuota } from './partner-quotas.ts'
+import { LIMIT_NAMES, PARTNER_QUOTAS, type Policies, type Policy } from './policies.ts'
 
 /** The state of a quota after a request, or before one. */
 export interface RateLimitState {
@@ -12,9 +13,11 @@ export interface RateLimitState {
   readonly remaining: number
   /** Whole seconds until the window ends, 1 or more. */
   readonly resetSeconds: number
+  /** Of a shared quota of a partner: identifies the window. */
+  readonly term?: number
 }
 
-/** Counts requests of a subject (a key's id or an address) against policies. `now` is a monotonic clock. */
+/** Counts requests of a subject (a key's id, an address or a partner) against policies. `now` is a monotonic clock. */
 export interface Limiter {
   /** @throws when the quota is shared and the quota store does not respond. */
   consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
@@ -32,7 +35,7 @@ export interface Limiter {
 export type LimitDecisions = Readonly<Record<LimitName, { allowed: number; refused: number }>>
 
 export function rateLimitState(
-  { windowSeconds }: Policy,
+  { windowSeconds, resetSeconds }: Policy,
   allowed: boolean,
   remaining: number,
   resetMs: number,
@@ -42,7 +45,7 @@ export function rateLimitState(
   return {
     allowed,
     remaining: Math.max(0, remaining),
-    resetSeconds: Math.max(1, windowSeconds - Math.floor(openForMs / 1000)),
+    resetSeconds: resetSeconds ?? Math.max(1, windowSeconds - Math.floor(openForMs / 1000)),
   }
 }
 
@@ -67,7 +70,7 @@ export function createLocalLimiter() {
   function peek(policy: Policy, subject: string, now: number): RateLimitState {
     const window = toWindow(windows[policy.name].get(subject), now)
     if (now >= windowEnd(window, policy)) {
-      return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
+      return rateLimitState(policy, true, policy.quota, policy.windowSeconds * 1000)
     }
     return stateOf(policy, window, now, window.count < policy.quota)
   }
@@ -117,29 +120,67 @@ export interface RateLimitResult extends RateLimitFields {
   readonly retryAfterSeconds: number | undefined
 }
 
+/** Called after a request that counts toward a quota of its partner. Never throws. */
+export type QuotaObserver = (
+  counted: Counted,
+  partner: string,
+  state: RateLimitState,
+  at: number,
+) => void
+
+type Met = readonly [policy: Policy, state: RateLimitState]
+
 /**
- * Counts a request against every policy that applies to it; `undefined` when none is on.
+ * Counts a request against every policy that applies to it; `undefined` when none is on. Where `key` applies, so do the
+ * quotas of the partner, the last: a request that another policy refuses does not count toward them.
+ *
+ * @param now On the monotonic clock. @param at Milliseconds since the epoch.
  * @throws like `Limiter.consume`.
  */
 export function consumeQuotas(
-  limiter: Limiter,
-  policies: Policies,
+  { limiter, quotaCounted }: { readonly limiter: Limiter; readonly quotaCounted: QuotaObserver },
+  { policies, key, partner }: KeyFacts & { readonly policies: Policies },
   names: readonly LimitName[],
-  subject: string,
   now: number,
+  at: number,
 ): MaybePromise<RateLimitResult | undefined> {
   // Most routes have one policy, which needs no arrays.
-  if (names.length === 1) return consumeQuota(limiter, policies[names[0]!], subject, now)
-  const applied = names.flatMap((name) => policies[name] ?? [])
+  if (names.length === 1 && policies.month === undefined && policies.partner === undefined) {
+    return consumeQuota(limiter, policies[names[0]!], key.id, now)
+  }
+  const listed = names.flatMap((name) => name === 'key' ? [name, ...PARTNER_QUOTAS] : name)
+  const applied = listed.flatMap((name) => policies[name] ?? [])
   if (applied.length === 0) return undefined
-  return all(applied.map((policy) => limiter.consume(policy, subject, now)), (states) => {
-    const waits = states.map(retryAfterSeconds).filter((wait) => wait !== undefined)
-    return {
-      policy: applied.map(({ field }) => field).join(', '),
-      limit: applied.map((policy, index) => limitItem(policy, states[index]!)).join(', '),
-      retryAfterSeconds: waits.length === 0 ? undefined : Math.max(...waits),
-    }
-  })
+  const own = applied.filter(({ name }) => !isPartnerQuota(name))
+  const isSpent = ({ policy, subject }: Counted) => limiter.peekLocal(policy, subject, now).remaining === 0
+  // One that is spent refuses the request first, which then does not count toward the other.
+  const quotas = applied.filter(({ name }) => isPartnerQuota(name))
+    .map((policy) => countedAs(policy, key.id, partner, at))
+    .sort((a, b) => Number(isSpent(b)) - Number(isSpent(a)))
+
+  function consumeInOrder(met: readonly Met[], [counted, ...rest]: Counted[]): MaybePromise<readonly Met[]> {
+    if (counted === undefined || met.some(([, { allowed }]) => !allowed)) return met
+    return andThen(limiter.consume(counted.policy, counted.subject, now), (state) => {
+      quotaCounted(counted, partner.slug, state, at)
+      return consumeInOrder([...met, [counted.policy, state]], rest)
+    })
+  }
+
+  return andThen(
+    all<RateLimitState[], readonly Met[]>(
+      own.map((policy) => limiter.consume(policy, key.id, now)),
+      (states) => consumeInOrder(own.map((policy, index) => [policy, states[index]!]), quotas),
+    ),
+    (met) => {
+      const sorted = listed.flatMap((name) => met.filter(([policy]) => policy.name === name))
+      const waits = met.map(([, state]) => retryAfterSeconds(state)).filter((wait) => wait !== undefined)
+      return {
+        policy: sorted.map(([{ field }]) => field).join(', '),
+        limit: sorted.map((each) => limitItem(...each)).join(', '),
+        retryAfterSeconds: waits.length === 0 ? undefined : Math.max(...waits),
+      }
+    },
+  )
 }
 
 function consumeQuota(

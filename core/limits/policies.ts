@@ -1,7 +1,16 @@
-import type { KeyFacts, Limit, LimitName, OverridableLimit } from '../model.ts'
+import type { KeyFacts, Limit, LimitName, OverridableLimit, PartnerQuota, ServiceLimit } from '../model.ts'
 
-/** The policies for which a partner or a key may have its own limit. */
+/** The policies for which a key may have its own limit. */
 export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify', 'rotate']
+
+/** The policies that only a partner has. */
+export const PARTNER_QUOTAS: readonly PartnerQuota[] = ['partner', 'month']
+
+/** The policies for which a partner may have its own limit. */
+export const PARTNER_LIMITS: readonly (OverridableLimit | PartnerQuota)[] = [
+  ...OVERRIDABLE_LIMITS,
+  ...PARTNER_QUOTAS,
+]
 
 /** The most requests in a window. */
 export const MAX_QUOTA = 1_000_000_000
@@ -9,8 +18,15 @@ export const MAX_QUOTA = 1_000_000_000
 /** The longest window, in seconds: a day. */
 export const MAX_WINDOW_SECONDS = 86_400
 
+/** That of the policies `partner` and `month`: 31 days. */
+export const MAX_QUOTA_SECONDS = 2_678_400
+
+export function maxWindowSeconds(name: string): number {
+  return (PARTNER_QUOTAS as readonly string[]).includes(name) ? MAX_QUOTA_SECONDS : MAX_WINDOW_SECONDS
+}
+
 /** The limit of each policy unless the service, the partner or the key has its own. */
-export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
+export const DEFAULT_LIMITS: Readonly<Record<ServiceLimit, Limit>> = {
   key: { quota: 600, windowSeconds: 60 },
   signup: { quota: 20, windowSeconds: 60 },
   verify: { quota: 30, windowSeconds: 60 },
@@ -18,31 +34,41 @@ export const DEFAULT_LIMITS: Readonly<Record<LimitName, Limit>> = {
   authfail: { quota: 20, windowSeconds: 60 },
 }
 
+export const SERVICE_LIMITS = Object.keys(DEFAULT_LIMITS) as readonly ServiceLimit[]
+
 /** The policies in the order in which responses list them. */
-export const LIMIT_NAMES = Object.keys(DEFAULT_LIMITS) as readonly LimitName[]
+export const LIMIT_NAMES: readonly LimitName[] = ['key', ...PARTNER_QUOTAS, ...SERVICE_LIMITS.slice(1)]
 
 /** A policy with the limit in force. */
 export interface Policy extends Limit {
   readonly name: LimitName
   /** Its item in `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11 §3). */
   readonly field: string
+  /** Of a month: whole seconds from the request to its end. */
+  readonly resetSeconds?: number
+}
+
+export function createPolicy(name: LimitName, { quota, windowSeconds }: Limit): Policy {
+  return { name, quota, windowSeconds, field: `"${name}";q=${quota};w=${windowSeconds}` }
 }
 
 /** The policies that are on. */
 export type Policies = Readonly<Partial<Record<LimitName, Policy>>>
 
-/** The policies for a key: its own limits first, then its partner's, then the service's. */
+/** The policies for a key: its own limits first, then its partner's, then the service's. Test keys have no quota. */
 export function policiesFor(
-  service: Readonly<Record<LimitName, Limit>>,
+  service: Readonly<Record<ServiceLimit, Limit>>,
   facts?: Pick<KeyFacts, 'key' | 'partner'>,
 ): Policies {
   const policies: Partial<Record<LimitName, Policy>> = {}
-  for (const name of LIMIT_NAMES) {
+  for (const name of SERVICE_LIMITS) {
     const own = name === 'authfail' ? undefined : facts?.key.limits[name] ?? facts?.partner.limits[name]
-    const { quota, windowSeconds } = own ?? service[name]
-    if (quota > 0) {
-      policies[name] = { name, quota, windowSeconds, field: `"${name}";q=${quota};w=${windowSeconds}` }
-    }
+    const limit = own ?? service[name]
+    if (limit.quota > 0) policies[name] = createPolicy(name, limit)
+  }
+  for (const name of facts?.key.environment === 'live' ? PARTNER_QUOTAS : []) {
+    const limit = facts!.partner.limits[name]
+    if (limit !== undefined && limit.quota > 0) policies[name] = createPolicy(name, limit)
   }
   return policies
 }

@@ -7,6 +7,7 @@ import {
   type RateLimitState,
   rateLimitState,
 } from './limiter.ts'
+import { isDurable, isPartnerQuota, storedSeconds } from './partner-quotas.ts'
 import { LIMIT_NAMES, type Policy } from './policies.ts'
 
 /** The largest part of a quota that all replicas together hold without having used it. */
@@ -18,19 +19,23 @@ const maxReturnsAtOnce = 500
 /**
  * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
  * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. When a quota changes, up to
- * 2 % of the previous one may pass in addition: leases that replicas have used and not reported yet.
+ * 2 % of the previous one may pass in addition: leases that replicas have used and not reported yet. Quotas of partners
+ * count all leases as used, so that they never count too few.
  *
+ * @param quotas `undefined`: this process counts by itself.
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
- * store does not respond.
+ * store does not respond; never for durable quotas.
+ * @param options.sharesAll Whether to share more than the quotas of partners; default true.
  */
-export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
-  return new SharedLimiter(quotas, options)
+export function createSharedLimiter(quotas: QuotaStore | undefined, options: SharedLimiterOptions): Limiter {
+  return quotas === undefined ? createLocalLimiter() : new SharedLimiter(quotas, options)
 }
 
 interface SharedLimiterOptions {
   replicas(): number
   elapsed(): number
   readonly localFallback: boolean
+  readonly sharesAll?: boolean
 }
 
 class SharedLimiter implements Limiter {
@@ -50,7 +55,7 @@ class SharedLimiter implements Limiter {
   }
 
   consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState> {
-    if (policy.windowSeconds < this.#leastSeconds) return this.#local.consume(policy, subject, now)
+    if (this.#isLocal(policy)) return this.#local.consume(policy, subject, now)
     const window = this.#windowOf(policy, subject, now)
     if (window.held > 0 || window.remaining === 0) return this.#take(window, policy, now)
     return new Promise((resolve, reject) => {
@@ -60,7 +65,7 @@ class SharedLimiter implements Limiter {
   }
 
   async peek(policy: Policy, subject: string, now: number): Promise<RateLimitState> {
-    if (policy.windowSeconds < this.#leastSeconds) return this.#local.peek(policy, subject, now)
+    if (this.#isLocal(policy)) return this.#local.peek(policy, subject, now)
     try {
       const { remaining: unleased, resetMs } = await this.#lease(policy, subject, { wanted: 0 })
       const remaining = unleased + this.#windowOf(policy, subject, now).held
@@ -71,10 +76,10 @@ class SharedLimiter implements Limiter {
   }
 
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
-    if (policy.windowSeconds < this.#leastSeconds) return this.#local.peekLocal(policy, subject, now)
+    if (this.#isLocal(policy)) return this.#local.peekLocal(policy, subject, now)
     const window = this.#windows[policy.name].get(subject)
     if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
-      return { allowed: true, remaining: policy.quota, resetSeconds: policy.windowSeconds }
+      return rateLimitState(policy, true, policy.quota, policy.windowSeconds * 1000)
     }
     const remaining = window.held + window.remaining
     return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
@@ -97,14 +102,23 @@ class SharedLimiter implements Limiter {
     }
   }
 
+  #isLocal({ name, windowSeconds }: Policy): boolean {
+    return windowSeconds < this.#leastSeconds || this.#options.sharesAll === false && !isPartnerQuota(name)
+  }
+
   /** The window as far as this process knows it. */
   #windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
     let window = this.#windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
       // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. What was used
       // is reported with the first lease.
-      const { term, used } = window ?? unleased
-      window = { ...unleased, term, used, quota, windowSeconds, waiting: [], isLeasing: false }
+      const { term, used, held, remaining: left = 0, endsAt } = window ?? unleased
+      const remaining = left + quota - (window?.quota ?? 0)
+      // What is held of a quota of a partner stays counted.
+      const isKept = held > 0 && remaining >= 0 && isPartnerQuota(name) &&
+        windowSeconds === window!.windowSeconds
+      const kept = isKept ? { held, remaining, endsAt } : {}
+      window = { ...unleased, ...kept, term, used, quota, windowSeconds, waiting: [], isLeasing: false }
       this.#windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
@@ -119,7 +133,9 @@ class SharedLimiter implements Limiter {
       window.used++
     }
     this.decisions[policy.name][allowed ? 'allowed' : 'refused']++
-    return rateLimitState(policy, allowed, window.held + (window.remaining ?? 0), window.endsAt - now)
+    const remaining = window.held + (window.remaining ?? 0)
+    const state = rateLimitState(policy, allowed, remaining, window.endsAt - now)
+    return isPartnerQuota(policy.name) ? { ...state, term: window.term } : state
   }
 
   /** One lease at a time: requests that arrive meanwhile wait for the next one together. */
@@ -170,7 +186,7 @@ class SharedLimiter implements Limiter {
       return leased
     } catch (error) {
       window.used += used
-      if (!localFallback) throw error
+      if (!localFallback || isDurable(policy)) throw error
       const share = Math.min(left, Math.max(1, Math.floor(policy.quota / replicas())))
       const resetMs = Math.min(policy.windowSeconds * 1000, endsAt - elapsed())
       return { granted: share, remaining: 0, resetMs, term: unleased.term }
@@ -178,10 +194,12 @@ class SharedLimiter implements Limiter {
   }
 
   async #lease(
-    { name, quota, windowSeconds }: Policy,
+    policy: Policy,
     subject: string,
     request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'report'>,
   ): Promise<QuotaLease> {
+    const { name, quota } = policy
+    const windowSeconds = storedSeconds(policy)
     return await this.#quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, ...request })
   }
 }

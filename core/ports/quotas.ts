@@ -5,7 +5,7 @@ import type { LimitName } from '../model.ts'
 export interface LeaseRequest {
   /** The policy. */
   readonly policy: LimitName
-  /** A key's id or an address. */
+  /** A key's id, an address, or a partner's slug; for `month` followed by a space and the month, `YYYY-MM`. */
   readonly subject: string
   /** Requests in a window, 1 or more. */
   readonly quota: number
@@ -48,7 +48,8 @@ export interface QuotaLease {
 /**
  * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A request
  * with another quota or length begins a new term: what was leased before and not reported as used is available again,
- * and counts when its use is reported.
+ * and counts when its use is reported. For `partner` and `month` it does not: what was leased stays counted. Their leases
+ * of an hour or more survive a crash of the store.
  */
 export interface QuotaStore {
   /** Seconds. Shorter windows are not shared: each process counts by itself. Default 1. */

@@ -8,7 +8,8 @@ export const WEBHOOK_EVENT_TYPES = [
   ...['key.issued', 'key.updated', 'key.disabled', 'key.enabled', 'key.rotated', 'key.revoked'] as const,
   ...['key.expiring', 'key.expired', 'scope.granted', 'scope.removed'] as const,
   ...['partner.updated', 'partner.suspended', 'partner.resumed', 'partner.removed'] as const,
-  ...['module.activated', 'module.deactivated', 'webhook.disabled'] as const,
+  ...['module.activated', 'module.deactivated', 'quota.warning', 'quota.reached'] as const,
+  'webhook.disabled',
 ] as const
 
 /** A type of event. */

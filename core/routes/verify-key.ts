@@ -4,6 +4,7 @@ import { createLruCache } from '../lib/lru.ts'
 import { all, type MaybePromise } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { RateLimitState } from '../limits/limiter.ts'
+import { countedAs } from '../limits/partner-quotas.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { partner } from '../schemas/inputs.ts'
@@ -21,11 +22,12 @@ export const verifyKey = definePost({
     const now = elapsed()
     const texts: string[] = []
     const states: MaybePromise<RateLimitState>[] = []
-    for (const { policy, text } of limits) {
-      const subject = policy.name === 'authfail' ? client() : grant.key.id
-      if (subject === undefined) continue
-      texts.push(text)
-      states.push(limiter.peek(policy, subject, now))
+    for (const each of limits) {
+      const { policy, subject } = countedAs(each.policy, grant.key.id, grant.partner, grant.now)
+      const counted = policy.name === 'authfail' ? client() : subject
+      if (counted === undefined) continue
+      texts.push(policy === each.policy ? each.text : limitText(policy))
+      states.push(limiter.peek(policy, counted, now))
     }
     return all(states, (left: readonly RateLimitState[]) => {
       let tail = '['
@@ -64,13 +66,16 @@ function describeKey(grant: Grant, endpoints: readonly Endpoint[]): Description 
     if (policy === undefined) return []
     // The key meets it only if the partner may rotate keys.
     if (name === 'rotate' && !principal.partner.selfService.includes(name)) return []
-    const { quota, windowSeconds: window_seconds } = policy
-    const text = JSON.stringify({ policy: name, quota, window_seconds })
-    return [{ policy, text: `${text.slice(0, -1)},"remaining":` }]
+    return [{ policy, text: limitText(policy) }]
   })
   const description = { principal, endpoints, head, limits }
   descriptions.set(key.id, description)
   return description
+}
+
+/** The JSON of a policy as far as `remaining`. */
+function limitText({ name: policy, quota, windowSeconds: window_seconds }: Policy): string {
+  return `${JSON.stringify({ policy, quota, window_seconds }).slice(0, -1)},"remaining":`
 }
 
 type Check = 'limits' | 'version' | 'checked_at' | 'max_staleness_ms' | 'stale_if_error'

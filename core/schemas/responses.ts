@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { LIMIT_NAMES, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
+import { LIMIT_NAMES, MAX_QUOTA_SECONDS } from '../limits/policies.ts'
 import { type EndpointName, MAX_OWN_MODULES, MODULE_NAMES, MODULE_PATTERN, SCOPE_PATTERN } from '../model.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import {
@@ -106,9 +106,9 @@ export const verificationSchema: field.Schema<Verification> = field.named(
       v.strictObject({
         policy: field.oneOf('Name of the policy.', LIMIT_NAMES, 'key'),
         quota: field.count('Requests per window.', 600),
-        window_seconds: field.count('Length of the window in seconds.', 60, MAX_WINDOW_SECONDS),
+        window_seconds: field.count('Length of the window in seconds.', 60, MAX_QUOTA_SECONDS),
         remaining: field.count('Remaining requests.', 599),
-        resets_in_seconds: field.count('Seconds until the quota resets.', 60, MAX_WINDOW_SECONDS),
+        resets_in_seconds: field.count('Seconds until the quota resets.', 60, MAX_QUOTA_SECONDS),
       }),
     ),
     version: field.text('API version.', API_VERSION, 10, { pattern: '^\\d{4}-\\d{2}-\\d{2}$' }),

@@ -5,8 +5,9 @@ import t from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { consumeQuotas, createLocalLimiter, type Limiter } from '../../core/limits/limiter.ts'
-import { DEFAULT_LIMITS, policiesFor, type Policy } from '../../core/limits/policies.ts'
+import { DEFAULT_LIMITS, type Policies, policiesFor, type Policy } from '../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
+import type { Environment, Key, LimitName, LimitOverrides, Partner } from '../../core/model.ts'
 import type { LeaseRequest, QuotaReturn, QuotaStore } from '../../core/ports/quotas.ts'
 import { withKey } from '../contract/http/service.ts'
 import { newFile } from '../support/cli-program.ts'
@@ -18,6 +19,16 @@ const policy = (quota: number, windowSeconds = 60): Policy => ({
   windowSeconds,
   field: `"key";q=${quota};w=${windowSeconds}`,
 })
+
+/** Counts a request of a key, by default without quotas of its partner. */
+function consume(limiter: Limiter, policies: Policies, names: readonly LimitName[], id: string, at = 0) {
+  const { key, partner } = factsOf(id)
+  return consumeQuotas({ limiter, quotaCounted: () => {} }, { key, partner, policies }, names, 0, at)
+}
+
+function factsOf(id: string, limits: LimitOverrides = {}, environment: Environment = 'live') {
+  return { key: { id, environment, limits: {} } as Key, partner: { slug: 'acme', limits } as Partner }
+}
 
 t.test('Retry-After is the longest of several spent quotas, and a failing limiter rejects', async (t) => {
   const local = createLocalLimiter()
@@ -36,12 +47,12 @@ t.test('Retry-After is the longest of several spent quotas, and a failing limite
   for (const [subject, limiter] of Object.entries({ local, pending })) {
     const waits = []
     for (let n = 0; n < 3; n++) {
-      waits.push((await consumeQuotas(limiter, policies, names, subject, 0))?.retryAfterSeconds)
+      waits.push((await consume(limiter, policies, names, subject))?.retryAfterSeconds)
     }
     t.strictSame(waits, [undefined, 60, 60], subject)
-    t.equal((await consumeQuotas(limiter, policies, ['key'], subject, 0))?.retryAfterSeconds, 30)
+    t.equal((await consume(limiter, policies, ['key'], subject))?.retryAfterSeconds, 30)
   }
-  await t.rejects(Promise.resolve(consumeQuotas(failing, policies, names, 'failing', 0)), {
+  await t.rejects(Promise.resolve(consume(failing, policies, names, 'failing')), {
     message: 'silent',
   })
 })
@@ -57,7 +68,7 @@ t.test('the RateLimit fields name each policy that is on, in the syntax of RFC 9
       key: { quota: key, windowSeconds: 30 },
       signup: { quota: signup, windowSeconds: 60 },
     })
-    const fields = await consumeQuotas(createLocalLimiter(), policies, ['key', 'signup'], 'k', 0)
+    const fields = await consume(createLocalLimiter(), policies, ['key', 'signup'], 'k')
     return fields && [read(fields.policy), read(fields.limit)]
   }
   t.equal(await fieldsOf(0, 0), undefined)

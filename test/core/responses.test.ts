@@ -147,8 +147,8 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
     partner: partners,
     service: fc.record({ key: limit, signup: limit, verify: limit, rotate: limit, authfail: limit }),
     states: fc.array(fc.record({ remaining: fc.nat(), resetSeconds: fc.nat() }), {
-      minLength: 5,
-      maxLength: 5,
+      minLength: LIMIT_NAMES.length,
+      maxLength: LIMIT_NAMES.length,
     }),
     client: fc.option(fc.constant('192.0.2.1'), { nil: undefined }),
     instants: fc.array(instant, { minLength: 1, maxLength: 3 }),

@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 680_000, 'less than 680 KB')
+  t.ok(bytes < 690_000, 'less than 690 KB')
   t.end()
 })
 
@@ -331,10 +331,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [42_300, 84_800],
+  "export { createPartnerApi } from 'partner-api'": [43_800, 86_400],
   "export { createPartnerClient } from 'partner-api-client'": [3_850, 3_850],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [58_300, 94_800],
+  "export * from 'partner-api'": [59_800, 96_300],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

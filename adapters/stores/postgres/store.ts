@@ -96,6 +96,11 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     ...createContent(database, sql),
     ...createSignups(database, sql),
     replicas: createReplicaRegistry(database, sql, revisions),
-    quotas: createQuotaStore({ ...sql, asyncCommit: database.asyncCommit, pruneEvery: 1 }, 'quota_window'),
+    quotas: createQuotaStore({
+      ...sql,
+      commit: database.write,
+      asyncCommit: database.asyncCommit,
+      pruneEvery: 1,
+    }, 'quota_window'),
   }
 }

@@ -1,8 +1,11 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import { isDurable } from '../../../core/limits/partner-quotas.ts'
 import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
 import { type Dialect, pruneSql, type Query, rowsSql, type SqlDatabase } from './database.ts'
 
 interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'> {
+  /** For what a crash must not undo. */
+  readonly commit: Query
   /** A crash may undo it. */
   readonly asyncCommit: Query
   /** The number of windows opened between deletions. Each deletes up to twice as many expired ones, so that none accumulate. */
@@ -11,7 +14,7 @@ interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'
 
 /** Each lease is an upsert of one row, so that concurrent ones see each other's. */
 export function createQuotaStore(
-  { dialect, lookUp, asyncCommit, prune, pruneEvery }: QuotaDatabase,
+  { dialect, lookUp, commit, asyncCommit, prune, pruneEvery }: QuotaDatabase,
   table: string,
 ): Pick<QuotaStore, 'leaseQuota' | 'returnQuotas'> {
   const { peek, take, returnLeases } = quotaStatements(dialect, `partner_api.${table}`)
@@ -25,7 +28,8 @@ export function createQuotaStore(
       if (request.wanted <= 0) {
         return andThen(lookUp<WindowRow>(peek, parameters), ([row]) => toLease(row, request))
       }
-      return andThen(asyncCommit<WindowRow>(take, parameters), ([row]) => {
+      const write = isDurable({ ...request, name: request.policy }) ? commit : asyncCommit
+      return andThen(write<WindowRow>(take, parameters), ([row]) => {
         const [now, , taken, granted] = row!
         if (granted === taken && opened++ % pruneEvery === 0) prune([pruneWindows], [now])
         return toLease(row, request)
@@ -72,7 +76,8 @@ function quotaStatements(dialect: Dialect, table: string) {
   // By the length of the request, also for an open window. One from the future was opened by another clock.
   const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
   const isOpenNow = isOpen('excluded.opened_at')
-  const isSame = `w.quota = ${quota} AND w.ends_at = w.opened_at + ${windowMs}`
+  const isSame =
+    `(w.policy IN ('partner', 'month') OR w.quota = ${quota} AND w.ends_at = w.opened_at + ${windowMs})`
   const counted = `CASE WHEN ${isSame} THEN w.taken ELSE w.taken - w.held END`
   const clock = `(SELECT ${now} AS now) AS clock`
   return {

@@ -57,6 +57,16 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }
     },
 
+    /** The same for a database whose commits do not wait for the disk, other than these. */
+    synced<T>(work: () => T): T {
+      statements.exec('PRAGMA synchronous = FULL')
+      try {
+        return work()
+      } finally {
+        statements.exec('PRAGMA synchronous = NORMAL')
+      }
+    },
+
     /**
      * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
      * text stays in its file otherwise.

@@ -88,10 +88,11 @@ export function createServersFile(
   }
 
   const useQuery: Query = (sql, parameters) => use((query) => query(sql, parameters))
+  const exists = () => database !== undefined || existsSync(file)
   const replicas: ReplicaRegistry = {
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
     progress(revision) {
-      if (database === undefined && !existsSync(file)) return []
+      if (!exists()) return []
       return use((query) => toProgress(readLive(query, REPLICA_RETENTION_MS), revision, revisions.current()))
     },
   }
@@ -101,7 +102,8 @@ export function createServersFile(
       leastWindowSeconds: shareLimits ? 1 : longWindowSeconds,
       ...createQuotaStore({
         dialect: DIALECT,
-        lookUp: useQuery,
+        lookUp: (sql, parameters) => exists() ? useQuery(sql, parameters) : [],
+        commit: (sql, parameters) => use((query) => database!.synced(() => query(sql, parameters))),
         asyncCommit: useQuery,
         prune: ([sql], parameters) => ignoreFailure(() => useQuery(sql!, parameters)),
         pruneEvery: 64,

@@ -17,6 +17,8 @@ export const limits: readonly Suite[] = [{
     'concurrent requests never exceed the quota': concurrentRequests,
     'requests pass again after Retry-After': passesAfterRetryAfter,
     'a new window resets after exactly its length': windowLength,
+    'live keys of a partner share its quotas, of a window and of a month': partnerQuotas,
+    'a quota that is raised, cleared and set again counts what was used': changedQuotas,
   },
 }, {
   settings: { limits: { key: off, verify: { quota: 50, windowSeconds: 86_400 }, authfail: off } },
@@ -198,4 +200,103 @@ async function windowLength(t: TestContext, service: Service): Promise<void> {
     resets.push(rateLimitOf(await get(service, plans, { key }), 'key').t)
   }
   t.strictSame([...new Set(resets)], [windowSeconds], 't of a new window equals w')
+}
+
+const month = (quota: number) => ({ quota, windowSeconds: 1 })
+/** 31 days, the longest. */
+const days = (quota: number) => ({ quota, windowSeconds: 2_678_400 })
+
+function secondsOfMonth(): number {
+  const now = new Date()
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 0)).getUTCDate() * 86_400
+}
+
+async function partnerQuotas(t: TestContext, service: Service): Promise<void> {
+  const { partners, issue } = service.world
+  const limits = { partner: days(6), month: month(9) }
+  await partners.create({ slug: 'shared', name: 'Shared', modules: ['pricing', 'signup'], limits })
+  const [one, two, test, small] = [
+    await issue({ partner: 'shared' }),
+    await issue({ partner: 'shared' }),
+    await issue({ partner: 'shared', environment: 'test' }),
+    await issue({ partner: 'shared', limits: { key: { quota: 1, windowSeconds: 60 } } }),
+  ]
+  const request = (key: TestKey) => get(service, '/public/plans?partner=shared', { key })
+  const left = (response: TestResponse) =>
+    Array.from((fieldsOf(response)[1] ?? '').matchAll(/"(\w+)";r=(\d+)/g), ([, name, r]) => `${name} ${r}`)
+      .join()
+  const w = secondsOfMonth()
+  const first = await request(one)
+  t.strictSame(policyOf(first), ['"key";q=600;w=60', '"partner";q=6;w=2678400', `"month";q=9;w=${w}`])
+  t.equal(left(first), 'key 599,partner 5,month 8')
+  const [, reset] = /"month";r=8;t=(\d+)$/.exec(fieldsOf(first)[1] ?? '') ?? []
+  const untilEnd = w - Date.now() / 1000 % 86_400 - (new Date().getUTCDate() - 1) * 86_400
+  t.ok(Math.abs(Number(reset) - untilEnd) < 30, `t=${reset}, ${untilEnd} s until the month ends`)
+  t.equal(left(await request(two)), 'key 599,partner 4,month 7', 'another key')
+  t.equal(left(await request(test)), 'key 599', 'a test key counts in neither')
+  const refused = await get(service, '/public/plans?partner=acme', { key: two })
+  t.strictSame(
+    [refused.status, left(refused)],
+    [403, 'key 598,partner 3,month 6'],
+    'what other checks refuse',
+  )
+  const signup = await get(service, '/partner/signups', {
+    key: one,
+    method: 'POST',
+    body: '{"partner":"shared"}',
+  })
+  t.equal(left(signup), 'key 598,partner 2,month 5,signup 19', 'in this order')
+  t.equal(left(await request(small)), 'key 0,partner 1,month 4')
+  const over = await request(small)
+  expectProblem(t, over, 'rate_limited', 'over the limit of the key')
+  t.equal(left(over), 'key 0', 'what `key` refuses counts toward no quota of the partner')
+
+  const verify = async (key: TestKey) => {
+    const { json: { data } } = await post(service, '{"partner":"shared"}', { key })
+    return data.limits.map(({ policy, window_seconds, remaining }: Record<string, unknown>) => {
+      return [policy, ...policy === 'partner' || policy === 'month' ? [window_seconds, remaining] : []]
+    })
+  }
+  const shown = [['key'], ['partner', 2_678_400, 1], ['month', w, 4], ['signup'], ['verify']]
+  t.strictSame((await verify(one)).slice(0, 5), shown, 'verify-key lists both')
+  t.strictSame((await verify(one)).slice(0, 5), shown, 'and counts toward neither')
+  t.strictSame((await verify(test)).slice(0, 3), [['key'], ['signup'], ['verify']])
+
+  t.equal(left(await request(one)), 'key 597,partner 0,month 3')
+  for (const key of [one, two]) {
+    const response = await request(key)
+    expectProblem(t, response, 'rate_limited', 'after the quota of the partner')
+    t.ok(!left(response).includes('month'), 'it does not count toward the month')
+    const [, t0] = /"partner";r=0;t=(\d+)$/.exec(fieldsOf(response)[1] ?? '') ?? []
+    t.ok(Number(response.headers.get('retry-after')) >= Number(t0) && Number(t0) > 2_600_000, `t=${t0}`)
+  }
+  t.equal((await request(test)).status, 200, 'a test key still passes')
+}
+
+async function changedQuotas(t: TestContext, service: Service): Promise<void> {
+  const { partners, issue } = service.world
+  const monthly = (quota: number) => ({ limits: { set: { month: month(quota) } } })
+  await partners.create({
+    slug: 'monthly',
+    name: 'Monthly',
+    modules: ['pricing'],
+    limits: { month: month(2) },
+  })
+  const key = await issue({ partner: 'monthly' })
+  const request = () => get(service, '/public/plans?partner=monthly', { key })
+  const quotaOf = (response: TestResponse) => /"month";q=(\d+)/.exec(fieldsOf(response)[0] ?? '')?.[1]
+  const left = (response: TestResponse) => Number(/"month";r=(\d+)/.exec(fieldsOf(response)[1] ?? '')?.[1])
+  const statuses = [await request(), await request(), await request()].map(({ status }) => status)
+  t.strictSame(statuses, [200, 200, 429])
+  await partners.update('monthly', monthly(10))
+  const { response: raised } = await until(request, ({ status }) => status === 200)
+  t.equal(left(raised), 7, 'a raised quota')
+  await partners.update('monthly', { limits: { clear: ['month'] } })
+  await until(request, (response) => quotaOf(response) === undefined)
+  await partners.update('monthly', monthly(100))
+  const { response: again } = await until(request, (response) => quotaOf(response) === '100')
+  t.ok(left(again) < 97, `${left(again)} of 100 are left: those of before count`)
+  await partners.update('monthly', monthly(3))
+  const { response: lowered } = await until(request, (response) => quotaOf(response) === '3')
+  expectProblem(t, lowered, 'rate_limited', 'lowered below what was used')
 }

@@ -1,0 +1,99 @@
+import { optionalRfc3339 } from '../lib/time.ts'
+import type { LimitName, Partner, PartnerQuota } from '../model.ts'
+import type { QuotaStore } from '../ports/quotas.ts'
+import { createPolicy, MAX_QUOTA, PARTNER_QUOTAS, type Policy } from './policies.ts'
+
+/** Ten years: a store that a clock misleads for a moment neither deletes the count of a month nor begins it again. */
+const storedMonthSeconds = 315_360_000
+
+/** The length of a window in the store. That of a month never ends before the month. */
+export function storedSeconds({ name, windowSeconds }: Pick<Policy, 'name' | 'windowSeconds'>): number {
+  return name === 'month' ? storedMonthSeconds : windowSeconds
+}
+
+export function isPartnerQuota(name: LimitName): name is PartnerQuota {
+  return name === 'month' || name === 'partner'
+}
+
+/** Whether neither a crash nor the absence of the store may let more requests pass: for windows of an hour or more. */
+export function isDurable({ name, windowSeconds }: Pick<Policy, 'name' | 'windowSeconds'>): boolean {
+  return isPartnerQuota(name) && windowSeconds >= 3_600
+}
+
+let month = { name: '', start: 0, end: 0 }
+
+/** The calendar month of an instant, in UTC. */
+function utcMonth(at: number): typeof month {
+  if (at >= month.start && at < month.end) return month
+  const date = new Date(at)
+  const [year, index] = [date.getUTCFullYear(), date.getUTCMonth()]
+  const [start, end] = [Date.UTC(year, index), Date.UTC(year, index + 1)]
+  return month = { name: date.toISOString().slice(0, 7), start, end }
+}
+
+/** A policy with what it counts a request under. */
+export interface Counted {
+  readonly policy: Policy
+  readonly subject: string
+}
+
+/** What a policy counts requests of a key under at an instant. Each month is a subject, and so a window, of its own. */
+export function countedAs(
+  policy: Policy,
+  keyId: string,
+  { slug }: Pick<Partner, 'slug'>,
+  at: number,
+): Counted {
+  if (policy.name !== 'month') return { policy, subject: policy.name === 'partner' ? slug : keyId }
+  const { name, start, end } = utcMonth(at)
+  const { quota } = policy
+  const inMonth = createPolicy('month', { quota, windowSeconds: (end - start) / 1000 })
+  return {
+    policy: { ...inMonth, resetSeconds: Math.ceil((end - at) / 1000) },
+    subject: `${slug} ${name}`,
+  }
+}
+
+/** What the servers have counted of a quota. */
+export interface QuotaUse {
+  readonly policy: PartnerQuota
+  readonly quota: number
+  readonly window_seconds: number | null
+  /** Requests, with those that servers have leased: up to 2 % of the quota. `null`: each server counts by itself. */
+  readonly used: number | null
+  readonly remaining: number | null
+  /** `null` when no window is open. */
+  readonly resets_at: string | null
+}
+
+/** Reads the quotas of a partner, and changes nothing. @throws like `QuotaStore.leaseQuota`. */
+export async function readQuotaUse(
+  store: { readonly quotas?: QuotaStore | undefined },
+  { slug, limits }: Pick<Partner, 'slug' | 'limits'>,
+  at: number,
+): Promise<QuotaUse[]> {
+  const found: QuotaUse[] = []
+  for (const name of PARTNER_QUOTAS) {
+    const { quota = 0, windowSeconds = 0 } = limits[name] ?? {}
+    if (quota === 0) continue
+    const { policy, subject } = countedAs(createPolicy(name, { quota, windowSeconds }), '', { slug }, at)
+    const request = {
+      policy: name,
+      subject,
+      quota: MAX_QUOTA,
+      windowSeconds: storedSeconds(policy),
+      wanted: 0,
+    }
+    const isShared = policy.windowSeconds >= (store.quotas?.leastWindowSeconds ?? 1)
+    const lease = isShared ? await store.quotas?.leaseQuota(request) : undefined
+    const used = lease === undefined ? null : MAX_QUOTA - lease.remaining
+    found.push({
+      ...{ policy: name, quota, window_seconds: name === 'month' ? null : windowSeconds, used },
+      remaining: used === null ? null : Math.max(0, quota - used),
+      resets_at: optionalRfc3339(
+        name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined,
+      ),
+    })
+  }
+  return found
+}

@@ -1,0 +1,46 @@
+import { deriveId } from '../lib/ids.ts'
+import { createLruCache } from '../lib/lru.ts'
+import { rfc3339 } from '../lib/time.ts'
+import type { QuotaObserver } from '../limits/limiter.ts'
+import type { Store } from '../ports/store.ts'
+import { createEvent } from './events.ts'
+
+/** The part of a quota that is left when `quota.warning` is due. */
+const warningShare = 0.2
+const retryMs = 10_000
+
+/**
+ * Enqueues `quota.warning` and `quota.reached`, each once for a window and a quota, however many servers count it. Takes
+ * no time of the request; what fails is attempted again with a request that counts 10 seconds later.
+ */
+export function createQuotaNotifier(
+  store: Pick<Store, 'webhooks' | 'findPartner' | 'sha256'>,
+): QuotaObserver {
+  const { webhooks, sha256 } = store
+  /** By quota and level, until when the next event is not due, milliseconds since the epoch. */
+  const notBefore = createLruCache<number>(10_000)
+
+  return ({ policy: { name: policy, quota }, subject }, slug, { remaining, resetSeconds, term }, at) => {
+    if (webhooks === undefined || remaining > quota * warningShare) return
+    const type = remaining === 0 ? 'quota.reached' : 'quota.warning'
+    const level = `${type} ${policy} ${subject} ${quota}`
+    if (at < (notBefore.get(level) ?? 0)) return
+    notBefore.set(level, at + retryMs)
+    // To the second, as the time until then is.
+    const resetsAt = Math.floor(at / 1000 + resetSeconds) * 1000
+    const enqueue = async () => {
+      // A synchronous store would have the request wait.
+      await Promise.resolve()
+      const partner = await store.findPartner(slug)
+      if (partner === undefined) return
+      const about = { slug, name: partner.name, contact: partner.contact ?? null, tags: partner.tags }
+      const count = { policy, quota, used: quota - remaining, resets_at: rfc3339(resetsAt) }
+      const id = deriveId('msg_', sha256(`${level} ${policy === 'month' ? '' : term || at}`))
+      await webhooks.enqueue([
+        createEvent({ id, type, partner: slug, createdAt: at }, { ...about, ...count }),
+      ])
+      notBefore.set(level, resetsAt)
+    }
+    void enqueue().catch(() => undefined)
+  }
+}
