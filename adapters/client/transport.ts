@@ -1,9 +1,23 @@
 import { isObject, parseJson } from '../../core/lib/json.ts'
-import { delay } from '../../core/lib/promise.ts'
+import { delay, ignoreFailure } from '../../core/lib/promise.ts'
 import type { Problem } from '../../core/wire.ts'
-import { PartnerProblem, ServiceUnreachableError } from './errors.ts'
+import { PartnerApiError, PartnerProblem, ServiceUnreachableError } from './errors.ts'
+import { describeResponse, type ResponseInfo } from './response.ts'
 
-export interface TransportOptions {
+/** An attempt of a request, 0 for the first one. Hooks see neither headers nor body, which have secrets. */
+export type Attempt = { readonly method: 'GET' | 'POST'; readonly url: string; readonly attempt: number }
+
+/** Functions that see every attempt. They are not awaited, and what they throw is ignored. */
+export interface Hooks {
+  /** Called before an attempt. */
+  readonly onRequest?: ((attempt: Attempt) => unknown) | undefined
+  /** Called after an attempt, with the milliseconds that it took, its response, and why it failed. */
+  readonly onResponse?:
+    | ((attempt: Attempt, durationMs: number, response?: ResponseInfo, error?: unknown) => unknown)
+    | undefined
+}
+
+export interface TransportOptions extends Hooks {
   /** Milliseconds for one attempt, its response included. */
   readonly timeoutMs: number
   readonly retries: number
@@ -45,13 +59,16 @@ export function createRequestBuilder(url: string | URL, serviceName: string, key
 
   return ({ target, headers, body }: RequestSpec) => ({
     url: base + target,
-    ...(body === undefined ? { method: 'GET' as const, headers: { ...commonHeaders, ...headers } } : {
+    ...(body === undefined ? { method: 'GET' as const, headers: { ...headers, ...commonHeaders } } : {
       method: 'POST' as const,
-      headers: { ...commonHeaders, 'content-type': 'application/json', ...headers },
+      headers: { ...headers, ...commonHeaders, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     }),
   })
 }
+
+/** A longer response is not the service's: 16 MiB. */
+export const MAX_RESPONSE_BYTES = 16_777_216
 
 /** Limits the mean delay; with jitter, no delay exceeds 30 seconds. */
 const MAX_MEAN_DELAY_MS = 20_000
@@ -63,7 +80,7 @@ const RETRYABLE_STATUS: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
  * Sends an idempotent request (a read, or a write with an idempotency key) and retries it: as soon as `Retry-After`
  * allows, or after a delay that doubles up to half a minute.
  *
- * @returns The body of a success, as JSON.
+ * @returns The body of a success, as JSON, and its response.
  * @throws {PartnerProblem} when the service refuses the request.
  * @throws {ServiceUnreachableError} when nothing, or something else, responds.
  * @throws The reason of `signal`, when that is aborted.
@@ -72,13 +89,21 @@ export async function sendWithRetries(
   request: AuthenticatedRequest,
   options: TransportOptions,
   signal: AbortSignal | undefined,
-): Promise<unknown> {
+) {
   // A custom `fetch` may not check the signal before it sends.
   signal?.throwIfAborted()
   for (let attempt = 0;; attempt++) {
+    const shown = { method: request.method, url: request.url, attempt }
+    ignoreFailure(() => options.onRequest?.(shown))
+    const startedAt = performance.now()
+    const report = (response?: ResponseInfo, error?: unknown) =>
+      ignoreFailure(() => options.onResponse?.(shown, performance.now() - startedAt, response, error))
     try {
-      return await sendOnce(request, options, signal)
+      const received = await sendOnce(request, options, signal)
+      report(received.response)
+      return received
     } catch (error) {
+      report((error as Partial<PartnerApiError>)?.response, error)
       signal?.throwIfAborted()
       const delayMs = retryDelayMs(error, attempt, options)
       if (delayMs === undefined) throw error
@@ -90,9 +115,7 @@ export async function sendWithRetries(
 /** @returns Milliseconds until the next attempt, or `undefined` to give up. */
 function retryDelayMs(error: unknown, attempt: number, options: TransportOptions): number | undefined {
   const { retries, maxRetryAfterSeconds } = options
-  if (attempt >= retries || !(error instanceof PartnerProblem || error instanceof ServiceUnreachableError)) {
-    return undefined
-  }
+  if (attempt >= retries || !(error instanceof PartnerApiError)) return undefined
   if (error.status !== undefined && !RETRYABLE_STATUS.includes(error.status)) return undefined
   // The successor is another client's, and another attempt would revoke it, unless an earlier one had no response.
   if (attempt === 0 && 'code' in error && error.code === 'rotation_conflict') return undefined
@@ -108,7 +131,7 @@ async function sendOnce(
   { url, ...request }: AuthenticatedRequest,
   { timeoutMs, fetch }: TransportOptions,
   signal: AbortSignal | undefined,
-): Promise<unknown> {
+) {
   // Messages omit the path and the query, which may be confidential.
   const { origin } = new URL(url)
   const timeout = AbortSignal.timeout(timeoutMs)
@@ -122,25 +145,22 @@ async function sendOnce(
   })
   const read = async () => {
     const response = await fetch(webRequest)
-    return { response, text: await readText(response.body ?? [], 16_777_216, ending) }
+    return { received: response, text: await readText(response.body ?? [], MAX_RESPONSE_BYTES, ending) }
   }
-  const { response, text } = await untilAborted(read(), ending).catch((cause) => {
+  const { received, text } = await untilAborted(read(), ending).catch((cause) => {
     const failure = explainNetworkError(cause)
     const reason = timeout.aborted ? ` within ${timeoutMs} ms` : failure ? `: ${failure.text}` : ''
-    throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, { cause })
+    throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, undefined, { cause })
   })
-  const { status, ok, headers } = response
+  const response = describeResponse(received)
   if (text === undefined) {
-    throw new ServiceUnreachableError(`The response of ${origin} is longer than 16 MiB.`, { status })
+    throw new ServiceUnreachableError(`The response of ${origin} is longer than 16 MiB.`, response)
   }
   const body = parseJson(text)
-  if (ok && isObject(body) && 'data' in body) return body
-  const retryAfterSeconds = parseRetryAfter(headers.get('retry-after'))
-  if (isProblem(body, status)) throw new PartnerProblem(body, retryAfterSeconds)
-  throw new ServiceUnreachableError(`The response of ${origin} with status ${status} is not the service's.`, {
-    status,
-    retryAfterSeconds,
-  })
+  if (received.ok && isObject(body) && 'data' in body) return { body, response }
+  if (isProblem(body, response.status)) throw new PartnerProblem(body, response)
+  const message = `The response of ${origin} with status ${response.status} is not the service's.`
+  throw new ServiceUnreachableError(message, response)
 }
 
 /** Rejects at once when the signal aborts: a custom `fetch` may ignore the signal of its request. */
@@ -202,12 +222,4 @@ export function explainNetworkError(error: unknown) {
 function isProblem(value: unknown, status: number): value is Problem {
   return isObject(value) && value['status'] === status &&
     ['code', 'detail', 'request_id'].every((name) => typeof value[name] === 'string')
-}
-
-/** RFC 9110 §10.2.3: seconds, as the service sends it, or a date, as a gateway may. */
-export function parseRetryAfter(retryAfter: string | null): number | undefined {
-  if (retryAfter === null) return undefined
-  if (/^\d+$/.test(retryAfter)) return Number(retryAfter)
-  const date = retryAfter.endsWith(' GMT') ? Date.parse(retryAfter) : NaN
-  return Number.isNaN(date) ? undefined : Math.max(0, Math.ceil((date - Date.now()) / 1000))
 }

@@ -1,7 +1,8 @@
 /** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
-import { explainNetworkError, parseRetryAfter } from '../client/transport.ts'
+import { parseRetryAfter } from '../client/response.ts'
+import { explainNetworkError } from '../client/transport.ts'
 import { AttemptError, createLookup, isPublicAddress, isPublicUrl } from './addresses.ts'
 import { signWebhook } from './secrets.ts'
 

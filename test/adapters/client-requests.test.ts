@@ -12,6 +12,7 @@ import {
   ServiceUnreachableError,
 } from '../../adapters/client/mod.ts'
 import { mintKey } from '../../core/keys/format.ts'
+import { MANIFEST } from '../package/installed.ts'
 
 const key = mintKey('spk', 'live').text
 
@@ -229,6 +230,111 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
     const mean = Math.min(250 * 2 ** attempt, 20_000)
     t.ok(mean / 2 <= ms && ms < mean * 1.5 && ms <= 30_000, `${ms} ms after attempt ${attempt + 1}`)
   }
+})
+
+t.test('requests name version and program, and keep their own headers', async (t) => {
+  const { requested, client } = scripted([good, good], { serviceName: 'acme', userAgent: 'acme-website/2.1' })
+  const headers = {
+    traceparent: '00-1-2-01',
+    'X-Acme-Partner-Key': 'other',
+    'User-Agent': 'other',
+    'Acme-Version': '1999-01-01',
+    Accept: 'text/html',
+  }
+  await client.plans({ headers })
+  t.match(Object.fromEntries(requested[0]!.headers), {
+    traceparent: '00-1-2-01',
+    'x-acme-partner-key': key,
+    'user-agent': `partner-api-client/${MANIFEST.version} acme-website/2.1`,
+    'acme-version': '2026-11-20',
+    accept: 'application/json, application/problem+json',
+  })
+  t.throws(() => makeClient({ userAgent: 'a\nb' }), { message: 'userAgent must be printable ASCII.' })
+})
+
+t.test('limits of a call take precedence', async (t) => {
+  const delays = recordDelays(t)
+  const failing = Array(4).fill(problem('overloaded', 503))
+  const { requested, client } = scripted(failing)
+  await t.rejects(client.plans({ retries: 0 }), { code: 'overloaded' })
+  await t.rejects(async () => await client.profiles({}, { retries: 1 }), { code: 'overloaded' })
+  t.strictSame([requested.length, delays.length], [3, 1])
+  await t.rejects(client.request('POST /orders', { retries: 1 }), { code: 'overloaded' })
+  t.equal(requested.length, 4, 'what is not safe to repeat has no retries')
+  for (const wrong of [{ timeoutMs: 0 }, { retries: -1 }]) {
+    await t.rejects(client.plans(wrong), { name: 'RangeError', message: /^(?:timeoutMs|retries) must be / })
+  }
+  await t.rejects(client.plans({ limit: 1 } as object), { message: 'limit is not an option of a request.' })
+  t.equal(requested.length, 4)
+  const keptAlive = setInterval(() => {}, 1_000)
+  t.teardown(() => clearInterval(keptAlive))
+  const silent = makeClient({ retries: 0, fetch: () => new Promise(() => {}) })
+  await t.rejects(silent.plans({ timeoutMs: 20 }), { message: /within 20 ms/ })
+})
+
+t.test('hooks see every attempt without the key, and cannot break a request', async (t) => {
+  recordDelays(t)
+  const seen: unknown[] = []
+  const { client } = scripted([problem('overloaded', 503), good], {
+    onRequest: (...words) => {
+      seen.push(...words)
+      throw new Error('a bug')
+    },
+    onResponse: (...words) => {
+      seen.push(...words)
+      return Promise.reject(new Error('a bug'))
+    },
+  })
+  const { response } = await client.plans({ headers: { authorization: 'Basic secret' } })
+  const [url, method] = ['https://api.example/service/public/plans?partner=demo', 'GET']
+  const [first, second] = [{ method, url, attempt: 0 }, { method, url, attempt: 1 }]
+  t.match(seen, [
+    first,
+    first,
+    Number,
+    { status: 503 },
+    { code: 'overloaded' },
+    second,
+    second,
+    Number,
+    response,
+  ])
+  t.notMatch(inspect(seen, { depth: 9, showHidden: true }), /spk_|secret/)
+})
+
+t.test('await reads the first page of a list, once', async (t) => {
+  const page = { limit: 1, has_more: true, next_cursor: 'a' }
+  const { requested, client } = scripted([() => Response.json({ data: [{ id: 1 }], page }), good])
+  const list = client.paginate('GET /orders')
+  t.equal(requested.length, 0, 'nothing is sent before')
+  t.strictSame(await list, { data: [{ id: 1 }], page })
+  t.equal(await list, await list)
+  t.equal(requested.length, 1)
+  t.equal(await client.profiles().catch(({ message }) => message), 'The response is not a page.')
+})
+
+t.test('all errors of a problem are in the message', async (t) => {
+  const errors = [{ parameter: 'limit', detail: 'a' }, { pointer: '', detail: 'b' }, {
+    pointer: '/x',
+    detail: 'c',
+  }, null]
+  const body = { code: 'invalid_parameter', status: 400, detail: 'Wrong.', request_id: 'req_1', errors }
+  const { client } = scripted([() => Response.json(body, { status: 400 })])
+  const message = 'Wrong. limit: a; the body: b; /x: c. (invalid_parameter, req_1)'
+  await t.rejects(client.plans(), { message })
+})
+
+t.test('rate limits are those that both fields name', async (t) => {
+  const parse = async (policy: string, limit: string) => {
+    const headers = { 'ratelimit-policy': policy, ratelimit: limit }
+    const { client } = scripted([() => Response.json({ data: [] }, { headers })])
+    return (await client.plans()).response.rateLimits.map((limit) => Object.values(limit))
+  }
+  t.strictSame(
+    await parse('"key";q=600;w=60, "month";q=9;w=2678400', '"month";r=0;t=7, "key";r=599;t=41'),
+    [['key', 600, 60, 599, 41], ['month', 9, 2678400, 0, 7]],
+  )
+  t.strictSame(await parse('100, 100;w=60', 'limit=100, remaining=50'), [], 'of an older draft')
 })
 
 t.test('a call can be aborted, even during a delay', async (t) => {

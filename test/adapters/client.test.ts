@@ -1,6 +1,11 @@
 /** The client against a service on Node. */
 import t from 'tap'
-import { createPartnerClient, type PartnerClientOptions, PartnerProblem } from '../../adapters/client/mod.ts'
+import {
+  createCachingFetch,
+  createPartnerClient,
+  type PartnerClientOptions,
+  PartnerProblem,
+} from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -131,6 +136,63 @@ await t.test('a list is read to its end with any page size', async (t) => {
   t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
 })
 
+await t.test('results and errors have their response, which copies of the data lack', async (t) => {
+  const client = demo()
+  const plans = await client.plans()
+  const { response } = plans
+  t.match(response, { status: 200, requestId: /^req_/, replayed: false, retryAfterSeconds: undefined })
+  t.equal(response.headers.get('service-version'), '2026-11-20')
+  t.match(response.rateLimits, [{ policy: 'key', quota: 600, window_seconds: 60 }])
+  t.ok(response.rateLimits[0]!.remaining < 600 && response.rateLimits[0]!.resets_in_seconds <= 60)
+  t.notOk(JSON.stringify({ plans, copy: { ...await client.banner() } }).includes('req_'))
+  const send = () => client.signUp({ email: 'a@example.com', name: 'A' }, { idempotencyKey: 'response-1' })
+  t.notOk((await send()).response.replayed)
+  const repeated = (await send()).response
+  t.ok(repeated.replayed)
+  t.strictSame(repeated.rateLimits.map(({ policy, quota }) => [policy, quota]), [['key', 600], [
+    'signup',
+    20,
+  ]])
+  const error = await client.profile('nobody').catch((error) => error)
+  t.equal(error.response.requestId, error.problem.request_id)
+  const { data, page, response: { requestId } } = await client.profiles({ limit: 2, country: 'DE' })
+  t.match([data.length, page.has_more, requestId], [2, true, /^req_/])
+  t.match((await client.request('GET /public/plans')).response, { status: 200 })
+})
+
+await t.test('a rotation has its response, and no secret', async (t) => {
+  await world.partners.update('demo', { selfService: ['rotate'] })
+  const { text: key } = await world.issue({ partner: 'demo' })
+  const { response } = await demo({ key }).rotateKey({ store: () => {} })
+  t.strictSame(response.rateLimits.map(({ policy }) => policy), ['rotate'])
+})
+
+await t.test('a caching fetch has unchanged responses confirmed, for the same key only', async (t) => {
+  const cache = new Map<string, string>()
+  const statuses: number[] = []
+  const counting = async (request: Request) => {
+    const response = await fetch(request)
+    statuses.push(response.status)
+    return response
+  }
+  const client = demo({ fetch: createCachingFetch(cache, counting) })
+  const first = await client.plans()
+  const second = await client.plans()
+  t.strictSame(second, first)
+  t.not(second.response.requestId, first.response.requestId)
+  const { text: other } = await world.issue({ partner: 'demo' })
+  t.strictSame(await demo({ key: other, fetch: createCachingFetch(cache, counting) }).plans(), first)
+  await client.signUp({ email: 'cache@example.com', name: 'Cache' })
+  t.strictSame(statuses, [200, 304, 200, 201])
+  t.equal(cache.size, 2)
+  const kept = JSON.stringify([...cache])
+  for (const secret of [key, other]) t.notOk(kept.includes(secret.slice(-20)))
+  for (const name of cache.keys()) cache.set(name, 'broken')
+  t.strictSame(await client.plans(), first)
+  const failing = () => Promise.reject(new Error('no cache'))
+  t.strictSame(await demo({ fetch: createCachingFetch({ get: failing, set: failing }) }).plans(), first)
+})
+
 await t.test('endpoints are called as verify-key and the documents write them', async (t) => {
   const client = demo()
   const { endpoints } = await client.verifyKey()
@@ -170,7 +232,10 @@ await t.test('a refusal throws its problem without a retry', async (t) => {
     invalid.problem.errors.map(({ pointer }: { pointer: string }) => pointer).sort(),
     ['/email', '/name'],
   )
-  t.match(invalid.message, /not acceptable\. \/email: must be an e-mail address\. \(invalid_body, req_/)
+  t.match(
+    invalid.message,
+    /not acceptable\. \/email: must be an e-mail address; \/name: must have .* characters\. \(invalid_body, req_/,
+  )
   t.equal(attempts, 3)
   for (const error of [missing, wrong, invalid]) {
     t.notOk(`${error.stack}${JSON.stringify(error)}`.includes(key.slice(-20)), 'no error contains the key')

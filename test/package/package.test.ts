@@ -108,8 +108,10 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const [, { bytes } = { bytes: Infinity }] = tarballs
   t.comment(`${bytes} bytes`)
-  t.ok(bytes < 19_000, 'less than 19 KB')
-  for (const path of ['client.js', 'client.d.ts']) t.notMatch(readClient(path), /\b(?:import|from)\b ?['"(]/)
+  t.ok(bytes < 26_000, 'less than 26 KB')
+  for (const path of ['client.js', 'client.d.ts']) {
+    t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
+  }
   const { dependencies, exports } = readManifest('partner-api-client')
   t.same({ dependencies, exports }, { dependencies: undefined, exports: './client.js' })
   const guide = readClient('README.md')
@@ -332,7 +334,7 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [43_800, 86_400],
-  "export { createPartnerClient } from 'partner-api-client'": [3_850, 3_850],
+  "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [59_800, 96_300],
 } as const

@@ -85,10 +85,8 @@ function drawActivity(events) {
 
 const readProfiles = cached(() => client.recentProfiles({ limit: 6 }), drawProfiles)
 const readSummary = cached(() => client.reportSummary(), drawSummary)
-const readActivity = cached(async () => {
-  // Without pages(), this would read the whole list.
-  for await (const { data } of client.reportActivity({ limit: 10 }).pages()) return data
-}, drawActivity)
+// The first page: `for await` would read the whole list.
+const readActivity = cached(async () => (await client.reportActivity({ limit: 10 })).data, drawActivity)
 
 const server = createServer(async (request, response) => {
   if (request.url !== '/') return response.writeHead(404).end()
