@@ -36,25 +36,21 @@ export function describeResponse({ status, headers }: Response): ResponseInfo {
     status,
     headers,
     requestId: headers.get('x-request-id') ?? undefined,
+    // draft-ietf-httpapi-ratelimit-headers-11 §3 and §4, as the service writes them.
     get rateLimits() {
-      return parseRateLimits(headers)
+      const [policies = [], limits = []] = ['ratelimit-policy', 'ratelimit'].map((name) => [
+        ...(headers.get(name) ?? '').matchAll(/"(\w+)";\w=(\d+);\w=(\d+)/g),
+      ])
+      return policies.map(([, policy, ...numbers]) => {
+        const [, , ...more] = limits.find(([, name]) => name === policy) ?? []
+        const values = [...numbers, ...more].map(Number) as [number, number, number, number]
+        const [quota, window_seconds, remaining, resets_in_seconds] = values
+        return { policy: policy as RateLimit['policy'], quota, window_seconds, remaining, resets_in_seconds }
+      })
     },
     retryAfterSeconds: parseRetryAfter(headers.get('retry-after')),
     replayed: headers.has('idempotent-replayed'),
   }
-}
-
-/** draft-ietf-httpapi-ratelimit-headers-11 §3 and §4, as the service writes them. */
-function parseRateLimits(headers: Headers): RateLimit[] {
-  const [policies = [], limits = []] = ['ratelimit-policy', 'ratelimit'].map((name) => [
-    ...(headers.get(name) ?? '').matchAll(/"(\w+)";\w=(\d+);\w=(\d+)/g),
-  ])
-  return policies.map(([, policy, ...numbers]) => {
-    const [, , ...more] = limits.find(([, name]) => name === policy) ?? []
-    const values = [...numbers, ...more].map(Number) as [number, number, number, number]
-    const [quota, window_seconds, remaining, resets_in_seconds] = values
-    return { policy: policy as RateLimit['policy'], quota, window_seconds, remaining, resets_in_seconds }
-  })
 }
 
 /** RFC 9110 §10.2.3: seconds, as the service sends it, or a date, as a gateway may. */
