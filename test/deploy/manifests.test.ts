@@ -1,9 +1,10 @@
 /** Checks the manifests of the examples with the schemas of Kubernetes and Compose, and starts what they describe. */
 import { spawnSync } from 'node:child_process'
 import { symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import process from 'node:process'
 import { Deployment } from 'kubernetes-models/apps/v1'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
 import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Service } from 'kubernetes-models/v1'
@@ -22,12 +23,13 @@ const kinds: Readonly<Record<string, { new (data: Manifest): { validate(): void 
   Deployment: Object.assign(Deployment, { path: 'apps/v1' }),
   Service: Object.assign(Service, { path: 'v1' }),
   PodDisruptionBudget: Object.assign(PodDisruptionBudget, { path: 'policy/v1' }),
+  HorizontalPodAutoscaler: Object.assign(HorizontalPodAutoscaler, { path: 'autoscaling/v2' }),
   NetworkPolicy: Object.assign(NetworkPolicy, { path: 'networking.k8s.io/v1' }),
 }
 const text = readPage('examples/deploy/kubernetes.yaml')
 const readManifests = (text: string): Manifest[] => parseAllDocuments(text).map((one) => one.toJS())
 const manifests = readManifests(text)
-const [{ spec: { template: { spec: pod } } }, service, budget, policy] = manifests
+const [{ spec: { template: { spec: pod } } }, service, budget, scaler, policy] = manifests
 const [container] = pod.containers
 const compose = parse(readPage('examples/deploy/compose.yaml'))
 
@@ -53,8 +55,10 @@ t.test('Kubernetes accepts the manifests', (t) => {
     t.doesNotThrow(() => new kinds[manifest.kind]!(manifest).validate(), manifest.kind)
   }
   t.equal(typeErrors(manifests), '')
-  const [wrong] = readManifests(text.replace('replicas: 2', "replicas: '2'"))
-  t.throws(() => new Deployment(wrong).validate(), /replicas/)
+  const [wrong] = readManifests(
+    text.replace('terminationGracePeriodSeconds: 20', "terminationGracePeriodSeconds: '20'"),
+  )
+  t.throws(() => new Deployment(wrong).validate(), /terminationGracePeriodSeconds/)
   const misspelled = typeErrors(
     readManifests(text.replace('readOnlyRootFilesystem', 'readOnlyRootFileSystem')),
   )
@@ -83,6 +87,19 @@ t.test('the pods keep to the restricted profile, and every selector finds them',
   t.same(ports, ['http', 'metrics'])
   t.same(service.spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort), ['http'])
   t.same(policy.spec.ingress.flatMap(({ ports }: Manifest) => ports).map(({ port }: Manifest) => port), ports)
+  t.match(scaler.spec, { scaleTargetRef: { name: manifests[0].metadata.name }, minReplicas: 2 })
+  t.notOk('replicas' in manifests[0].spec, 'applying the file again does not undo what the scaler did')
+  t.end()
+})
+
+t.test('pods reach the name server, the database with its authority, and webhooks', (t) => {
+  t.same(policy.spec.policyTypes, ['Ingress', 'Egress'])
+  const allowed = policy.spec.egress.flatMap(({ ports }: Manifest) => ports).map(({ port }: Manifest) => port)
+  t.same(allowed, [53, 53, 5432, 443])
+  const url = new URL(container.env[0].value)
+  const [{ name, mountPath }] = container.volumeMounts
+  t.equal(dirname(url.searchParams.get('sslrootcert')!), mountPath)
+  t.same(pod.volumes.map(({ name }: Manifest) => name), [name])
   t.end()
 })
 
@@ -113,7 +130,7 @@ t.test('the servers of both start together on a new database', async (t) => {
     const url = new URL(env['PARTNER_API_STORE']!)
     Object.assign(url, { username: postgres.user, hostname, port, pathname })
     // The server of the test has no certificate.
-    url.searchParams.delete('sslmode')
+    for (const name of ['sslmode', 'sslrootcert']) url.searchParams.delete(name)
     return startServing(args, url.href, {
       env: { ...env, PORT: '0', HOST: '127.0.0.1', PGPASSWORD: password, PARTNER_API_WEBHOOK_KEY: key },
     })

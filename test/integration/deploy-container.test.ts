@@ -7,7 +7,7 @@ import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
-import { ROOT } from '../package/installed.ts'
+import { ROOT, run } from '../package/installed.ts'
 import { packPackages } from '../package/tarballs.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
@@ -24,7 +24,9 @@ t.teardown(() => podman.close())
 
 const execStart = /^ExecStart=.*$/m.exec(readPage('examples/deploy/partner-api.service'))![0]
 const FILE = 'examples/deploy/Containerfile'
-const [withNpm = '', withNode = ''] = [...readPage(FILE).matchAll(/^FROM (\S+)/gm)].map(([, name]) => name!)
+const [withNpm = '', withNode = ''] = [...readPage(FILE).matchAll(/^ARG \w+=(\S+)/gm)].map(([, name]) =>
+  name!
+)
 const restrictions = [
   ...['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
   ...['--cgroups', 'disabled', '--pull', 'never'],
@@ -45,7 +47,9 @@ await t.test('it is built', async (t) => {
   t.teardown(() => registry.close())
   await buildImage(podman, withNpm, {
     from: withNode,
-    programs: { '/bin/sh': '/bin/sh', '/bin/mkdir': '/bin/mkdir', '/usr/bin/env': '/usr/bin/env' },
+    programs: Object.fromEntries(
+      ['/bin/sh', '/bin/mkdir', '/bin/rm', '/usr/bin/env'].map((path) => [path, path]),
+    ),
     folders: { '/usr/local/lib/node_modules/npm': npmFolder() },
     links: {
       '/usr/local/bin/node': '/nodejs/bin/node',
@@ -54,6 +58,8 @@ await t.test('it is built', async (t) => {
     instructions: [`ENV PATH=/usr/local/bin:/usr/bin:/bin npm_config_registry=${registry.url}`],
   })
   cpSync(join(ROOT, FILE), join(context, 'Containerfile'))
+  const [, command = ''] = /^npm (install --package-lock-only .*)$/m.exec(readPage('docs/deploy.md'))!
+  await run('npm', [...command.split(' '), '--registry', registry.url], context)
   await build(podman, 'partner-api', join(context, 'Containerfile'), context)
   const [{ Size, Config }] = JSON.parse(await podman.run('inspect', 'partner-api'))
   t.comment(`${(Size / 1e6).toFixed(0)} MB`)

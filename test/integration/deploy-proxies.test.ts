@@ -30,6 +30,8 @@ interface Proxy {
   readonly stalled: RegExp
   /** Whether what is safe to repeat is, although it has a body. Caddy before 2.8 has closed that by then. */
   readonly repeatsBodies: boolean
+  /** Refuses floods of an address. */
+  readonly limits: boolean
   /** Its logs besides standard error. */
   readonly logs: readonly string[]
 }
@@ -41,6 +43,7 @@ const proxies: Readonly<Record<string, Proxy>> = {
     // It waits for the body itself, and closes the connection.
     stalled: /^$/,
     repeatsBodies: true,
+    limits: true,
     logs: ['partner-api.log', 'partner-api-error.log'],
     configure(folder, text, port) {
       const site = text.replace('listen 80;', `listen 127.0.0.1:${port};`).replaceAll('/var/log/nginx/', '')
@@ -68,6 +71,7 @@ const proxies: Readonly<Record<string, Proxy>> = {
     versionFlag: 'version',
     stalled: /^HTTP\/1.1 408 .*"request_timeout"/s,
     repeatsBodies: false,
+    limits: false,
     logs: [],
     configure(folder, text, port) {
       const site = text.replace('{\n', '{\n\tadmin off\n').replace(
@@ -196,6 +200,30 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     t.equal((await fetch(new URL('/elsewhere', url))).status, 404)
   })
 
+  if (proxy.limits) {
+    await t.test('a flood from one address is refused before it reaches the service', async (t) => {
+      const { url } = await startProxy(
+        t,
+        name,
+        proxy,
+        servers.map(({ url }) => Number(new URL(url).port)),
+        'slow',
+      )
+      const answers: Response[] = []
+      // As many at once as the connections of this nginx allow.
+      for (let round = 0; round < 15; round++) {
+        const flood = Array.from({ length: 20 }, () => fetch(`${url}/service/health`))
+        answers.push(...await Promise.all(flood))
+        await Promise.all(answers.slice(-20).map((answer) => answer.arrayBuffer()))
+      }
+      const refused = answers.filter(({ status }) => status === 429)
+      t.ok(refused.length > 0 && refused.length < 150, `${refused.length} of 300 are refused`)
+      t.equal(refused[0]?.headers.get('retry-after'), '1')
+      t.match(refused[0]?.headers.get('content-type'), 'application/problem+json')
+      t.equal(answers.find(({ ok }) => ok)?.headers.get('retry-after'), null)
+    })
+  }
+
   // An address with failures may use the keys that the server knows.
   for (const { url } of servers) {
     t.equal((await fetch(`${url}${list}`, { headers: { 'x-service-partner-key': key } })).status, 200)
@@ -268,11 +296,13 @@ async function startProxy(
   name: string,
   { file, logs, configure }: Proxy,
   ports: readonly number[],
+  rate: 'as fast as the tests' | 'slow' = 'as fast as the tests',
 ): Promise<{ readonly url: string; logged(): string }> {
   const folder = temporaryFolder()
   const port = await freePort()
   const text = readPage(file).replaceAll(/:878([78])\b/g, (_, last) => `:${ports[Number(last) - 7]}`)
     .replace('client_body_timeout 10s', 'client_body_timeout 1s')
+    .replace('rate=50r/s', rate === 'slow' ? 'rate=1r/s' : 'rate=10000r/s')
   const child: ChildProcess = spawn(name, configure(folder, text, port), {
     env: cleanEnv({ PATH, HOME: folder }),
     cwd: folder,

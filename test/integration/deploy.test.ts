@@ -1,15 +1,16 @@
 /** Checks the systemd unit of the examples, and runs what it starts. */
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
+import { cleanEnv, programOn, type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
 import { readPage, ROOT } from './docs.ts'
 
 const program = 'node_modules/.bin/partner-api'
 const unit = readPage('examples/deploy/partner-api.service')
+const backup = readPage('examples/deploy/partner-api-backup.service')
 const hasSystemd = spawnSync('systemd-analyze', ['--version']).status === 0
 
 /** Checks that a server is healthy and that SIGTERM ends it with 0. */
@@ -19,22 +20,48 @@ async function servesAndStops(t: Test, { child, url, ended }: Served): Promise<v
   t.equal((await ended).code, 0)
 }
 
-t.test('systemd accepts the unit', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
-  const file = join(temporaryFolder(), 'partner-api.service')
-  // It has to find the program.
-  writeFileSync(file, unit.replace(`/opt/partner-api/${program}`, process.execPath))
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', '--man=no', file], { encoding: 'utf8' })
-  t.notMatch(stderr, 'partner-api.service')
+t.test('systemd accepts the units', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
+  const folder = temporaryFolder()
+  const files = ['partner-api.service', 'partner-api-backup.service', 'partner-api-backup.timer']
+  for (const file of files) {
+    // It has to find the program.
+    const text = readPage(`examples/deploy/${file}`).replace(`/opt/partner-api/${program}`, process.execPath)
+    writeFileSync(join(folder, file), text)
+  }
+  const words = ['verify', '--man=no', ...files.map((file) => join(folder, file))]
+  const { status, stderr } = spawnSync('systemd-analyze', words, { encoding: 'utf8' })
+  t.notMatch(stderr, 'partner-api')
   t.equal(status, 0)
   t.end()
 })
 
-t.test('the unit is exposed little', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
-  const words = ['security', '--offline=true', '--threshold=15', 'examples/deploy/partner-api.service']
-  const { status, stdout } = spawnSync('systemd-analyze', words, { cwd: ROOT, encoding: 'utf8' })
-  t.comment(/Overall exposure.*/.exec(stdout)?.[0])
-  t.equal(status, 0, stdout)
+t.test('the units are exposed little', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
+  for (const file of ['partner-api.service', 'partner-api-backup.service']) {
+    const words = ['security', '--offline=true', '--threshold=15', `examples/deploy/${file}`]
+    const { status, stdout } = spawnSync('systemd-analyze', words, { cwd: ROOT, encoding: 'utf8' })
+    t.comment(/Overall exposure.*/.exec(stdout)?.[0])
+    t.equal(status, 0, stdout)
+  }
   t.end()
+})
+
+t.test('the back-up unit keeps a copy for each day of the week', async (t) => {
+  const store = `sqlite:${join(temporaryFolder(), 'partner-api.db')}`
+  await programOn(store).run('migrate')
+  const folder = temporaryFolder()
+  const [, command = ''] = /^ExecStart=\/bin\/sh -c '(.*)'$/m.exec(backup)!
+  t.match(backup, 'StateDirectory=partner-api partner-api-backups\n')
+  const script = command.replace(
+    `/opt/partner-api/${program}`,
+    `"${process.execPath}" "${join(ROOT, 'cli/main.ts')}"`,
+  )
+    .replace('/var/lib/partner-api-backups', folder).replaceAll('%%', '%')
+  for (const time of ['first', 'repeated']) {
+    const env = cleanEnv({ PARTNER_API_STORE: store })
+    const { status, stderr } = spawnSync('/bin/sh', ['-c', script], { env, encoding: 'utf8' })
+    t.equal(status, 0, `${time}: ${stderr}`)
+  }
+  t.match(readdirSync(folder).join(' '), /^[1-7]\.db$/)
 })
 
 t.test('the unit starts the service', async (t) => {
