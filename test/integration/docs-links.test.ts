@@ -13,6 +13,10 @@ const hosts = [
   'nodejs.org',
   'patroni.readthedocs.io',
   'www.standardwebhooks.com',
+  // Sources of docs/compared.md.
+  'github.com',
+  'zuplo.com',
+  'developer.konghq.com',
 ]
 
 const all = [

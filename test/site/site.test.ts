@@ -106,7 +106,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     { scheme: 'light', width: 1440, height: 900 },
     { scheme: 'dark', width: 390, height: 844 },
   ] as const
-  for (const name of ['index', 'operate', 'runtimes', 'api-partner-api-client']) {
+  for (const name of ['index', 'compared', 'runtimes', 'api-partner-api-client']) {
     for (const screen of screens) {
       const { page, requests, errors, close } = await openPage(browser, `${base}/${name}.html`, screen)
       const place = `${name} at ${screen.width}`
