@@ -58,7 +58,7 @@ export async function dryRun(
   const update = changes.find((each) => each.type === 'partner.updated')
   const quotas = update === undefined ? [] : await readQuotaUse(store, update, now)
   const isUnknown = hasNewRanges && requestCount === 0
-  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges)
+  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || quotas.length > 0)
   const requests = isUnknown
     ? 'An unknown number of requests'
     : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`

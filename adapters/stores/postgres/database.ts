@@ -20,6 +20,8 @@ export interface Database {
   readonly lookUp: Query
   /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
   readonly asyncCommit: Query
+  /** The same on another connection, and on disk when it is answered. What is not answered in time is not committed later. */
+  readonly commit: Query
   /** A read on a free connection. Repeated on 40001, and if the connection is lost. */
   readonly read: Query
   /**
@@ -103,6 +105,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     silenceMs: lookUpTimeoutMs,
     settings: { ...settings, synchronous_commit: 'off' },
   })
+  const commits = openSlot({ silenceMs: lookUpTimeoutMs, settings })
   const pool = createPool(
     Array.from({ length: url.connections }, () => openSlot({})),
     () => hosts.failure() ?? overloadedError(place, 'all connections are in use'),
@@ -129,6 +132,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     place,
     lookUp: queryOf(lookUpTimeoutMs, { shared: lookUps }),
     asyncCommit,
+    commit: queryOf(lookUpTimeoutMs, { shared: commits, commits: true }),
     read: queryOf(timeoutMs, {}),
     write: queryOf(timeoutMs, { commits: true }),
 

@@ -98,7 +98,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     replicas: createReplicaRegistry(database, sql, revisions),
     quotas: createQuotaStore({
       ...sql,
-      commit: database.write,
+      commit: database.commit,
       asyncCommit: database.asyncCommit,
       pruneEvery: 1,
     }, 'quota_window'),
