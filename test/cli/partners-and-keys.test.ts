@@ -7,7 +7,9 @@ import { userInfo } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
+import { storedSeconds } from '../../core/limits/partner-quotas.ts'
 import {
   MAIN,
   noTerminal,
@@ -20,6 +22,48 @@ import {
 import { createStore } from '../support/cli-store.ts'
 
 const names = (rows: readonly { readonly name: string }[]) => rows.map(({ name }) => name)
+
+test('quotas of a partner are set for it alone, and shown with what is used and left', async (t) => {
+  const file = join(temporaryFolder(), 'quotas.db')
+  const { run, json } = programOn(`sqlite:${file}`)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--limit', 'month=30')
+  const key = (await json('keys', 'issue', 'acme', '--name', 'live')).data.id
+  const test = (await json('keys', 'issue', 'acme', '--name', 'test', '--test')).data.id
+  const month = { policy: 'month', quota: 30, window_seconds: null }
+  const unused = [{ ...month, used: 0, remaining: 30, resets_at: /^\d{4}-\d\d-01T00:00:00\.000Z$/ }]
+  const shown = await json('partners', 'show', 'acme')
+  t.match(shown.data, { limits: [month], quotas: unused })
+  t.notOk(existsSync(`${file}-servers`), 'nothing is created to read them')
+  t.match((await json('keys', 'show', key)).data.quotas, unused)
+  t.strictSame((await json('keys', 'show', test)).data.quotas, [], 'a test key has none')
+  t.match((await json('reports', 'acme')).data.quotas, unused)
+
+  const store = await openSqliteStore(file)
+  const subject = `acme ${new Date().toISOString().slice(0, 7)}`
+  const windowSeconds = storedSeconds({ name: 'month', windowSeconds: 1 })
+  await store.quotas!.leaseQuota({ policy: 'month', subject, quota: 30, windowSeconds, wanted: 12 })
+  await store.close()
+  t.match(
+    (await run('partners', 'show', 'acme')).stdout,
+    /quotas: +month=30 \(12 used, 18 left until .* UTC\)/,
+  )
+  const update = ['partners', 'update', 'acme', '--dry-run', '--limit']
+  const short = await json(...update, 'month=12', '--limit', 'partner=5/60')
+  t.match(short.data, {
+    is_lower_bound: true,
+    quotas: [{ policy: 'partner', used: null }, { policy: 'month', quota: 12, used: 12, remaining: 0 }],
+  })
+  t.match(await run(...update, 'month=12'), {
+    stderr: /month=12 \(12 used, 0 left .*\nRequests would be refused now/,
+  })
+
+  for (const wrong of ['month=10/60', 'partner=5', 'partner=5/2678401', 'month=0/5']) {
+    t.equal((await run('partners', 'update', 'acme', '--limit', wrong)).code, 2, wrong)
+  }
+  const command = /partner-api partners update SLUG --limit month=5/
+  t.match(await run('keys', 'limit', key, '--limit', 'month=5'), { code: 2, stderr: command })
+  t.match(await run('serve', '--limit', 'month=5'), { code: 2, stderr: command })
+})
 
 test('partners are created, listed, changed and suspended', async (t) => {
   const { run, json } = programOn(`sqlite:${join(temporaryFolder(), 'new.db')}`)
