@@ -155,7 +155,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
-    loadDocument: ({ name }) => loadDocument(name, routes, { ...settings, modules }, store.sha256),
+    loadDocument: ({ name }, id) => loadDocument(name, id, routes, { ...settings, modules }, store.sha256),
     handlers: {
       directory,
       catalog,

@@ -107,6 +107,8 @@ export type EndpointName =
   | 'health'
   | 'openapi'
   | 'docs'
+  | 'docs-markdown'
+  | 'endpoint-markdown'
   | 'api-catalog'
 
 /** The rate limit policies. */

@@ -35,7 +35,7 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
+import { allowedMethods, type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { ROUTES } from './routes/router.ts'
 import { API_VERSION, type ProblemRecord } from './wire.ts'
 
@@ -180,9 +180,10 @@ function negotiate(context: RequestContext, route: Route): void {
   const version = request.header(context.service.names.versionHeaderLowerCase)
   if (version !== undefined && version !== API_VERSION) throw new Problem('unknown_version')
   const mediaType = route.mediaType ?? 'application/json'
-  if (context.host === undefined && !accepts(request.header('accept'), mediaType)) {
-    throw new Problem('not_acceptable')
-  }
+  const accept = request.header('accept')
+  const { alternate } = route as Partial<DocumentRoute>
+  const isAcceptable = accepts(accept, mediaType) || alternate && accepts(accept, alternate.mediaType)
+  if (context.host === undefined && !isAcceptable) throw new Problem('not_acceptable')
   if (route.access === 'open') return
   if (request.header('origin') === undefined && request.header('sec-fetch-site') === undefined) return
   if (!context.service.allowBrowsers) throw new Problem('browser_refused')

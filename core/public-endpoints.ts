@@ -1,5 +1,5 @@
 /** The endpoints that need no key: health, and documents, which are made once. */
-import { prefersGzip } from './http/headers.ts'
+import { prefers, prefersGzip } from './http/headers.ts'
 import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
 import { type InputError, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
@@ -8,21 +8,27 @@ import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import { readParameters } from './routes/input.ts'
-import type { DocumentRoute, OpenRoute, Route } from './routes/route.ts'
+import { type DocumentRoute, type OpenRoute, operationIdOf, type Route } from './routes/route.ts'
 
 export function createPublicHandler({ handlers, writer, loadDocument }: Service) {
-  const plain = memoize((route) =>
-    loadDocument(route).then((document) => writer.toCachedDocument(document, route.contentType))
+  const plain = memoize((route, endpoint) =>
+    loadDocument(route, endpoint).then((document) => writer.toCachedDocument(document, route.contentType))
   )
-  const compressed = memoize((route) => andThen(plain(route), writer.compress))
+  const compressed = memoize((route, endpoint) => andThen(plain(route, endpoint), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
     const errors: InputError[] = []
     readParameters(parseQuery(context), {}, false, errors)
     if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
     if ('contentType' in route) {
-      const document = prefersGzip(context.request.header('accept-encoding')) ? compressed : plain
-      return andThen(document(route), (body) => respondCached(body, context))
+      const { params, request } = context
+      const { mediaType, alternate } = route
+      const isAlternate = alternate && prefers(request.header('accept'), alternate.mediaType, mediaType)
+      const document = prefersGzip(request.header('accept-encoding')) ? compressed : plain
+      return andThen(
+        document(isAlternate ? alternate : route, params['endpoint']),
+        (body) => respondCached(body, context),
+      )
     }
     return andThen(
       route.handle(handlers),
@@ -31,17 +37,18 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   }
 }
 
+type MakeDocument = (route: DocumentRoute, endpoint: string | undefined) => MaybePromise<CachedBody>
+
 /** Makes each document once; one that failed is made again for the next request. */
-function memoize(
-  make: (route: DocumentRoute) => MaybePromise<CachedBody>,
-): (route: DocumentRoute) => MaybePromise<CachedBody> {
-  const cache = new Map<DocumentRoute, MaybePromise<CachedBody>>()
-  return (route) => {
-    const known = cache.get(route)
+function memoize(make: MakeDocument): MakeDocument {
+  const cache = new Map<string, MaybePromise<CachedBody>>()
+  return (route, endpoint) => {
+    const name = `${route.name} ${endpoint}`
+    const known = cache.get(name)
     if (known !== undefined) return known
-    const made = make(route)
-    cache.set(route, made)
-    if (made instanceof Promise) made.then((ready) => cache.set(route, ready), () => cache.delete(route))
+    const made = make(route, endpoint)
+    cache.set(name, made)
+    if (made instanceof Promise) made.then((ready) => cache.set(name, ready), () => cache.delete(name))
     return made
   }
 }
@@ -49,14 +56,21 @@ function memoize(
 /** Its code is loaded with the first document: most services need neither the memory nor the time at their start. */
 export async function loadDocument(
   name: DocumentRoute['name'],
+  endpoint: string | undefined,
   routes: readonly Route[],
   settings: DocumentSettings,
   sha256: Sha256,
 ): Promise<StaticDocument> {
+  if (endpoint !== undefined && !routes.some((route) => operationIdOf(route) === endpoint)) {
+    throw new Problem('route_not_found')
+  }
   const { createApiCatalog, createDocument } = await import('./openapi/document.ts')
   if (name === 'api-catalog') return createApiCatalog(settings)
   const described = createDocument(routes, settings)
   if (name === 'openapi') return { text: JSON.stringify(described) }
   const { createReferencePage } = await import('./openapi/reference.ts')
-  return createReferencePage(described, settings, sha256)
+  const page = createReferencePage(described, settings, sha256)
+  if (name === 'docs') return page
+  const { createMarkdown } = await import('./openapi/markdown.ts')
+  return createMarkdown(page.text, endpoint)
 }

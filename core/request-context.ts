@@ -50,7 +50,8 @@ export interface Service {
   readonly logger: RequestLogger
   readonly observer: Observer | undefined
   readonly handlers: HandlerContext
-  loadDocument(route: DocumentRoute): Promise<StaticDocument>
+  /** @param endpoint The operation that it is about, if its path names one. */
+  loadDocument(route: DocumentRoute, endpoint: string | undefined): Promise<StaticDocument>
 }
 
 /** A request for a route of the host's own router. */

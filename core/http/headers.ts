@@ -38,9 +38,18 @@ export function createServiceNames(name: string): ServiceNames {
  * @param type Lower case, without parameters.
  */
 export function accepts(accept: string | undefined, type: string): boolean {
-  if (accept === undefined || accept === '*/*' || accept === type) return true
+  return accept === undefined || accept === '*/*' || accept === type || acceptWeight(accept, type) > 0
+}
+
+/** Whether an `Accept` field gives a media type more weight than another, or names it and gives it as much. */
+export function prefers(accept = '', type: string, other: string): boolean {
+  const margin = acceptWeight(accept, type) - acceptWeight(accept, other)
+  return margin > 0 || margin === 0 && weights(accept).some(([name, weight]) => name === type && weight > 0)
+}
+
+function acceptWeight(accept: string, type: string): number {
   const ranges = weights(accept)
-  if (ranges.length === 0) return true
+  if (ranges.length === 0) return 1
   const group = `${type.slice(0, type.indexOf('/'))}/*`
   let specificity = 0
   let weight = 0
@@ -50,7 +59,7 @@ export function accepts(accept: string | undefined, type: string): boolean {
     weight = covers === specificity ? Math.max(weight, quality) : quality
     specificity = covers
   }
-  return weight > 0
+  return weight
 }
 
 /** Whether an `Accept-Encoding` field gives gzip, or `*`, at least the weight of `identity` (RFC 9110 §12.5.3). */

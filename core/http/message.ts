@@ -32,6 +32,8 @@ export interface StaticDocument {
   readonly text: string
   /** Names and values in turn. */
   readonly headers?: readonly string[]
+  /** The request header that selects it, besides `Accept-Encoding`. */
+  readonly variesBy?: 'Accept'
 }
 
 /** A text, also as a string whose characters are the bytes of the text in UTF-8. */

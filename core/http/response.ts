@@ -48,8 +48,9 @@ export function createResponseWriter(
       return cachedBody(text, entityTag(text, sha256), contentHeaders(json, byteLength(text)), headers)
     },
 
-    toCachedDocument({ text, headers = [] }: StaticDocument, type: string): CachedBody {
-      const caching = ['Cache-Control', 'no-cache', 'Vary', 'Accept-Encoding']
+    toCachedDocument({ text, headers = [], variesBy }: StaticDocument, type: string): CachedBody {
+      const vary = `${variesBy ? `${variesBy}, ` : ''}Accept-Encoding`
+      const caching = ['Cache-Control', 'no-cache', 'Vary', vary]
       const body = encode(text)
       const content = contentHeaders(type, body.length)
       return cachedBody(body, entityTag(text, sha256), content, [...caching, ...common, ...headers])

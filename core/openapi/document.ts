@@ -2,12 +2,13 @@ import type { StaticDocument } from '../http/message.ts'
 import { MAX_BODY_BYTES } from '../http/problem.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { BUILT_IN_MODULES } from '../model.ts'
-import { endpointPath, type Route } from '../routes/route.ts'
+import { endpointPath, operationIdOf, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, problemSchema, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import { API_VERSION, IDEMPOTENCY_HEADER } from '../wire.ts'
 import template from './document.json' with { type: 'json' }
-import { createSchemaCollection } from './json-schema.ts'
+import { createSchemaCollection, type SchemaCollection } from './json-schema.ts'
 import type { DocumentSettings, ResponseObject } from './model.ts'
+import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
 export type OpenApiDocument = ReturnType<typeof createDocument>
@@ -50,8 +51,9 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
         ? tags[name as keyof typeof tags]
         : modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!
           .feature.replace(/(?<![.!?])$/, '.'),
-    })),
+    })).concat({ name: 'events', description: tags.events }),
     paths,
+    webhooks: webhooksOf(schemas),
     components: {
       schemas: sorted(schemas.named),
       responses,
@@ -64,6 +66,22 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
       securitySchemes,
     },
   }
+}
+
+/** One for each type of event. */
+function webhooksOf(schemas: SchemaCollection) {
+  const { schema: envelope, ...shared } = template.webhook
+  const operations = describeEvents().flatMap(({ name, data, events }) => {
+    const members = { ...envelope.properties, data: schemas.name(name, data) }
+    return events.map(({ type, text, example }) => {
+      const properties = { ...members, type: { ...members.type, enum: [type] } }
+      const content = { 'application/json': { schema: { ...envelope, properties }, example } }
+      const operationId = operationIdOf({ name: `on-${type.replace('.', '-')}` })
+      const about = { operationId, summary: type, description: text }
+      return [type, { post: { ...about, ...shared, requestBody: { required: true, content } } }] as const
+    })
+  })
+  return Object.fromEntries(operations)
 }
 
 /** Replaces the names in braces in the texts of a JSON value. */
@@ -111,7 +129,10 @@ export function createApiCatalog({ names, basePath }: DocumentSettings): StaticD
     {
       anchor: api,
       'service-desc': [{ href: `${root}/openapi.json`, type: 'application/json' }],
-      'service-doc': [{ href: api, type: 'text/html', hreflang: ['en'] }],
+      'service-doc': [
+        { href: api, type: 'text/html', hreflang: ['en'] },
+        { href: `${api}.md`, type: 'text/markdown', hreflang: ['en'] },
+      ],
       status: [{ href: `${root}/health`, type: 'application/json' }],
     },
   ]

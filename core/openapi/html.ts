@@ -37,7 +37,7 @@ function write(inset: Inset): string {
 
 /** Converts backticks and links. The code of a problem links to it. */
 export function prose(text: string): readonly Inset[] {
-  return text.split(/(`[^`]+`|\[[^\]]+\]\(#\w+\))/).map((part) => {
+  return text.split(/(`[^`]+`|\[[^\]]+\]\((?:#|https:)[^)]+\))/).map((part) => {
     const [, code, title, id] = /^`(.*)`$|^\[(.*)\]\((.*)\)$/.exec(part) ?? []
     if (id !== undefined) return markup`<a href="${id}">${title}</a>`
     if (code === undefined) return part
@@ -126,20 +126,13 @@ export function baseUrl({ servers }: DocumentSettings): string {
 
 export function codeBlock({ caption, note, what = String(caption), code, fixed = false }: CodeBlock): Markup {
   const button = markup`<button class="copy" type="button" aria-label="Copy ${what}">Copy</button>`
-  const block = (classes: string, label: string, code: string) =>
-    markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
-      highlight(code)
-    }</code></pre>`
   const blocks = typeof code === 'string'
-    ? block('', what, code)
-    // What the client has no method for is done with fetch.
-    : [...code].map(([language, text]) =>
-      block(
-        language === 'fetch' && !code.has('client') ? 'in fetch client' : `in ${language}`,
-        `${what}, ${LANGUAGES[language]}`,
-        text,
-      )
-    )
+    ? preformatted('', what, code)
+    : [...code].map(([language, text], index) => {
+      // The first stands for languages without a sample.
+      const others = index > 0 ? [] : Object.keys(LANGUAGES).filter((one) => !code.has(one as Language))
+      return preformatted(`in ${[language, ...others].join(' ')}`, `${what}, ${LANGUAGES[language]}`, text)
+    })
   return markup`
     <figure${typeof code === 'string' ? undefined : markup` class="request"`}>
       <figcaption><span>${caption}</span>${note && markup`<small>${note}</small>`}${
@@ -148,6 +141,12 @@ export function codeBlock({ caption, note, what = String(caption), code, fixed =
       ${blocks}
     </figure>
   `
+}
+
+export function preformatted(classes: string, label: string, code: string): Markup {
+  return markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
+    highlight(code)
+  }</code></pre>`
 }
 
 export function table(

@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { BUILT_IN_MODULES, type Scope } from '../model.ts'
-import type { KeyedRoute, Route } from '../routes/route.ts'
+import { type KeyedRoute, operationIdOf, type Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
 import { EXAMPLE_REQUEST_ID, pageSchema, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
@@ -37,9 +37,7 @@ export function describeOperation(
   // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
   const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
   return {
-    // Without `_`, `a-1` and `a1` would have the same.
-    operationId: route.name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-      .replaceAll('-', '_'),
+    operationId: operationIdOf(route),
     summary: route.summary,
     description: `${
       (route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary).replace(/(?<![.!?])$/, '.')
@@ -64,7 +62,7 @@ export function tagOf(route: Route, settings: DocumentSettings): string {
   if (route.access === 'open') return 'service'
   if (route.scope === undefined) return 'keys'
   const module = moduleFor(route.scope, settings)
-  return /^(?:keys|service|content|reports|signups)$/.test(module) ? `${module} module` : module
+  return /^(?:keys|service|content|reports|signups|events)$/.test(module) ? `${module} module` : module
 }
 
 function accessOf(route: Route, settings: DocumentSettings): string {
@@ -139,7 +137,7 @@ function requestBodyOf(route: Route, schemas: SchemaCollection) {
     type: 'object',
     required: members.filter(([, { isRequired }]) => isRequired).map(([name]) => name),
     additionalProperties: false,
-    properties: Object.fromEntries(members.map(([name, member]) => [name, memberSchema(member)])),
+    properties: bodyMembers(route),
   }
   return {
     requestBody: {
@@ -148,6 +146,12 @@ function requestBodyOf(route: Route, schemas: SchemaCollection) {
       content: { 'application/json': { schema, example: schemas.example(schema) } },
     },
   }
+}
+
+/** The schemas of the members of a body. */
+export function bodyMembers(route: Route): Readonly<Record<string, JsonSchema>> {
+  const members = Object.entries(route.access === 'key' && route.body || {})
+  return Object.fromEntries(members.map(([name, member]) => [name, memberSchema(member)]))
 }
 
 /** A member that is not required may also be `null`. */
@@ -183,15 +187,16 @@ function successOf(
     ...(document ? ['Content-Encoding'] : []),
   ]
   const status = keyed?.status ?? 200
-  const known = RESPONSES.get(route.name)
-  const schema = known ? schemas.response(known) : ownResponse(route, schemas)
+  const content = [route, document?.alternate ?? []].flat().map((one) => {
+    const known = RESPONSES.get(one.name)
+    const schema = known ? schemas.response(known) : ownResponse(one, schemas)
+    return [one.mediaType ?? 'application/json', { schema, example: schemas.example(schema, true) }]
+  })
   return {
     [status]: {
       description: STATUSES[status]!,
       headers: headerRefs(...headers, ...contentHeaders),
-      content: {
-        [route.mediaType ?? 'application/json']: { schema, example: schemas.example(schema, true) },
-      },
+      content: Object.fromEntries(content),
     },
     ...(isCached(route) &&
       { 304: { description: STATUSES[304]!, headers: headerRefs(...headers) } }),
@@ -308,7 +313,7 @@ export function exampleProblem(
     : code === 'invalid_parameter'
     ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
     : code === 'invalid_body'
-    ? { errors: [{ pointer: '/partner', detail: 'is required' }] }
+    ? { errors: [{ pointer: '/comment', detail: 'is not a member of this body' }] }
     : {}
   const value = problemDocument(code, members, problemBase, path, EXAMPLE_REQUEST_ID)
   return { summary: value.title, value }

@@ -1,19 +1,24 @@
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES } from '../model.ts'
+import type { Problem } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
-import { codeBlock, type Inset, type Markup, markup, prose } from './html.ts'
-import type { DocumentSettings, ParameterObject, ResponseObject } from './model.ts'
+import type { EventGroup } from './events.ts'
+import { codeBlock, type Inset, type Markup, markup, preformatted, prose } from './html.ts'
+import type { DocumentSettings, ExampleObject, ParameterObject, ResponseObject } from './model.ts'
 import type { OperationObject } from './operation.ts'
 import { type EndpointEntry, ownSamples, sampleOf } from './samples.ts'
+
+/** The group of what needs no key, which is read last. */
+export const SERVICE_GROUP = 'Service'
 
 /** Groups by tag; the modules without one of their own read content. */
 const groupNames: ReadonlyMap<string, string> = new Map([
   ['keys', 'Keys'],
   ['reporting', 'Reports'],
   ['signup', 'Signups'],
-  ['service', 'Service'],
+  ['service', SERVICE_GROUP],
 ])
 
 const isContent = (tag: string) => (MODULE_NAMES as readonly string[]).includes(tag)
@@ -52,6 +57,12 @@ export function methodBadge(method: string): Markup {
   return markup`<b class="method ${method.toLowerCase()}">${method}</b>`
 }
 
+/** A title that links to its section. */
+export function heading(level: 2 | 3, id: string, title: string): Markup {
+  const [begin, end] = [{ html: `<h${level}` }, { html: `</h${level}>` }]
+  return markup`${begin} id="${id}-title"><a class="anchor" href="#${id}">${title}</a>${end}`
+}
+
 export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Markup {
   const { path, method, operation } = entry
   const { operationId: id, summary, description } = operation
@@ -59,17 +70,16 @@ export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Mark
   const sample = sampleOf(id, settings) ?? ownSamples(entry, settings)
   return markup`
     <section class="op split" id="${id}" aria-labelledby="${id}-title">
-      <div class="text">
-        <h3 id="${id}-title">${summary}</h3>
-        <p class="line">${line}</p>
+      <div class="head">
+        ${heading(3, id, summary)}
+        <p class="line">${line}<a class="md" href="docs/${id}.md">Markdown</a></p>
         <p>${prose(description)}</p>
-        ${parameters(operation)}${body(operation)}
-        ${responseFields(operation)}${problems(operation)}
       </div>
       <div class="code">
         ${codeBlock({ caption: line, what: summary, code: sample })}
-        ${responseExample(operation)}
+        ${responses(entry)}
       </div>
+      <div class="text">${parameters(operation)}${body(operation)}${responseFields(operation)}</div>
     </section>
   `
 }
@@ -93,10 +103,7 @@ function parameters({ parameters }: OperationObject): Markup | undefined {
 
 function body({ requestBody }: OperationObject): Markup | undefined {
   const schema = requestBody?.content['application/json']?.schema
-  return schema && markup`
-    <h4>Body</h4>
-    <ul class="fields" data-kind="member">${members(schema, true)}</ul>
-  `
+  return schema && fieldList('Body', 'member', members(schema, true))
 }
 
 function responseFields({ responses }: OperationObject): Markup | undefined {
@@ -191,47 +198,88 @@ function boundsOf(schema: JsonSchema): readonly string[] {
   return bounds
 }
 
-function responseExample({ summary, responses }: OperationObject): Markup | undefined {
-  const [[status, success] = ['', {}]] = Object.entries(responses)
-  const [[type, media] = ['', undefined]] = Object.entries((success as Partial<ResponseObject>).content ?? {})
-  const example = media?.example
-  return codeBlock({
-    caption: 'Response',
-    note: `${status} · ${type}`,
-    what: `Response to ${summary}`,
-    code: typeof example === 'string' ? example : JSON.stringify(example, null, 2),
-    fixed: true,
-  })
+/** The likeliest of their statuses. */
+const likely: readonly ProblemCode[] = ['invalid_parameter', 'key_invalid', 'scope_missing', 'invalid_body']
+const rare: readonly number[] = [406, 408, 413, 414, 415, 431]
+
+/** The success, and every problem by status: tabs without a script, and one after another without a style. */
+function responses({ path, operation }: EndpointEntry): Markup {
+  const { operationId: id, summary, parameters, responses, security, 'x-problems': possible } = operation
+  const [[success, { content = {} }] = ['', {}]] = Object.entries(responses) as [string, ResponseObject][]
+  const [[type, { example }] = ['', { example: '' }]] = Object.entries(content)
+  const body = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
+  const tab = (label: string, panel: Inset) =>
+    markup`
+      <input type="radio" name="${id}-status" id="${id}-${label}"${
+      label === success ? markup` checked` : undefined
+    }>
+      <label class="s${label[0]}" for="${id}-${label}">${label}</label>
+      <div class="panel">${panel}</div>
+    `
+  const examples = new Map((parameters as readonly ParameterObject[]).map((one) => [one.name, one.example]))
+  const instance = path.replace(/\{(\w+)\}/g, (_, name) => String(examples.get(name)))
+  const statusOf = (code: ProblemCode): number => PROBLEMS[code].status
+  // What needs no key is shorter: without the problems of every endpoint.
+  const hidden = security.length > 0 ? [] : [400, 500, ...rare]
+  const shown = possible.filter((code) => !hidden.includes(statusOf(code)))
+  const codes = [...new Set([...likely.filter((one) => shown.includes(one)), ...shown])]
+  const problems = Map.groupBy(codes, (code) => rare.includes(statusOf(code)) ? 'Other' : `${statusOf(code)}`)
+  const panel = ([label, codes]: readonly [string, readonly ProblemCode[]]) => {
+    const bodies = codes.map((code) => {
+      const response = responses[statusOf(code)] as ResponseObject
+      const { value } = response.content!['application/problem+json']!.examples![code] as ExampleObject
+      return { ...value as Problem, instance }
+    })
+    return tab(label, [
+      markup`<ul class="codes">${bodies.map(codeLink)}</ul>`,
+      markup`<p>${prose(PROBLEM_ACTIONS[codes[0]!])}</p>`,
+      markup`<pre><code>${JSON.stringify(bodies[0], null, 2)}</code></pre>`,
+    ])
+  }
+  const button = (name: string, label: string) =>
+    markup`<button class="${name}" type="button" aria-label="${label} response to ${summary}">${label}</button>`
+  return markup`
+    <figure class="response">
+      <figcaption><span>Response</span><small>${type}</small>${button('expand', 'Expand')}${
+    button('copy', 'Copy')
+  }</figcaption>
+      <fieldset class="tabs"><legend class="unseen">Status of the response to ${summary}</legend>
+      ${tab(success, preformatted('', `Response to ${summary}`, body))}${
+    [...problems].sort(([a], [b]) => a < b ? -1 : 1).map(panel)
+  }</fieldset>
+    </figure>
+  `
 }
 
-/** Problems that an endpoint does not share with all others, the rarest first. */
-const particular: readonly ProblemCode[] = [
-  'profile_not_found',
-  'banner_not_found',
-  'invalid_body',
-  'idempotency_mismatch',
-  'idempotency_conflict',
-  'invalid_cursor',
-  'scope_missing',
-  'module_inactive',
-]
+/** A code, with what does not follow from it: the page's script shows its body when it is chosen. */
+function codeLink(
+  { type: _, title, status: _s, code, detail, instance: _i, request_id: _r, ...others }: Problem,
+  index: number,
+): Markup {
+  const usual = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
+  const own = { ...title !== usual && { title }, ...detail !== PROBLEMS[code].detail && { detail } }
+  const more = JSON.stringify({ ...own, ...others })
+  return markup`<li><a href="#${code}"${index === 0 ? markup` aria-current="true"` : undefined}${
+    more === '{}' ? undefined : markup` data-more="${more}"`
+  }>${code}</a></li>`
+}
 
-function problems(operation: OperationObject): Markup {
-  const possible = operation['x-problems']
-  const own = particular.filter((code) => possible.includes(code))
-  const others: readonly ProblemCode[] = own.includes('scope_missing')
-    ? ['invalid_parameter']
-    : ['key_invalid', 'key_revoked', 'partner_mismatch', 'partner_suspended', 'not_acceptable']
-  const codes = [...own, ...others.filter((code) => possible.includes(code))].slice(0, 5)
-  const rows = codes.map((code) =>
-    markup`
-      <li><a href="#${code}"><code>${code}</code></a> <small>${PROBLEMS[code].status}</small>
-      <p>${PROBLEMS[code].detail} ${prose(PROBLEM_ACTIONS[code])}</p></li>
-    `
+/** What webhooks send: one section for the events with the same members. */
+export function eventSection({ name, title, events, data }: EventGroup): Markup {
+  const rows = events.map(({ type, text }) =>
+    markup`<li id="${type}"><code>${type}</code><p>${prose(text)}</p></li>`
   )
+  const { type, example } = events[0]!
   return markup`
-    <h4>Problems</h4>
-    <ul class="fields">${rows}</ul>
-    <p><a href="#problem-codes">Problems of every endpoint</a></p>
+    <section class="op split" id="${name}" aria-labelledby="${name}-title">
+      <div class="head">${heading(3, name, title)}</div>
+      <div class="code">${
+    codeBlock({ caption: type, note: 'application/json', code: JSON.stringify(example, null, 2) })
+  }</div>
+      <div class="text">
+        <ul class="fields" data-kind="event">${rows}</ul>
+        ${fieldList('Members of data', 'member', members(data))}
+      </div>
+    </section>
   `
 }

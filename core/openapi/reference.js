@@ -56,24 +56,145 @@ addEventListener('DOMContentLoaded', () => {
   writeSlug()
   slug.addEventListener('input', writeSlug)
 
+  const copy = async (button, text, fallback) => {
+    const label = button.textContent
+    let word = 'Copied'
+    try {
+      await navigator.clipboard.writeText(text)
+    } catch {
+      // Without a secure connection there is no clipboard: the person copies the selection.
+      getSelection().selectAllChildren(fallback)
+      word = 'Selected'
+    }
+    button.textContent = word
+    say(word === 'Copied' ? 'Copied to the clipboard.' : 'Selected: copy it with the keyboard.')
+    setTimeout(() => {
+      if (button.textContent === word) button.textContent = label
+    }, 2000)
+  }
+  const isShown = (one) => one.checkVisibility ? one.checkVisibility() : one.offsetParent !== null
   for (const button of all('.copy')) {
-    let timer
-    button.addEventListener('click', async () => {
-      const code = all('pre', button.closest('figure')).find((one) => one.offsetParent !== null)
-      let word = 'Copied'
-      try {
-        await navigator.clipboard.writeText(code.textContent)
-      } catch {
-        // Without a secure connection there is no clipboard: the person copies the selection.
-        getSelection().selectAllChildren(code)
-        word = 'Selected'
+    button.addEventListener('click', () => {
+      const code = all('pre', button.closest('figure')).find(isShown)
+      copy(button, code.textContent, code)
+    })
+  }
+  for (const button of all('.expand')) {
+    button.addEventListener('click', () => {
+      const isOpen = button.closest('figure').classList.toggle('whole')
+      button.setAttribute('aria-pressed', String(isOpen))
+      button.textContent = isOpen ? 'Collapse' : 'Expand'
+    })
+  }
+
+  // Every field can be linked to.
+  const nameOf = (row) => {
+    const outer = row.parentElement.closest('li')
+    const name = row.querySelector(':scope > code, :scope > a > code')?.textContent ?? ''
+    return outer ? nameOf(outer) + '.' + name : name
+  }
+  for (const row of all('[data-kind] li:has(> code)')) {
+    const kind = row.closest('[data-kind]').dataset.kind
+    if (!row.id) {
+      const id = row.closest('section').id + (kind === 'field' ? ':' : '.') + nameOf(row)
+      if (!document.getElementById(id)) row.id = id
+    }
+    if (!row.id) continue
+    const name = row.querySelector('code')
+    const link = document.createElement('a')
+    link.className = 'anchor'
+    link.href = '#' + row.id
+    name.replaceWith(link)
+    link.append(name)
+  }
+  const reveal = (place) => {
+    for (let one = place; one; one = one.parentElement) if (one.localName === 'details') one.open = true
+    place.scrollIntoView({ block: place.localName === 'section' ? 'start' : 'center' })
+  }
+  const goToHash = () => {
+    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)))
+    if (place?.localName === 'li') reveal(place)
+  }
+  addEventListener('hashchange', goToHash)
+
+  // Another problem of the same status: what it says stands in the table of problems.
+  const paint = (code, text) =>
+    code.replaceChildren(
+      ...text.split(/("(?:[^"\\]|\\.)*")/).map((part, index, parts) => {
+        if (index % 2 === 0) return part
+        const span = document.createElement('span')
+        span.className = parts[index + 1].startsWith(':') ? 'k' : 's'
+        span.textContent = part
+        return span
+      }),
+    )
+  for (const code of all('.panel pre:not([class]) code')) paint(code, code.textContent)
+  for (const codes of all('.codes')) {
+    codes.addEventListener('click', (event) => {
+      const chip = event.target.closest('a')
+      if (!chip || event.ctrlKey || event.metaKey || event.shiftKey) return
+      event.preventDefault()
+      const name = chip.textContent
+      const [about, pre] = all('p, pre', chip.closest('.panel'))
+      const code = pre.querySelector('code')
+      const row = document.getElementById(name)
+      const { type, instance, request_id } = JSON.parse(code.textContent)
+      const title = name[0].toUpperCase() + name.slice(1).replaceAll('_', ' ')
+      const body = {
+        type: type.replace(/[^/]*$/, name.replaceAll('_', '-')),
+        title,
+        status: Number(row.querySelector('small').textContent),
+        code: name,
+        detail: row.querySelector('td').firstChild.textContent,
+        instance,
+        request_id,
+        ...JSON.parse(chip.dataset.more ?? '{}'),
       }
-      button.textContent = word
-      say(word === 'Copied' ? 'Copied to the clipboard.' : 'Selected: copy it with the keyboard.')
-      clearTimeout(timer)
-      timer = setTimeout(() => {
-        button.textContent = 'Copy'
-      }, 2000)
+      paint(code, JSON.stringify(body, null, 2))
+      about.replaceChildren(...row.querySelector('td span').cloneNode(true).childNodes)
+      for (const one of all('a', codes)) one.toggleAttribute('aria-current', one === chip)
+      chip.setAttribute('aria-current', 'true')
+    })
+  }
+
+  // What the page shows of an endpoint, in the chosen language.
+  const inline = (node) =>
+    [...node.childNodes].map((one) =>
+      one.localName === 'code' ? '`' + one.textContent + '`' : one.textContent
+    ).join('')
+  const rowsOf = (list, margin) =>
+    [...list.children].flatMap((row) => {
+      const [name, about, ...notes] = [':scope > a', ':scope > p', ':scope > small', ':scope > small + small']
+        .map((one) => row.querySelector(one))
+      const inner = row.querySelector(':scope > details > ul')
+      const said = notes.filter(Boolean).map((one) => one.textContent).join(' · ')
+      const head = name
+        ? inline(name) + ' (' + said + '): ' + inline(about)
+        : inline(row.querySelector('summary'))
+      return [margin + '- ' + head, ...inner ? rowsOf(inner, margin + '  ') : []]
+    })
+  const markdownOf = (section) =>
+    all('h3, .head > p:not(.line), .line > code, h4, .fields, figcaption > span, pre', section).flatMap(
+      (one) => {
+        const text = one.textContent
+        if (one.localName === 'pre') return isShown(one) ? ['```', text, '```', ''] : []
+        if (one.matches('ul')) return [...rowsOf(one, ''), '']
+        if (one.matches('.line > code')) {
+          return ['`' + one.parentElement.querySelector('.method').textContent + ' ' + text + '`', '']
+        }
+        if (one.localName === 'p') return [inline(one), '']
+        return [(one.localName === 'h3' ? '## ' : '### ') + text, '']
+      },
+    ).join('\n')
+  for (const link of all('.md')) {
+    const button = document.createElement('button')
+    button.type = 'button'
+    button.className = 'md'
+    button.textContent = 'Copy as Markdown'
+    link.before(button)
+    button.addEventListener('click', () => {
+      const section = button.closest('section')
+      copy(button, markdownOf(section), section)
     })
   }
 
@@ -125,20 +246,19 @@ addEventListener('DOMContentLoaded', () => {
   const list = dialog.querySelector('ul')
   let entries
   let chosen = -1
-  const nameOf = (row) => {
-    const outer = row.parentElement.closest('li')
-    const name = row.querySelector(':scope > code')?.textContent ?? ''
-    return outer ? nameOf(outer) + '.' + name : name
-  }
   const titleOf = (place) => place.closest('section').querySelector('h1, h2, h3').textContent
   const collect = () => [
     ...all('main section[id]').map((place) => ({
       place,
       name: titleOf(place),
-      about: place.querySelector('.line')?.textContent ?? 'Guide',
-      text: all('.text > p, .text > ul:not(.fields)', place).map((one) => one.textContent).join(' '),
+      about: place.querySelector('.line')?.firstElementChild.textContent.concat(
+        ' ',
+        place.querySelector('.line code').textContent,
+      ) ?? 'Guide',
+      words: ' ' + (place.dataset.words ?? ''),
+      text: all('.head > p, .head > ul', place).map((one) => one.textContent).join(' '),
     })),
-    ...all('main [data-kind] li').filter((place) => place.querySelector(':scope > code')).map((place) => ({
+    ...all('main [data-kind] li:has(> a)').map((place) => ({
       place,
       name: nameOf(place),
       about: place.closest('[data-kind]').dataset.kind + ' · ' + titleOf(place),
@@ -147,8 +267,14 @@ addEventListener('DOMContentLoaded', () => {
     ...all('main tbody tr').map((place) => ({
       place,
       name: place.querySelector('code').textContent,
-      about: titleOf(place),
+      about: place.querySelector('small').textContent + ' · ' + titleOf(place),
       text: place.querySelector('td').textContent,
+    })),
+    ...all('.langs label').map((place) => ({
+      place,
+      name: place.textContent,
+      about: 'Show all samples in this language',
+      text: '',
     })),
   ]
   const choose = (index) => {
@@ -161,15 +287,17 @@ addEventListener('DOMContentLoaded', () => {
   }
   let found = []
   const find = () => {
-    const words = query.value.toLowerCase().split(/\s+/).filter(Boolean)
+    const phrase = query.value.toLowerCase().trim()
     const has = (text, word) => text.toLowerCase().includes(word)
-    const [first = ''] = words
-    const rank = ({ name, about }) => {
-      if (has(name, first)) return name.toLowerCase().startsWith(first) ? 0 : 1
-      return has(about, first) ? 2 : 3
+    const rank = ({ name, about, words = '' }) => {
+      if (phrase && has(words, ' ' + phrase) || name.toLowerCase() === phrase) return 0
+      if (has(name, phrase)) return name.toLowerCase().startsWith(phrase) ? 1 : 2
+      return has(about, phrase) ? 3 : 4
     }
     found = entries
-      .filter(({ name, about, text }) => words.every((word) => has(name + ' ' + about + ' ' + text, word)))
+      .filter(({ name, about, words, text }) =>
+        phrase.split(/\s+/).every((word) => has([name, about, words, text].join(' '), word))
+      )
       .sort((a, b) => rank(a) - rank(b))
       .slice(0, 40)
     list.replaceChildren(...found.map(({ name, about }, index) => {
@@ -198,11 +326,11 @@ addEventListener('DOMContentLoaded', () => {
     const place = found[index]?.place
     if (!place) return
     dialog.close()
-    for (let one = place; one; one = one.parentElement) if (one.localName === 'details') one.open = true
+    if (place.localName === 'label') return place.click()
     history.pushState(null, '', '#' + place.closest('[id]').id)
     place.tabIndex = -1
+    reveal(place)
     place.focus({ preventScroll: true })
-    place.scrollIntoView({ block: place.localName === 'section' ? 'start' : 'center' })
   }
   query.addEventListener('input', find)
   list.addEventListener('click', (event) => go(all('li', list).indexOf(event.target.closest('li'))))
@@ -229,4 +357,5 @@ addEventListener('DOMContentLoaded', () => {
   addEventListener('beforeprint', () => {
     for (const one of all('details')) one.open = true
   })
+  goToHash()
 })

@@ -6,6 +6,7 @@ import type { Sha256 } from '../lib/digest.ts'
 import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
 import { fill, type OpenApiDocument } from './document.ts'
+import { describeEvents } from './events.ts'
 import texts from './guides.json' with { type: 'json' }
 import {
   baseUrl,
@@ -24,7 +25,14 @@ import {
 } from './html.ts'
 import type { DocumentSettings } from './model.ts'
 import assets from './reference-assets.json' with { type: 'json' }
-import { endpoint, groupEndpoints, methodBadge } from './reference-endpoints.ts'
+import {
+  endpoint,
+  eventSection,
+  groupEndpoints,
+  heading,
+  methodBadge,
+  SERVICE_GROUP,
+} from './reference-endpoints.ts'
 import { sampleOf } from './samples.ts'
 
 export function createReferencePage(
@@ -33,30 +41,7 @@ export function createReferencePage(
   sha256: Sha256,
 ): StaticDocument {
   const { title, summary } = described.info
-  const sections = guides(described, settings)
-  // The first two are read before the endpoints.
-  const [before, after] = [sections.slice(0, 2), sections.slice(2)]
-  const groups = [...groupEndpoints(described)]
-  const contents = [
-    contentsGroup('Overview', [{ id: 'introduction', title: 'Introduction' }, ...before]),
-    ...groups.map(([name, entries]) =>
-      contentsGroup(
-        name,
-        entries.map(({ method, operation: { operationId: id, summary: title } }) => (
-          { id, title, badge: methodBadge(method) }
-        )),
-      )
-    ),
-    contentsGroup('Guides', after),
-  ]
-  const endpoints = groups.map(([name, entries]) =>
-    markup`
-      <section class="group" aria-label="${name}">
-        <h2>${name}</h2>
-        ${entries.map((entry) => endpoint(entry, settings))}
-      </section>
-    `
-  )
+  const parts = partsOf(described, settings)
   const page = fillMarkup(assets.page, {
     title,
     summary,
@@ -69,11 +54,11 @@ export function createReferencePage(
         index === 0 ? markup` checked` : undefined
       }><label for="in-${id}">${name}</label>`
     ),
-    contents,
+    contents: parts.map(({ name, items }) => contentsGroup(name, items)),
     facts: factsOf(settings).map(([name, value]) =>
       value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
     ),
-    sections: [...before.map(section), ...endpoints, ...after.map(section)],
+    sections: parts.map(({ section }) => section),
   })
   const example = `${EXAMPLE_ORIGIN}</span>`
   const address = baseUrl(settings) === EXAMPLE_ORIGIN
@@ -81,12 +66,54 @@ export function createReferencePage(
     : example
   return {
     text: page.html.replaceAll(example, address),
-    headers: ['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
+    headers: [
+      ...['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
+      ...['Link', '<docs.md>; rel="alternate"; type="text/markdown"'],
+    ],
+    variesBy: 'Accept',
   }
+}
+
+/** The parts of the page in their order, with their entries in the contents. */
+function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
+  const groups = [...groupEndpoints(described)].map(([name, entries]) => ({
+    name,
+    items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
+      { id, title, badge: methodBadge(method) }
+    )),
+    section: markup`
+      <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
+        <h2>${name}</h2>
+        ${entries.map((entry) => endpoint(entry, settings))}
+      </section>
+    `,
+  }))
+  const guides = guidesOf(described, settings)
+  const events = describeEvents()
+  const part = (name: string, from: number, to?: number) => {
+    const items = guides.slice(from, to)
+    return { name, items: items as readonly ContentsItem[], section: items.map(section) as Inset }
+  }
+  const [overview, webhooks] = [part('Overview', 0, 2), part('Webhooks', 2, 3)]
+  const types = markup`<section class="group" aria-label="Event types">${events.map(eventSection)}</section>`
+  const isService = ({ name }: { readonly name: string }) => name === SERVICE_GROUP
+  return [
+    { ...overview, items: [{ id: 'introduction', title: 'Introduction' }, ...overview.items] },
+    ...groups.filter((one) => !isService(one)),
+    {
+      ...webhooks,
+      items: [...webhooks.items, ...events.map(({ name: id, title }) => ({ id, title }))],
+      section: [webhooks.section, types],
+    },
+    part('Guides', 3),
+    ...groups.filter(isService),
+  ]
 }
 
 interface Guide {
   readonly title: string
+  /** Other words that people search for. */
+  readonly words?: string
   readonly text: readonly string[]
   /** Text to copy, an operation with samples, or a problem. */
   readonly code: readonly (Omit<CodeBlock, 'code'> & {
@@ -96,15 +123,14 @@ interface Guide {
   })[]
 }
 
-/** All guides. The last one is the longest, so that every one can be scrolled to the top. */
-function guides(described: OpenApiDocument, settings: DocumentSettings) {
+/** All guides: two that are read before the endpoints, that of webhooks, and the others. */
+function guidesOf(described: OpenApiDocument, settings: DocumentSettings) {
   const { examples } = described.components
   const tables = tablesOf(settings)
   return Object.entries(fill<Readonly<Record<string, Guide>>>(texts, settings)).map((
-    [id, { title, text, code }],
+    [id, { title, words, text, code }],
   ) => ({
-    id,
-    title,
+    ...{ id, title, words },
     text: paragraphs(text),
     code: code.flatMap(({ sample = '', problem, code, ...block }) => {
       const shown = code ??
@@ -134,7 +160,12 @@ function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>
   })
   const problemRows = (Object.keys(PROBLEMS) as ProblemCode[]).map((code) => {
     const { status, detail } = PROBLEMS[code]
-    return { id: code, name: code, note: status, about: [detail, markup`<br>`, prose(PROBLEM_ACTIONS[code])] }
+    return {
+      id: code,
+      name: code,
+      note: status,
+      about: [detail, markup`<span>${prose(PROBLEM_ACTIONS[code])}</span>`],
+    }
   })
   return {
     limits: table(['Policy and default', 'What it counts'], limitRows),
@@ -143,10 +174,10 @@ function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>
   }
 }
 
-function section({ id, title, text, code, below }: ReturnType<typeof guides>[number]): Markup {
+function section({ id, title, words, text, code, below }: ReturnType<typeof guidesOf>[number]): Markup {
   return markup`
-    <section class="split" id="${id}" aria-labelledby="${id}-title">
-      <div class="text"><h2 id="${id}-title">${title}</h2>${text}</div>
+    <section class="split" id="${id}" aria-labelledby="${id}-title" data-words="${words}">
+      <div class="head">${heading(2, id, title)}${text}</div>
       <div class="code">${code}</div>
       ${below && markup`<div class="below">${below}</div>`}
     </section>
@@ -190,7 +221,7 @@ function factsOf(settings: DocumentSettings): readonly (readonly [string, Inset]
     ['Base URL', markup`<code>${markPlaces(baseUrl(settings))}</code>`],
     ['Key', markup`<code>${names.keyHeader}</code>`],
     ['Version', markup`<code>${API_VERSION}</code>`],
-    ['For machines', link('openapi.json', 'OpenAPI 3.1')],
+    ['For machines', [link('openapi.json', 'OpenAPI 3.1'), ' · ', link('docs.md', 'Markdown')]],
     ['Contact', email ? link(`mailto:${email}`, name ?? email) : url && link(url, name ?? url)],
     ['Terms', terms && link(terms, terms)],
   ]

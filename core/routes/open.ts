@@ -44,6 +44,25 @@ export const openapi: DocumentRoute = {
   contentType: 'application/json; charset=utf-8',
 }
 
+export const docsMarkdown: DocumentRoute = {
+  name: 'docs-markdown',
+  access: 'open',
+  method: 'GET',
+  path: '/docs.md',
+  summary: 'Get the reference as Markdown',
+  mediaType: 'text/markdown',
+  contentType: 'text/markdown; charset=utf-8',
+  headers: ['Link'],
+}
+
+export const endpointMarkdown: DocumentRoute = {
+  ...docsMarkdown,
+  name: 'endpoint-markdown',
+  path: '/docs/:endpoint.md',
+  summary: 'Get an endpoint as Markdown',
+  problems: ['route_not_found'],
+}
+
 export const docs: DocumentRoute = {
   name: 'docs',
   access: 'open',
@@ -52,7 +71,8 @@ export const docs: DocumentRoute = {
   summary: 'Get the reference page',
   mediaType: 'text/html',
   contentType: 'text/html; charset=utf-8',
-  headers: ['Content-Security-Policy', 'Referrer-Policy'],
+  headers: ['Content-Security-Policy', 'Referrer-Policy', 'Link'],
+  alternate: docsMarkdown,
 }
 
 /** Marks a linkset as an API catalog (RFC 9727 §4.2). */

@@ -84,6 +84,8 @@ export interface DocumentRoute extends RouteDescription {
   readonly contentType: string
   /** Names of the headers of the document. */
   readonly headers?: readonly string[]
+  /** The same in another media type, for a request that prefers it. */
+  readonly alternate?: DocumentRoute
 }
 
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
@@ -102,6 +104,11 @@ export function completePath(route: Route, serviceName: string, basePath = ''): 
 /** The same with `{name}`. */
 export function endpointPath(route: Route, serviceName: string, basePath = ''): string {
   return completePath(route, serviceName, basePath).replace(/:(\w+)/g, '{$1}')
+}
+
+/** The name of a route in documents. Without `_`, `a-1` and `a1` would have the same. */
+export function operationIdOf({ name }: Pick<Route, 'name'>): string {
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase()).replaceAll('-', '_')
 }
 
 /** The methods of the routes of one path, including HEAD. */

@@ -9,7 +9,7 @@ import {
   recentProfiles,
   widget,
 } from './content.ts'
-import { apiCatalog, docs, health, openapi } from './open.ts'
+import { apiCatalog, docs, docsMarkdown, endpointMarkdown, health, openapi } from './open.ts'
 import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
 import { completePath, type Endpoint, endpointPath, NO_PARAMS, type PathValues, type Route } from './route.ts'
@@ -37,6 +37,8 @@ export const ROUTES: readonly Route[] = [
   health,
   openapi,
   docs,
+  docsMarkdown,
+  endpointMarkdown,
   apiCatalog,
 ]
 

@@ -47,7 +47,7 @@ const endpointPlace = {
 const scope = (description: string) => field.name(description, 'read:profiles', 47, SCOPE_PATTERN)
 const module = (description: string) => field.name(description, 'profiles', 40, MODULE_PATTERN)
 
-const keySchema = field.named('Key', 'A key without its secret.', {
+export const keySchema = field.named('Key', 'A key without its secret.', {
   id: keyId('Public id of the key: the 12 characters after its prefix.', 'Zt81mK0qWv3B'),
   name: field.text('Name of the key.', 'WordPress plugin', 200),
   environment: field.oneOf('Signups with a test key are stored as tests.', ['live', 'test']),
@@ -292,10 +292,9 @@ const openapiSchema = field.described(
   { examples: [{ openapi: '3.1.1', info: { title: 'Partner API', version: API_VERSION }, paths: {} }] },
 )
 
-const docsSchema = field.described(v.string(), 'An HTML document.', {
-  maxLength: 4_194_304,
-  examples: ['<!doctype html><html lang="en"><title>Partner API</title></html>'],
-})
+const documentSchema = (description: string, example: string) =>
+  field.described(v.string(), description, { maxLength: 4_194_304, examples: [example] })
+const markdownSchema = documentSchema('A Markdown document.', '# Partner API')
 
 const anchor = v.pipe(v.string(), v.metadata({ format: 'uri-reference', maxLength: 2048 }))
 const catalogSchema = field.described(
@@ -389,6 +388,11 @@ export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> =
   'sign-up': dataOf(signupReceiptSchema),
   health: dataOf(healthSchema),
   openapi: openapiSchema,
-  docs: docsSchema,
+  docs: documentSchema(
+    'An HTML document.',
+    '<!doctype html><html lang="en"><title>Partner API</title></html>',
+  ),
+  'docs-markdown': markdownSchema,
+  'endpoint-markdown': markdownSchema,
   'api-catalog': catalogSchema,
 }

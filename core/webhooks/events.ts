@@ -35,7 +35,7 @@ export function signupEvent(signup: Signup): WebhookEvent {
 
 /** The events of administrative changes. An imported key has none: it was issued by another system. */
 export function changeEvents(
-  { auditRecords, partners, keys }: AppliedChanges,
+  { auditRecords, partners, keys }: Pick<AppliedChanges, 'auditRecords' | 'partners' | 'keys'>,
   context: AuditContext,
 ): WebhookEvent[] {
   return auditRecords.flatMap(({ type: change, partner, keyId = '', subject, before, after }) => {
@@ -85,7 +85,7 @@ function changeEvent(
 const [noticeDays, maxExpiredDays] = [[3, 14], 3]
 
 /** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
-function endEvent(key: Key, { contact, tags }: Partner, now: number, sha256: Sha256): WebhookEvent {
+export function endEvent(key: Key, { contact, tags }: Partner, now: number, sha256: Sha256): WebhookEvent {
   const end = endOf(key)!
   const isOver = end <= now
   const type = isOver ? 'key.expired' : 'key.expiring'

@@ -2,12 +2,17 @@ import { deriveId } from '../lib/ids.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { QuotaObserver } from '../limits/limiter.ts'
+import type { Partner } from '../model.ts'
 import type { Store } from '../ports/store.ts'
 import { createEvent } from './events.ts'
 
 /** The part of a quota that is left when `quota.warning` is due. */
 const warningShare = 0.2
 const retryMs = 10_000
+
+export function quotaData({ slug, name, contact, tags }: Partner, count: object) {
+  return { slug, name, contact: contact ?? null, tags, ...count }
+}
 
 /**
  * Enqueues `quota.warning` and `quota.reached`, each once for a window and a quota, however many servers count it. Takes
@@ -33,11 +38,10 @@ export function createQuotaNotifier(
       await Promise.resolve()
       const partner = await store.findPartner(slug)
       if (partner === undefined) return
-      const about = { slug, name: partner.name, contact: partner.contact ?? null, tags: partner.tags }
       const count = { policy, quota, used: quota - remaining, resets_at: rfc3339(resetsAt) }
       const id = deriveId('msg_', sha256(`${level} ${policy === 'month' ? '' : term || at}`))
       await webhooks.enqueue([
-        createEvent({ id, type, partner: slug, createdAt: at }, { ...about, ...count }),
+        createEvent({ id, type, partner: slug, createdAt: at }, quotaData(partner, count)),
       ])
       notBefore.set(level, resetsAt)
     }

@@ -6,6 +6,7 @@ import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { type InputError, PROBLEMS } from '../../core/http/problem.ts'
 import { foldWords } from '../../core/lib/text.ts'
+import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
 import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
 import type { ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { readMembers } from '../../core/routes/input.ts'
@@ -34,7 +35,7 @@ t.test('every route is an operation', (t) => {
   t.equal(ids.length, ROUTES.length)
   t.equal(new Set(ids).size, ids.length, 'operation ids are unique')
   for (const route of ROUTES) {
-    const path = (route.atRoot ? '' : '/service') + route.path.replace(':slug', '{slug}')
+    const path = (route.atRoot ? '' : '/service') + route.path.replace(/:(\w+)/, '{$1}')
     const operation = made.paths[path]?.[route.method.toLowerCase() as 'get' | 'post']
     t.ok(operation, path)
     const scopes = operation?.security.map((one) => Object.values(one).flat().join())
@@ -51,7 +52,7 @@ t.test('every route is an operation', (t) => {
 t.test('parameters are those of the routes', (t) => {
   for (const route of ROUTES) {
     if (route.access !== 'key') continue
-    const operation = made.paths[`/service${route.path.replace(':slug', '{slug}')}`]
+    const operation = made.paths[`/service${route.path.replace(/:(\w+)/, '{$1}')}`]
       ?.[route.method.toLowerCase() as 'get' | 'post']
     const all = operation?.parameters.map((one) => resolve<ParameterObject>(one)) ?? []
     t.equal(all.some(({ name }) => name === 'Idempotency-Key'), route.name === 'sign-up', route.path)
@@ -70,7 +71,7 @@ t.test('parameters are those of the routes', (t) => {
 t.test('every problem is documented exactly where it can occur', (t) => {
   const documented = new Set(operations.flatMap(({ operation }) => operation['x-problems']))
   const missing = Object.keys(PROBLEMS).filter((code) => !documented.has(code as keyof typeof PROBLEMS))
-  t.strictSame(missing, ['route_not_found', 'method_not_allowed'], 'two problems belong to no operation')
+  t.strictSame(missing, ['method_not_allowed'], 'one problem belongs to no operation')
   for (const { operation } of operations) {
     const statuses = new Set(operation['x-problems'].map((code) => String(PROBLEMS[code].status)))
     const failures = Object.keys(operation.responses).filter((status) => status >= '400')
@@ -300,6 +301,8 @@ t.test('input schemas accept exactly what the service accepts', (t) => {
 const documents = [
   ['/service/openapi.json', 'application/json; charset=utf-8'],
   ['/service/docs', 'text/html; charset=utf-8'],
+  ['/service/docs.md', 'text/markdown; charset=utf-8'],
+  ['/service/docs/signUp.md', 'text/markdown; charset=utf-8'],
   [
     '/.well-known/api-catalog',
     'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"',
@@ -348,6 +351,51 @@ t.test('the documents need no key and allow browsers', async (t) => {
   const page = await request('/service/docs')
   t.match(page.headers.get('content-security-policy'), /^default-src 'none'; style-src 'sha256-/)
   t.equal(page.headers.get('referrer-policy'), 'no-referrer')
+})
+
+t.test('the reference is Markdown for a request that prefers it', async (t) => {
+  const api = createPartnerApi({ store: createMemoryStore() })
+  t.teardown(() => api.close())
+  const request = (path: string, accept?: string) =>
+    api.fetch(new Request(`http://a.example/service/${path}`, { headers: accept ? { accept } : {} }))
+  const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8'
+  const negotiated = [
+    ...[undefined, '*/*', 'text/*', browser, 'text/html, text/markdown;q=0.9'].map((one) => [one, 'html']),
+    ...['text/markdown', 'text/markdown, text/html, */*', 'text/markdown, */*;q=0.1', 'text/html;q=0, */*']
+      .map((one) => [one, 'markdown']),
+  ]
+  for (const [accept, type] of negotiated) {
+    const { headers } = await request('docs', accept)
+    t.match(headers.get('content-type'), `text/${type};`, accept ?? 'no Accept')
+    t.equal(headers.get('vary'), 'Accept, Accept-Encoding')
+  }
+  for (const accept of ['application/json', 'text/html;q=0', 'text/markdown;q=0']) {
+    t.equal((await request('docs', accept)).status, 406, accept)
+  }
+  t.equal((await request('docs.md', 'text/html')).status, 406)
+  const [page, whole, one] = await Promise.all(
+    ['docs', 'docs.md', 'docs/signUp.md'].map((path) => request(path)),
+  )
+  t.equal(page!.headers.get('link'), '<docs.md>; rel="alternate"; type="text/markdown"')
+  t.equal(one!.headers.get('link'), '<../docs#signUp>; rel="alternate"; type="text/html"')
+  t.notSame(page!.headers.get('etag'), whole!.headers.get('etag'))
+  const [all, signUp] = [await whole!.text(), await one!.text()]
+  for (const { path, method, operation } of operations) {
+    const place = `### ${operation.summary}\n\n${method.toUpperCase()} \`${path}\`\n\n`
+    t.ok(all.includes(place), operation.operationId)
+  }
+  for (const type of WEBHOOK_EVENT_TYPES) t.ok(all.includes(`\n- \`${type}\`: `), type)
+  for (const code of Object.keys(PROBLEMS)) t.ok(all.includes(`\n- \`${code}\` (`), code)
+  t.match(signUp, /^### Create a signup\n/)
+  t.match(signUp, '\n- `email` (email) (required): E-mail address.\n')
+  t.match(signUp, '\n  - `status` ("received"): The signup is stored.\n')
+  t.match(signUp, '"detail": "is not a member of this body"', 'the body of a problem')
+  t.match(signUp, '\nPython:\n\n```\nimport json\n', 'samples as they are')
+  t.notMatch(all + signUp, /<(?:p|li|code|span|td|a)\b|&#/, 'no markup, no entities')
+  for (const name of ['nothing', 'sign-up', 'constructor', 'sign%55p']) {
+    const response = await request(`docs/${name}.md`)
+    t.strictSame([response.status, (await response.json()).code], [404, 'route_not_found'], name)
+  }
 })
 
 /** Fields of any HTTP response, which OpenAPI omits. */
@@ -412,7 +460,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
       const slug = world.lines.profiles[0]?.slug ?? ''
       const response = await send({
         method,
-        target: path.replace('{slug}', slug) + query,
+        target: path.replace('{slug}', slug).replace('{endpoint}', 'signUp') + query,
         headers: {
           ...(key === null ? {} : { 'x-service-partner-key': key.text }),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),

@@ -114,6 +114,14 @@ const elsewhere = await listen((request, response) => {
   redirected.push(request.url)
   response.setHeader('content-type', 'application/json').end('{"data":[],"page":null}')
 })
+/** The idempotency keys of signups. */
+const repeats: unknown[] = []
+const failsOnce = await listen((request, response) => {
+  repeats.push(request.headers['idempotency-key'])
+  if (repeats.length === 1) return response.writeHead(503, { 'retry-after': '1' }).end('{}')
+  response.writeHead(201, { 'content-type': 'application/json' })
+  response.end('{"data":{"id":"sgn_1","status":"received","created_at":"2026-11-20T09:00:00.000Z"}}')
+})
 /** What ends a sample with an error, and sends the key nowhere else. */
 const faults: Readonly<Record<string, { readonly origin: string; readonly key?: string }>> = {
   refused: { origin: usual.origin, key: `${usual.key.slice(0, -1)}~` },
@@ -168,13 +176,33 @@ async function runAll<Printed>(
     }
     count += present.length
   }
-  for (const [fault, { origin, key = usual.key }] of Object.entries(faults)) {
-    const file = join(folder, language, fault, fileName)
+  const codeOf = (operation: string) => usual.shown.get(operation)!.get(language)!
+  const write = async (name: string, code: string) => {
+    const file = join(folder, language, name, fileName)
     await mkdir(dirname(file), { recursive: true })
-    const code = usual.shown.get('profiles')!.get(language)!.replaceAll(usual.origin, origin)
-      .replace(/\b10(_000)?(?= |,|;|\))/, '1$1').replace(/(key: .*)/, '$1\n  timeoutMs: 200,')
     await writeFile(file, `${code}\n`)
-    await t.rejects(run([file], key), fault)
+    return file
+  }
+  const walks = [codeOf('profiles'), codeOf('profiles').replace(/limit(=|: )20/, (_, is) => `limit${is}7`)]
+    .map((code) => code.replace('freight', 'in'))
+  const [whole, pages] = await run(
+    await Promise.all(walks.map((code, index) => write(`walk${index}`, code))),
+    usual.key,
+  )
+  t.strictSame(bodyOf(pages!, 'profiles'), bodyOf(whole!, 'profiles'), 'all pages are read')
+  t.ok((bodyOf(whole!, 'profiles') as { data: unknown[] }).data.length > 7)
+  repeats.length = 0
+  const repeat = codeOf('signUp').replaceAll(usual.origin, failsOnce.origin)
+  // curl reports the first attempt, although the second one succeeds.
+  const repeated = run([await write('repeat', repeat)], usual.key)
+  await (language === 'shell'
+    ? repeated.catch((error) => t.match(error.message, 'sh ended with 0'))
+    : repeated)
+  t.strictSame(repeats, ['form-1042', 'form-1042'], 'a signup is repeated with its idempotency key')
+  for (const [fault, { origin, key = usual.key }] of Object.entries(faults)) {
+    const code = codeOf('profiles').replaceAll(usual.origin, origin)
+      .replace(/\b10(_000)?(?= |,|;|\))/, '1$1').replace(/(key: .*)/, '$1\n  timeoutMs: 200,')
+    await t.rejects(run([await write(fault, code)], key), fault)
   }
   t.same(redirected, [])
   t.comment(`${count} samples`)
@@ -199,7 +227,16 @@ const separately = (commandOf: (file: string) => readonly string[]): Runner<stri
 const together = <Printed>(...command: readonly string[]): Runner<Printed> => async (files, key) =>
   JSON.parse(await runProgram([...command, ...files], key))
 
-const read = (printed: string): unknown => printed.startsWith('{') ? JSON.parse(printed) : printed
+const page = { limit: 20, has_more: false, next_cursor: null }
+const isPaged = (operation: string) => ['problems', 'profiles', 'reportActivity'].includes(operation)
+
+/** A body, or the rows of a list on a line each. */
+const read = (printed: string, operation: string): unknown => {
+  if (isPaged(operation)) {
+    return { data: printed.split('\n').filter(Boolean).map((line) => JSON.parse(line)), page }
+  }
+  return printed.startsWith('{') ? JSON.parse(printed) : printed
+}
 
 /** Whether a program runs; if not, why its tests are skipped. */
 function needs(program: string, ...words: readonly string[]): { readonly skip: string | false } {
@@ -207,7 +244,7 @@ function needs(program: string, ...words: readonly string[]): { readonly skip: s
   return { skip: status !== 0 && `${program} ${words.join(' ')} does not run (.ci/run installs it)` }
 }
 
-t.test('Shell', needs('curl', '--version'), async (t) => {
+t.test('Shell', needs('sh', '-c', 'curl --version && jq --version'), async (t) => {
   await writeFile(join(folder, '.curlrc'), 'silent\nshow-error\n')
   await runAll(t, 'shell', 'sample.sh', separately((file) => ['sh', file]), read)
 })
@@ -225,20 +262,19 @@ const runModules = `
 const node = together<readonly unknown[]>(process.execPath, '--input-type=module', '-e', runModules, '--')
 
 t.test('JavaScript with fetch', async (t) => {
-  await runAll(t, 'fetch', 'sample.mjs', node, ([body]) => body)
+  const bodyOf = (printed: readonly unknown[], operation: string) =>
+    isPaged(operation) ? { data: printed, page } : printed[0]
+  await runAll(t, 'fetch', 'sample.mjs', node, bodyOf)
 })
 
 t.test('JavaScript with the client', async (t) => {
-  const page = { limit: 20, has_more: false, next_cursor: null }
-  const isPaged = (operation: string) =>
-    ['problems', 'profiles', 'reportActivity', 'ownOrders'].includes(operation)
   await runAll(
     t,
     'client',
     'sample.mjs',
     node,
     (printed, operation) =>
-      isPaged(operation)
+      isPaged(operation) || operation === 'ownOrders'
         ? { data: printed, page }
         : own.includes(operation)
         ? printed[0]

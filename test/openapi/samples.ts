@@ -30,6 +30,10 @@ interface SampleRequest {
   /** By name, without the partner. */
   readonly query: Readonly<Record<string, unknown>>
   readonly body: Readonly<Record<string, unknown>> | undefined
+  /** Whether the sample reads all pages. */
+  readonly isPaged: boolean
+  /** Whether it may send the request again: it has an idempotency key. */
+  readonly isRepeatable: boolean
 }
 
 /** Optional parameters, and optional members of a body, that make a sample more useful. */
@@ -86,14 +90,18 @@ function requestOf(path: string, method: string, operation: OperationObject): Sa
     path: pathValues,
     query: Object.fromEntries(query.filter(([name]) => name !== 'partner')),
     body: body && Object.fromEntries(body),
+    isPaged: parameters.some(({ name }) => name === 'cursor'),
+    isRepeatable: parameters.some(({ name }) => name === 'Idempotency-Key'),
   }
 }
 
 /** Every sample refuses redirects, which would send the key elsewhere, has a time limit and fails on a problem. */
 function samplesOf(request: SampleRequest): Samples[string] {
+  const isOpen = request.operation.security.length === 0
+  if (isOpen && request.operation.operationId !== 'health') return { shell: shell(request) }
   return {
     shell: shell(request),
-    ...(request.operation.security.length > 0 && { client: client(request) }),
+    ...(!isOpen && { client: client(request) }),
     fetch: javascript(request),
     php: php(request),
     python: python(request),
@@ -112,15 +120,31 @@ function literal(open: string, entries: readonly string[], close: string): strin
   return `${open}\n${entries.map((entry) => `        ${entry},\n`).join('')}    ${close}`
 }
 
-function shell({ url, headers, body }: SampleRequest): string {
-  return [
-    `curl '${url}'`,
-    `--fail-with-body --max-time ${timeLimit} --location --max-redirs 0`,
+const indent = (text: string, margin: string): string => text.replace(/^(?=.)/gm, margin)
+
+/** Attempts. */
+const maxAttempts = 4
+
+function shell({ url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
+  const command = [
+    isPaged ? 'curl "$url${cursor:+&cursor=$cursor}"' : `curl '${url}'`,
+    // The bodies of failed attempts would be printed, too.
+    `${isRepeatable ? '--fail' : '--fail-with-body'} --max-time ${timeLimit} --location --max-redirs 0`,
+    // It waits as long as Retry-After says.
+    ...(isRepeatable ? [`--retry ${maxAttempts - 1} --retry-connrefused`] : []),
     ...headers.map(({ name, value }) =>
       value === undefined ? `--header "${name}: $PARTNER_API_KEY"` : `--header '${name}: ${value}'`
     ),
     ...(body === undefined ? [] : [`--data '${JSON.stringify(body, null, 2)}'`]),
   ].join(' \\\n  ')
+  if (!isPaged) return command
+  return `url='${url}'
+cursor=''
+while [ "$cursor" != null ]; do
+  page=$(${indent(command, '  ').trimStart()}) || { printf '%s\\n' "$page" >&2; exit 1; }
+  printf '%s\\n' "$page" | jq --compact-output '.data[]'
+  cursor=$(printf '%s\\n' "$page" | jq --raw-output .page.next_cursor)
+done`
 }
 
 function client({ operation, path, query, body, headers }: SampleRequest): string {
@@ -149,7 +173,8 @@ const client = createPartnerClient({
 ${isPaged ? `for await (const row of ${call}) {\n  console.log(row)\n}` : `console.log(await ${call})`}`
 }
 
-function javascript({ operation, method, url, headers, body }: SampleRequest): string {
+function javascript(request: SampleRequest): string {
+  const { operation, method, url, headers, body, isPaged, isRepeatable } = request
   const read = mediaTypeOf(operation).endsWith('json') ? 'json' : 'text'
   const fields = headers.map(({ name, value }) =>
     `'${name}': ${value === undefined ? 'process.env.PARTNER_API_KEY' : `'${value}'`}`
@@ -161,8 +186,44 @@ function javascript({ operation, method, url, headers, body }: SampleRequest): s
       ? []
       : [`body: JSON.stringify(${inspect(body, { compact: false }).replaceAll('\n', '\n  ')})`]),
     `redirect: 'error'`,
-    `signal: AbortSignal.timeout(${timeLimit}_000)`,
+    ...(isRepeatable ? [] : [`signal: AbortSignal.timeout(${timeLimit}_000)`]),
   ]
+  const failure = 'throw new Error(`${response.status}: ${await response.text()}`)'
+  if (isPaged) {
+    return `const url = new URL('${url}')
+do {
+  const response = await fetch(url, {
+    ${indent(options.join(',\n  '), '  ').trimStart()}
+  })
+  if (!response.ok) ${failure}
+  const { data, page } = await response.json()
+  for (const row of data) console.log(row)
+  url.searchParams.set('cursor', page.next_cursor ?? '')
+} while (url.searchParams.get('cursor'))`
+  }
+  if (isRepeatable) {
+    return `const request = {
+  ${options.join(',\n  ')}
+}
+
+for (let attempt = 1;; attempt++) {
+  const response = await fetch('${url}', {
+    ...request,
+    signal: AbortSignal.timeout(${timeLimit}_000)
+  }).catch((error) => {
+    if (attempt === ${maxAttempts}) throw error
+  })
+  if (response?.ok) {
+    console.log(await response.json())
+    break
+  }
+  const mayRepeat = !response || [409, 429].includes(response.status) || response.status >= 500
+  if (!mayRepeat || attempt === ${maxAttempts}) ${failure}
+  // With the same Idempotency-Key, a repeat creates nothing.
+  const seconds = Number(response?.headers.get('Retry-After') ?? 2 ** attempt)
+  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
+}`
+  }
   return `const response = await fetch('${url}', {
   ${options.join(',\n  ')}
 })
@@ -171,7 +232,7 @@ if (!response.ok) throw new Error(\`\${response.status}: \${await response.text(
 console.log(await response.${read}())`
 }
 
-function php({ url, headers, body }: SampleRequest): string {
+function php({ url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
   const fields = headers.map(({ name, value }) =>
     value === undefined ? `'${name}: ' . getenv('PARTNER_API_KEY')` : `'${name}: ${value}'`
   )
@@ -183,31 +244,71 @@ function php({ url, headers, body }: SampleRequest): string {
     ...(fields.length === 0 ? [] : [`HTTPHEADER => ${literal('[', fields, ']')}`]),
     ...(body === undefined ? [] : [`POSTFIELDS => json_encode(${literal('[', members, ']')})`]),
   ]
-  return `<?php
-
-$ch = curl_init('${url}');
+  const address = isPaged ? '$url . ($cursor === null ? \'\' : "&cursor=$cursor")' : `'${url}'`
+  const call = `$ch = curl_init(${address});
 curl_setopt_array($ch, [
 ${options.map((option) => `    CURLOPT_${option},\n`).join('')}]);
 $response = curl_exec($ch);
 $status = curl_getinfo($ch, CURLINFO_RESPONSE_CODE);
-if ($response === false || $status < 200 || $status > 299) {
+`
+  const failure = `if ($response === false || $status < 200 || $status > 299) {
+    throw new RuntimeException("$status: " . ($response ?: curl_error($ch)));
+}
+`
+  if (isPaged) {
+    return `<?php
+
+$url = '${url}';
+$cursor = null;
+do {
+${indent(call + failure, '    ')}    ['data' => $data, 'page' => $page] = json_decode($response, true);
+    foreach ($data as $row) {
+        echo json_encode($row), "\\n";
+    }
+    $cursor = $page['next_cursor'];
+} while ($cursor !== null);`
+  }
+  if (isRepeatable) {
+    return `<?php
+
+for ($attempt = 1;; $attempt++) {
+${indent(call, '    ')}    if ($response !== false && $status >= 200 && $status <= 299) {
+        break;
+    }
+    $mayRepeat = $response === false || in_array($status, [409, 429]) || $status >= 500;
+    if (!$mayRepeat || $attempt === ${maxAttempts}) {
+        throw new RuntimeException("$status: " . ($response ?: curl_error($ch)));
+    }
+    // With the same Idempotency-Key, a repeat creates nothing.
+    sleep(curl_getinfo($ch, CURLINFO_RETRY_AFTER) ?: 2 ** $attempt);
+}
+echo $response;`
+  }
+  return `<?php
+
+${call}if ($response === false || $status < 200 || $status > 299) {
     throw new RuntimeException("$status: " . ($response ?: curl_error($ch)));
 }
 echo $response;`
 }
 
-function python({ url, headers, body }: SampleRequest): string {
+function python({ url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
   const fields = headers.map(({ name, value }) =>
     `"${name}": ${value === undefined ? 'os.environ["PARTNER_API_KEY"]' : `"${value}"`}`
   )
   const members = Object.entries(body ?? {}).map(([name, value]) => `"${name}": ${JSON.stringify(value)}`)
   const values = [
-    `"${url}"`,
+    isPaged ? 'url + cursor' : `"${url}"`,
     ...(fields.length === 0 ? [] : [`headers=${literal('{', fields, '}')}`]),
     ...(body === undefined ? [] : [`data=json.dumps(${literal('{', members, '}')}).encode()`]),
   ]
-  const modules = [...(body ? ['json'] : []), ...(fields.length === 0 ? [] : ['os']), 'sys']
-  return `${modules.map((name) => `import ${name}\n`).join('')}from urllib.error import HTTPError
+  const modules = [
+    ...(body || isPaged ? ['json'] : []),
+    ...(fields.length === 0 ? [] : ['os']),
+    'sys',
+    ...(isRepeatable ? ['time'] : []),
+  ]
+  const head = `${modules.map((name) => `import ${name}\n`).join('')}from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 
@@ -216,28 +317,65 @@ class NoRedirects(HTTPRedirectHandler):
         return None
 
 
-request = Request(
+`
+  const request = `request = Request(
 ${values.map((value) => `    ${value},\n`).join('')})
-try:
+`
+  if (isPaged) {
+    return `${head}url = "${url}"
+cursor = ""
+while cursor is not None:
+${indent(request, '    ')}    try:
+        with build_opener(NoRedirects).open(request, timeout=${timeLimit}) as response:
+            answer = json.load(response)
+    except HTTPError as error:
+        sys.exit(f"{error.code}: {error.read().decode()}")
+    for row in answer["data"]:
+        print(json.dumps(row))
+    following = answer["page"]["next_cursor"]
+    cursor = following and f"&cursor={following}"`
+  }
+  if (isRepeatable) {
+    return `${head}${request}for attempt in range(1, ${maxAttempts + 1}):
+    try:
+        with build_opener(NoRedirects).open(request, timeout=${timeLimit}) as response:
+            print(response.read().decode())
+            break
+    except OSError as error:
+        status = getattr(error, "code", 503)
+        if attempt == ${maxAttempts} or (status < 500 and status not in (409, 429)):
+            sys.exit(f"{status}: {error.read().decode() if hasattr(error, 'code') else error}")
+        # With the same Idempotency-Key, a repeat creates nothing.
+        headers = getattr(error, "headers", None) or {}
+        time.sleep(int(headers.get("Retry-After", 2**attempt)))`
+  }
+  return `${head}${request}try:
     with build_opener(NoRedirects).open(request, timeout=${timeLimit}) as response:
         print(response.read().decode())
 except HTTPError as error:
     sys.exit(f"{error.code}: {error.read().decode()}")`
 }
 
-function go({ method, url, headers, body }: SampleRequest): string {
+function go({ method, url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
   const packages = [
+    ...(isPaged ? ['encoding/json'] : []),
     'fmt',
     'io',
     'log',
     'net/http',
     ...(headers.length > 0 ? ['os'] : []),
+    ...(isRepeatable ? ['strconv'] : []),
     ...(body ? ['strings'] : []),
     'time',
   ]
   const failure = '\tif err != nil {\n\t\tlog.Fatal(err)\n\t}'
-  const payload = body && `\tpayload := strings.NewReader(\`${JSON.stringify(body, null, 2)}\`)\n`
-  return `package main
+  const json = JSON.stringify(body, null, 2)
+  const payload = body &&
+    (isRepeatable ? `\tpayload := \`${json}\`\n` : `\tpayload := strings.NewReader(\`${json}\`)\n`)
+  const fields = headers.map(({ name, value }) =>
+    `\treq.Header.Set("${name}", ${value === undefined ? 'os.Getenv("PARTNER_API_KEY")' : `"${value}"`})\n`
+  ).join('')
+  const head = `package main
 
 import (
 ${packages.map((name) => `\t"${name}"\n`).join('')})
@@ -248,13 +386,71 @@ func main() {
 		return http.ErrUseLastResponse
 	}
 	url := "${url}"
-${payload ?? ''}	req, err := http.NewRequest("${method}", url, ${body ? 'payload' : 'nil'})
-${failure}
-${
-    headers.map(({ name, value }) =>
-      `\treq.Header.Set("${name}", ${value === undefined ? 'os.Getenv("PARTNER_API_KEY")' : `"${value}"`})\n`
-    ).join('')
+${payload ?? ''}`
+  if (isPaged) {
+    return `${head}	for cursor := ""; ; {
+		req, err := http.NewRequest("${method}", url+cursor, nil)
+${indent(failure, '\t')}
+${indent(fields, '\t')}
+		res, err := client.Do(req)
+${indent(failure, '\t')}
+		body, err := io.ReadAll(res.Body)
+		res.Body.Close()
+${indent(failure, '\t')}
+		if res.StatusCode < 200 || res.StatusCode > 299 {
+			log.Fatalf("%s: %s", res.Status, body)
+		}
+		var list struct {
+			Data []json.RawMessage
+			Page struct {
+				Next *string \`json:"next_cursor"\`
+			}
+		}
+		if err := json.Unmarshal(body, &list); err != nil {
+			log.Fatal(err)
+		}
+		for _, row := range list.Data {
+			fmt.Println(string(row))
+		}
+		if list.Page.Next == nil {
+			break
+		}
+		cursor = "&cursor=" + *list.Page.Next
+	}
+}`
   }
+  if (isRepeatable) {
+    return `${head}	for attempt := 1; ; attempt++ {
+		req, err := http.NewRequest("${method}", url, strings.NewReader(payload))
+${indent(failure, '\t')}
+${indent(fields, '\t')}
+		var body []byte
+		status, seconds := 503, 1<<attempt
+		res, err := client.Do(req)
+		if err == nil {
+			body, err = io.ReadAll(res.Body)
+			res.Body.Close()
+			status = res.StatusCode
+			if after, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
+				seconds = after
+			}
+		}
+		if err == nil && status >= 200 && status <= 299 {
+			fmt.Println(string(body))
+			break
+		}
+		mayRepeat := err != nil || status == 409 || status == 429 || status >= 500
+		if !mayRepeat || attempt == ${maxAttempts} {
+			log.Fatalf("%d: %s %v", status, body, err)
+		}
+		// With the same Idempotency-Key, a repeat creates nothing.
+		time.Sleep(time.Duration(seconds) * time.Second)
+	}
+}`
+  }
+  return `${head}	req, err := http.NewRequest("${method}", url, ${body ? 'payload' : 'nil'})
+${failure}
+${fields}
 	res, err := client.Do(req)
 ${failure}
 	defer res.Body.Close()

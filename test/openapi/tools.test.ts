@@ -146,6 +146,7 @@ t.test('a client with generated types compiles, and reads every endpoint', async
     health: 'ok',
     openapi: '3.1.1',
     docs: true,
+    markdown: ['# Partner API', '### Create a signup'],
     catalog: 2,
     refused: [403, 'partner_mismatch'],
   })

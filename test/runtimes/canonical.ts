@@ -39,7 +39,7 @@ function requestsFor({ world }: Service, etag: string, cursor: string): readonly
   const signups = '/partner/signups'
   const plans = `/public/plans?${demo}`
   const paths = keyedPaths()
-  const open = ['/health', '/openapi.json', '/docs']
+  const open = ['/health', '/openapi.json', '/docs', '/docs.md', '/docs/signUp.md']
   return [
     ...paths.map((path): CanonicalRequest => [`${path}?${demo}`]),
     ...paths.map((path): CanonicalRequest => [`${path}?${demo}`, { method: 'HEAD' }]),
@@ -62,6 +62,8 @@ function requestsFor({ world }: Service, etag: string, cursor: string): readonly
     [plans, { headers: { 'if-none-match': etag } }],
     [plans, { method: 'HEAD', headers: { 'if-none-match': etag } }],
     ['/docs', { headers: { 'if-none-match': '*' } }, 'none'],
+    ['/docs', { headers: { accept: 'text/markdown' } }, 'none'],
+    ['/docs/nothing.md', {}, 'none'],
     [plans, { method: 'OPTIONS' }],
     [verify, { method: 'OPTIONS' }],
     [plans, { method: 'DELETE' }],

@@ -30,7 +30,15 @@ async function requestIds(t: TestContext, { root, world, send, names }: Service)
   )
 }
 
-const documents = (root: string) => [`${root}/openapi.json`, `${root}/docs`, '/.well-known/api-catalog']
+const documents = (
+  root: string,
+) => [
+  `${root}/openapi.json`,
+  `${root}/docs`,
+  `${root}/docs.md`,
+  `${root}/docs/signUp.md`,
+  '/.well-known/api-catalog',
+]
 
 async function headRequests(t: TestContext, { send, root, world }: Service): Promise<void> {
   const targets = [

@@ -6,7 +6,8 @@ import { type TestResponse, VERSION } from './service.ts'
 
 const keyShape = /[a-z0-9]_(?:live|test)_[0-9A-Za-z]{12}_[0-9A-Za-z]{38}/
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
-const documents = /^(?:\/[\w.~-]+)*?\/(?:[a-z0-9-]+\/(?:openapi\.json|docs)|\.well-known\/api-catalog)$/
+const documents =
+  /^(?:\/[\w.~-]+)*?\/(?:[a-z0-9-]+\/(?:openapi\.json|docs(?:\/\w+)?(?:\.md)?)|\.well-known\/api-catalog)$/
 const jsonType = 'application/json; charset=utf-8'
 
 /** Violated requirements of section 1. */

@@ -107,6 +107,12 @@ const health: 'ok' | 'stale' = dataOf(await client.GET('/service/health')).data.
 seen['health'] = health
 seen['openapi'] = dataOf(await client.GET('/service/openapi.json')).openapi
 seen['docs'] = dataOf(await client.GET('/service/docs', { parseAs: 'text' })).startsWith('<!doctype html>')
+const endpoint = { params: { path: { endpoint: 'signUp' } }, parseAs: 'text' } as const
+const markdown = [
+  dataOf(await client.GET('/service/docs.md', { parseAs: 'text' })),
+  dataOf(await client.GET('/service/docs/{endpoint}.md', endpoint)),
+]
+seen['markdown'] = markdown.map((text) => text.split('\n', 1)[0])
 seen['catalog'] = dataOf(await client.GET('/.well-known/api-catalog')).linkset.length
 
 const refused = await client.GET('/service/public/banner', { params: { query: { partner: 'nobody' } } })
