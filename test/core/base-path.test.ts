@@ -52,7 +52,7 @@ t.test('every path stands below the base path, and the catalog at the root too',
   const hrefs = JSON.stringify(catalog).match(/(?<="href":")[^"]*/g)
   t.same(
     [...new Set(hrefs)].sort(),
-    ['docs', 'health', 'openapi.json'].map((name) => `${basePath}/service/${name}`),
+    ['docs', 'docs.md', 'health', 'openapi.json'].map((name) => `${basePath}/service/${name}`),
   )
   for (const { path } of api.routes) {
     const isCatalog = path === '/.well-known/api-catalog'

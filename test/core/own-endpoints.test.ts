@@ -667,6 +667,6 @@ t.test('modules and endpoints may have the name of a property of every object', 
   t.match(parameters[0], { name: 'slug', description: 'The slug in the path.' }, 'not that of a profile')
   t.match(description, /^List builders. Needs/)
   t.match(responses[200].content['application/json'].schema.properties.data, { type: 'array' })
-  t.match(tags.at(-1), { name: 'constructor', description: 'Builders.' })
+  t.match(tags.at(-2), { name: 'constructor', description: 'Builders.' })
   t.match(await read('docs'), '<h2>Constructor</h2>')
 })
