@@ -70,7 +70,7 @@ t.test('other deliveries are refused', async (t) => {
     const fields = headers as Parameters<typeof verifyWebhook>[1]
     await t.rejects(verifyWebhook(secret, fields, sent), { name: 'WebhookVerificationError', message }, name)
   }
-  for (const wrong of ['', 'whsec_', secret.slice(6), `${secret}A`, 'whsec_é'] as const) {
+  for (const wrong of ['', 'whsec_', secret.slice(6), `${secret}A`, secret.slice(0, -1), 'whsec_é']) {
     const error = await verifyWebhook(wrong, good, body).catch((error) => error)
     t.match(error, { name: 'TypeError', message: 'secret must be whsec_ and Base64.' })
   }

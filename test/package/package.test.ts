@@ -86,7 +86,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/(?:deploy|monitoring|orders)\/[\w.-]+$/,
     /^examples\/(?:[\w-]+\.(?:js|ts|conf)|pre-commit)$/,
-    /^examples\/partners\/\w+\/[\w-]+\.(?:js|md|php|py)$/,
+    /^examples\/partners\/\w+\/[\w-]+\.(?:js|json|md|php|py|toml)$/,
   ]
   const paths = pathsOf('partner-api')
   t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
