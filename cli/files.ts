@@ -173,6 +173,7 @@ interface NewSecret {
 /** For the one copy of a secret: how it is printed, and where it is in a file. */
 const secretNotes = {
   key: ['This key is shown only once. Store it now.', 'The only copy of the key is in'],
+  link: ['This link is shown only once.', 'The only copy of the link is in'],
   secret: [
     'This secret is shown only once. Give it to the receiver now.',
     'The only readable copy of the secret is in',

@@ -212,6 +212,7 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   slug: { help: slugHelp },
   partner: { help: slugHelp },
   key: { help: keyHelp },
+  claim: { help: "The claim's id, see claims list" },
   webhook: { help: "The webhook's id, see webhooks list" },
   kind: { help: 'Kind of content', choices: CONTENT_KINDS },
   module: { help: moduleHelp },

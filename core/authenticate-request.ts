@@ -71,8 +71,7 @@ function lookUpKey(context: RequestContext, find: KeyLookup): MaybePromise<Authe
   const { failures, elapsed } = context.service
   const { subject } = clientOf(context)
   const now = elapsed()
-  const retryAfterSeconds = failures.blockedSeconds(subject, now)
-  if (retryAfterSeconds !== undefined) rejectBlocked(context, retryAfterSeconds)
+  requireUnblocked(context, now)
   if (!context.isLookUpPending) {
     const turn = failures.beginLookup(subject, now)
     context.isLookUpPending = turn === undefined
@@ -120,8 +119,14 @@ export function endLookUp(context: RequestContext): void {
   context.service.failures.endLookup(subject, context.service.elapsed(), isUnavailable ? error : undefined)
 }
 
+/** Rejects every request of an address with too many failures. */
+export function requireUnblocked(context: RequestContext, now: number): void {
+  const retryAfterSeconds = context.service.failures.blockedSeconds(clientOf(context).subject, now)
+  if (retryAfterSeconds !== undefined) rejectBlocked(context, retryAfterSeconds)
+}
+
 /** Counts the failure against the client's address. */
-function rejectCredential(context: RequestContext, code: ProblemCode): never {
+export function rejectCredential(context: RequestContext, code: ProblemCode): never {
   context.isCredentialRejected = true
   const counted = context.service.failures.count(clientOf(context).subject, context.service.elapsed())
   if (typeof counted === 'number') rejectRateLimited(context, counted)

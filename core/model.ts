@@ -110,6 +110,8 @@ export type EndpointName =
   | 'docs-markdown'
   | 'endpoint-markdown'
   | 'api-catalog'
+  | 'show-claim'
+  | 'use-claim'
 
 /** The rate limit policies. */
 export type LimitName = ServiceLimit | PartnerQuota

@@ -182,7 +182,8 @@ function negotiate(context: RequestContext, route: Route): void {
   const mediaType = route.mediaType ?? 'application/json'
   const accept = request.header('accept')
   const { alternate } = route as Partial<DocumentRoute>
-  const isAcceptable = accepts(accept, mediaType) || alternate && accepts(accept, alternate.mediaType)
+  const other = 'hasPage' in route ? 'text/html' : alternate?.mediaType
+  const isAcceptable = accepts(accept, mediaType) || other && accepts(accept, other)
   if (context.host === undefined && !isAcceptable) throw new Problem('not_acceptable')
   if (route.access === 'open') return
   if (request.header('origin') === undefined && request.header('sec-fetch-site') === undefined) return

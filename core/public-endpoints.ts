@@ -1,6 +1,7 @@
-/** The endpoints that need no key: health, and documents, which are made once. */
+/** The endpoints that need no key: health, claims, and documents, which are made once. */
+import { rejectCredential, requireUnblocked } from './authenticate-request.ts'
 import { prefers, prefersGzip } from './http/headers.ts'
-import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
+import type { CachedBody, HandlerResult, HttpResponse, StaticDocument } from './http/message.ts'
 import { type InputError, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
@@ -9,6 +10,7 @@ import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import { readParameters } from './routes/input.ts'
 import { type DocumentRoute, type OpenRoute, operationIdOf, type Route } from './routes/route.ts'
+import type { OpenRequest } from './routes/route.ts'
 
 export function createPublicHandler({ handlers, writer, loadDocument }: Service) {
   const plain = memoize((route, endpoint) =>
@@ -30,10 +32,21 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
         (body) => respondCached(body, context),
       )
     }
-    return andThen(
-      route.handle(handlers),
-      (result) => writer.respondUncached(result, 200, context),
-    )
+    const respond = (result: HandlerResult) => writer.respondUncached(result, route.status ?? 200, context)
+    const request: OpenRequest = {
+      params: context.params,
+      now: () => context.service.clock.now(),
+      async lookUp(problem, find) {
+        requireUnblocked(context, context.startedAt)
+        return await find() ?? rejectCredential(context, problem)
+      },
+    }
+    return andThen(route.handle(handlers, request), (result) => {
+      const isJson = prefers(context.request.header('accept'), 'application/json', 'text/html')
+      if (!route.hasPage || isJson) return respond(result)
+      return import('./openapi/claim-page.ts')
+        .then(({ createClaimPage }) => respond(createClaimPage(result, handlers.sha256)))
+    })
   }
 }
 

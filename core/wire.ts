@@ -159,6 +159,12 @@ export interface KeyRotation {
   readonly predecessor: { readonly id: string; readonly ends_at: string }
 }
 
+/** What a one-time link is for: the key `name` of `partner`, until `expires_at`. */
+export type ClaimOffer = { readonly partner: string; readonly name: string; readonly expires_at: string }
+
+/** The key of a one-time link. */
+export type ClaimedKey = Omit<KeyRotation, 'predecessor'>
+
 /** Confirmation that a key was revoked. */
 export interface KeyRevocation {
   /** Public id of the key. */

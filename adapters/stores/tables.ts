@@ -15,7 +15,7 @@ import type {
 } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
-import type { DigestScheme } from '../../core/ports/changes.ts'
+import type { Claim, DigestScheme } from '../../core/ports/changes.ts'
 import type { ProfileQuery } from '../../core/ports/directory.ts'
 import type { KeyUsage, RecordedProblem } from '../../core/ports/reports.ts'
 import type { RecordedEndpoint } from '../../core/ports/store.ts'
@@ -77,6 +77,10 @@ export const KEYS: RowFormat<Key> = withOwnNames(
   ]),
   'scopes',
   scopeSet,
+)
+
+export const CLAIMS = createRowFormat<Claim>()(
+  ['id', 'digest', 'partner', 'name', 'draft', 'state', 'createdAt', 'expiresAt', 'keyId'],
 )
 
 /** The columns of a key `k` and its partner `p`, in the order in which `readKeyFacts` reads them. */
@@ -251,6 +255,7 @@ export const COPIED_TABLES = {
   partners: { name: 'partner', columns: PARTNERS.columns, keyLength: 1 },
   digest_schemes: { name: 'digest_scheme', columns: DIGEST_SCHEMES.columns, keyLength: 1 },
   keys: { name: 'partner_key', columns: [...KEYS.columns, 'revoked_at'], keyLength: 1 },
+  claims: { name: 'claim', columns: CLAIMS.columns, keyLength: 1 },
   industries: copiedContent('industries'),
   profiles: copiedContent('profiles'),
   plans: copiedContent('plans'),

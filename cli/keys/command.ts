@@ -11,6 +11,7 @@ import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } fro
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
+import { type LinkOptions, newLink, withClaim } from '../commands/claims.ts'
 import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
   type DetailOptions,
@@ -40,7 +41,7 @@ import { defineImport } from './import.ts'
 import { defineRotation } from './rotation.ts'
 
 /** The options of all commands; each has a few. */
-interface Options extends SecretOptions, LimitOptions, DetailOptions {
+interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOptions {
   readonly name?: string
   readonly scope?: readonly string[]
   readonly test?: true
@@ -83,15 +84,16 @@ export function define(keys: CliCommand): void {
     .option('--expires <when>', `${endForms} (default: never)`)
     .option('--allow <cidr...>', 'Address ranges that may use the key (default: all)')
     .option('--limit <policy=quota/seconds>', 'Override a limit (repeatable)')
-  withSecret(withDetails(issue, details, false), 'key')
+  withSecret(withClaim(withDetails(issue, details, false)), 'key or the link')
     .change(issueKey)
     .details(`
 The key is a secret. The store keeps only its digest, so a lost key cannot be recovered; issue another one. --out never
-overwrites a file; with it, the output of --json has the file name as out instead of the key.`)
+overwrites a file; with it, the output of --json has the file name as out instead of the key. With --claim, the key is made, and shown, when the link is used.`)
     .examples(
       'partner-api keys issue acme --name "WordPress plugin"',
       'partner-api keys issue acme --name "WordPress plugin" --out acme.key',
       'partner-api keys issue acme --name CI --test --expires 90d --scope read:profiles --allow 192.0.2.0/24',
+      'partner-api keys issue acme --name Shop --claim 24h --public-url https://api.acme.example',
       'partner-api keys issue acme --name Shop --owner "Web team" --tag shop eu',
       'partner-api keys issue acme --name dashboard --quiet | secret-manager store acme-key',
     )
@@ -119,15 +121,17 @@ overwrites a file; with it, the output of --json has the file name as out instea
       ),
     )
     .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`)
-  withSecret(rotate, 'key')
+  withSecret(withClaim(rotate), 'key or the link')
     .change(rotateKey)
     .dryRuns()
     .details(`
 The successor has the name, scopes, address ranges, limits, owner, tags and expiry of the old key. If a key may have
-leaked, rotate it with --overlap 0, which ends it immediately.`)
+leaked, rotate it with --overlap 0, which ends it immediately. With --claim, the successor is made, and the overlap
+begins, when the link is used.`)
     .examples(
       'partner-api keys rotate Zt81mQv04KsD',
       'partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d',
+      'partner-api keys rotate Zt81mQv04KsD --claim 7d --public-url https://api.acme.example',
       'partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key',
     )
 
@@ -237,19 +241,21 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
   partner,
   { name, scope: scopes, test, expires, allow = [], limit: limits = {}, ...options },
 ) =>
-  makeSecret(invocation, 'key', options, async () => {
+  makeSecret(invocation, options.claim === undefined ? 'key' : 'link', options, async () => {
     const { now, keys } = administerKeys(store, invocation)
-    const environment = test ? 'test' : 'live'
+    const environment: Environment = test ? 'test' : 'live'
     const permissions = { allow, limits, ...(scopes && { scopes }), ...detailsChange(options) }
     const expiresAt = expires?.(now)
-    const { key, text } = await keys.issue({ partner, name, environment, expiresAt, ...permissions })
+    const request = { partner, name, environment, expiresAt, ...permissions }
+    if (options.claim !== undefined) return await newLink(store, invocation, request, options)
+    const { key, text } = await keys.issue(request)
     const advice = `To activate one: ${invocation.output.command(`modules activate ${partner} …`)}`
     const note = `The key has no scopes, because ${partner} has no active module. ${advice}`
     return newKey(store, key, text, () => key.scopes.length > 0 ? [] : [note])
   })
 
 const rotateKey: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
-  const { overlap, expires, dryRun } = options
+  const { overlap, expires, claim, dryRun } = options
   const rotate = async () => {
     const { now, keys } = administerKeys(store, invocation)
     const { key, text } = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
@@ -260,7 +266,15 @@ const rotateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
     ])
   }
   // A dry run prints no key.
-  return dryRun ? (await rotate()).toResult('key', '') : await makeSecret(invocation, 'key', options, rotate)
+  if (dryRun) return (await rotate()).toResult('key', '')
+  const request = { rotates: id, overlapMs: overlap, expiresAt: expires?.(timeOf(store)) }
+  const link = () => newLink(store, invocation, request, options)
+  return await makeSecret(
+    invocation,
+    claim === undefined ? 'key' : 'link',
+    options,
+    claim === undefined ? rotate : link,
+  )
 }
 
 const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (

@@ -154,7 +154,7 @@ const contactOption = optionParser(
     text.includes('://') ? parseLink(text) : /^[^\s@]+@[^\s@]+$/.test(text) ? parseLabel(text) : undefined,
 )
 
-const httpUrlOption = optionParser(
+export const httpUrlOption: (text: string) => string = optionParser(
   'It must be an http:// or https:// address without query and fragment.',
   (text) => {
     const { protocol, search, hash, username } = URL.parse(text) ?? {}

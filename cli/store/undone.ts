@@ -5,6 +5,7 @@ import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
+import type { Claim } from '../../core/ports/changes.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readKeys, readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
@@ -20,6 +21,8 @@ type Records = Pick<
   | 'findPartner'
   | 'listKeys'
   | 'findKey'
+  | 'listClaims'
+  | 'findClaim'
   | 'listModules'
   | 'maxKeyLifetimeMs'
   | 'listSignups'
@@ -91,6 +94,7 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
+  const ofClaims = await claimCommands(restored, replaced, now)
   const ofWebhooks = webhookCommands(replaced.webhooks ? hooksBefore : [], hooks)
   // A scope belongs to one module, and there is an end to their number: the old ones make room.
   const ofModules = [
@@ -102,9 +106,18 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   first.push(...command(was !== undefined && was !== max, 'store', 'update', '--no-max-key-lifetime'))
   if (max && max !== was) last.push(['store', 'update', '--max-key-lifetime', formatDuration(max)])
   const erased = await deleteCommands(restored, replaced, after)
-  const commands = [...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
+  const commands = [...ofClaims, ...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost, are_deletions_unknown: erased === undefined }
+}
+
+/** The commands that end restored claims that were used or revoked. */
+async function claimCommands(restored: Records, replaced: Records, openAt: number): Promise<Words[]> {
+  const commands: Words[] = []
+  for await (const { id } of readPages<Claim>((last, rows) => restored.listClaims({ openAt }, last, rows))) {
+    if ((await replaced.findClaim(id))?.state !== 'open') commands.push(['claims', 'revoke', id])
+  }
+  return commands
 }
 
 const idsPerCommand = 100

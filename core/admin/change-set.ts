@@ -1,6 +1,7 @@
 /** The rules of administrative changes: what each does to partners and keys, and what it adds to the audit log. */
 import {
   type AuditRecord,
+  claimAuditRecord,
   keyAuditRecord,
   keySnapshot,
   moduleAuditRecord,
@@ -20,7 +21,7 @@ import {
   type Scope,
   SCOPES,
 } from '../model.ts'
-import type { Change, DigestScheme } from '../ports/changes.ts'
+import type { Change, Claim, DigestScheme } from '../ports/changes.ts'
 import { AdminError } from './validate.ts'
 
 /** Partners and keys as they are before the changes. */
@@ -40,6 +41,8 @@ export interface AppliedChanges {
   readonly partners: ReadonlyMap<string, Partner>
   /** The changed keys by id. */
   readonly keys: ReadonlyMap<string, Key>
+  /** The changed claims. */
+  readonly claims: readonly Claim[]
   /** The digest schemes of imported keys, each once. */
   readonly schemes: readonly DigestScheme[]
   /** Modules by name as they are to be written; `undefined` for one that is to be removed. */
@@ -70,6 +73,7 @@ export function applyChanges(
   return {
     partners: changeSet.partners,
     keys: changeSet.keys,
+    claims: changes.flatMap((change) => 'claim' in change ? change.claim : []),
     modules: changeSet.modules,
     schemes: [...new Map(schemes.map((scheme) => [scheme.id, scheme])).values()],
     auditRecords,
@@ -145,7 +149,7 @@ function createChangeSet(stored: StoredFacts, sha256: Sha256) {
   }
 }
 
-/** Orders keys as lists show them. */
+/** Orders keys and claims as lists show them. */
 export function oldestFirst(a: Pick<Key, 'createdAt' | 'id'>, b: Pick<Key, 'createdAt' | 'id'>): number {
   return a.createdAt - b.createdAt || compareCodePoints(a.id, b.id)
 }
@@ -181,6 +185,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
       .flatMap(({ id }) => applyChange(changeSet, { type: 'scope.removed', id, scope }))
     return [...removed, moduleAuditRecord(change.type, module, undefined)]
   }
+  if ('claim' in change) return [claimAuditRecord(change.type, change.claim, changeSet.sha256)]
   if ('slug' in change) {
     const before = requireExisting(changeSet.findPartner(change.slug), change, `partner ${change.slug}`)
     const after = changedPartner(before, change)

@@ -6,7 +6,7 @@ import {
   type Partner,
   type PartnerDetails,
 } from '../model.ts'
-import type { Change } from '../ports/changes.ts'
+import type { Change, Claim } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
@@ -71,7 +71,7 @@ export interface PartnerAdministration {
   suspend(slug: string): Promise<Partner>
   /** Undoes `suspend`. */
   resume(slug: string): Promise<Partner>
-  /** Cannot be undone: revokes its keys and disables its webhooks; its records are kept, and its slug cannot be used again. */
+  /** Cannot be undone: ends its keys, claims and webhooks; its records are kept, and its slug cannot be used again. */
   remove(slug: string): Promise<Partner>
   /** Puts the modules' scopes in force, all or none. @throws {AdminError} `unknown_module` */
   activate(slug: string, modules: readonly string[]): Promise<Partner>
@@ -84,10 +84,9 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store: Pick<
-    Store,
-    'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'listModules' | 'webhooks'
-  >,
+  store:
+    & Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'listModules'>
+    & Pick<Store, 'listClaims' | 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply } = createAdministrator(store, operator)
@@ -148,9 +147,15 @@ export function createPartnerAdministration(
     },
 
     async remove(slug) {
-      await apply(async () =>
-        (await show(slug)).state === 'removed' ? [] : [{ type: 'partner.removed', slug }]
-      )
+      await apply(async () => {
+        if ((await show(slug)).state === 'removed') return []
+        const changes: Change[] = [{ type: 'partner.removed', slug }]
+        const open = { partner: slug, openAt: now() }
+        for await (const claim of readPages<Claim>((after, limit) => store.listClaims(open, after, limit))) {
+          changes.push({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } })
+        }
+        return changes
+      })
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }
       await disableWebhooks(store, context, ({ partner }) => partner === slug)

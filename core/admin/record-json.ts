@@ -1,9 +1,10 @@
 /** Records of the store as JSON with the wire's names: for `--json`, and for webhooks. */
 import { isObject, parseJson } from '../lib/json.ts'
-import { keyState } from '../keys/lifecycle.ts'
+import { claimState, keyState } from '../keys/lifecycle.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
+import type { Claim } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
 import { type Delivery, RETENTION_MS, type Webhook } from '../ports/webhooks.ts'
 
@@ -34,6 +35,14 @@ export function signupJson(signup: Signup): Record<string, unknown> {
     ...['id', 'partner', 'keyId', 'environment', 'createdAt', 'email', 'name', 'company'] as const,
     ...['country', 'plan', 'profile', 'locale', 'message', 'consentAt', 'metadata'] as const,
   ])
+}
+
+/** A claim without its digest. */
+export function claimJson(claim: Claim, now: number): Record<string, unknown> {
+  const { rotates = null } = JSON.parse(claim.draft)
+  const state = claimState(claim, now)
+  const last = pickMembers(claim, ['createdAt', 'expiresAt', 'keyId'])
+  return { ...pickMembers(claim, ['id', 'partner', 'name']), rotates, state, ...last }
 }
 
 /** A webhook without its secrets. */

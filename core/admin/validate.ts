@@ -47,6 +47,8 @@ export type AdminErrorCode =
   | 'key_disabled'
   /** A key is rotated once. */
   | 'key_rotated'
+  | 'claim_not_found'
+  | 'claim_spent'
   /** Only the overlap of a rotated key can be ended. */
   | 'key_not_rotated'
   /** Other changes interrupted every attempt. */

@@ -3,7 +3,7 @@ import type { Sha256 } from '../lib/digest.ts'
 import { drawId } from '../lib/ids.ts'
 import type { Key, ModuleDefinition, Partner } from '../model.ts'
 import type { AuditEntry, AuditHead } from '../ports/audit.ts'
-import type { AuditContext, Change } from '../ports/changes.ts'
+import type { AuditContext, Change, Claim } from '../ports/changes.ts'
 import type { ContentKind, ImportReport } from '../ports/content.ts'
 import type { Webhook } from '../ports/webhooks.ts'
 
@@ -60,6 +60,16 @@ export function moduleAuditRecord(
 export function storeAuditRecord(change: Extract<Change, { type: 'store.updated' }>): AuditRecord {
   const [before, after] = [change.before, change.after].map((ms) => JSON.stringify({ maxKeyLifetimeMs: ms }))
   return contentAuditRecord(change.type, undefined, before, after)
+}
+
+export function claimAuditRecord(type: AuditRecord['type'], after: Claim, sha256: Sha256): AuditRecord {
+  const subject = { type, partner: after.partner, keyId: undefined, subject: after.id }
+  const open = claimSnapshot({ ...after, state: 'open', keyId: undefined }, sha256)
+  return {
+    ...subject,
+    before: type === 'claim.created' ? undefined : open,
+    after: claimSnapshot(after, sha256),
+  }
 }
 
 /** @param slugs Of created or replaced records: not all of a large import. */
@@ -147,6 +157,11 @@ export function moduleSnapshot({ name, scope, feature }: ModuleDefinition): stri
 /** The state of a webhook in audit entries, without its secrets and whether it fails. */
 export function webhookSnapshot({ id, url, events, partner, state, createdAt }: Webhook): string {
   return JSON.stringify({ id, url, events, partner, state, createdAt })
+}
+
+/** The state of a claim in audit entries, with a hash of the digest like that of a key. */
+export function claimSnapshot({ digest, ...claim }: Claim, sha256: Sha256): string {
+  return JSON.stringify({ ...claim, draft: JSON.parse(claim.draft), digestHash: sha256(digest) })
 }
 
 /** The state of a key in audit entries. Has a hash of the digest, because entries are shown to operators. */

@@ -1,11 +1,13 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
+import type { Claim } from '../ports/changes.ts'
 import { readKeys, readPages, readPartners, type Store } from '../ports/store.ts'
 import { hashEntry, keySnapshot, moduleSnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
+import { claimSnapshot } from './records.ts'
 
-/** A partner, key, module or webhook whose row, or whose entries, were changed outside of the service. */
+/** A partner, key, claim, module or webhook whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {
-  readonly kind: 'partner' | 'key' | 'module' | 'webhook'
+  readonly kind: 'partner' | 'key' | 'claim' | 'module' | 'webhook'
   /** The slug, the id or the name. */
   readonly id: string
   /** The state after its last entry, see `AuditEntry`; `undefined` without an entry. */
@@ -24,6 +26,8 @@ type AuditedStore = Pick<
   | 'findPartner'
   | 'listKeys'
   | 'findKey'
+  | 'listClaims'
+  | 'findClaim'
   | 'listModules'
   | 'webhooks'
   | 'sha256'
@@ -70,7 +74,7 @@ export async function verifyChain(
 }
 
 /**
- * Verifies the chain, replays it, and compares every partner, key, module and webhook with the result. Memory grows by about
+ * Verifies the chain, replays it, and compares every partner, key, claim, module and webhook with the result. Memory grows by about
  * 200 bytes for each of them.
  *
  * @param seal A head that was stored elsewhere.
@@ -133,6 +137,9 @@ async function* readSnapshots(
   for await (const key of readKeys(store)) {
     yield [formatSubject('key', key.id), keySnapshot(key, store.sha256)]
   }
+  for await (const claim of readPages<Claim>((after, limit) => store.listClaims({}, after, limit))) {
+    yield [formatSubject('claim', claim.id), claimSnapshot(claim, store.sha256)]
+  }
   for (const module of await store.listModules?.() ?? []) {
     yield [formatSubject('module', module.name), moduleSnapshot(module)]
   }
@@ -174,6 +181,10 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
     const facts = await store.findKey(id)
     return facts && keySnapshot(facts.key, store.sha256)
   }
+  if (kind === 'claim') {
+    const claim = await store.findClaim(id)
+    return claim && claimSnapshot(claim, store.sha256)
+  }
   if (kind === 'module') {
     const module = (await store.listModules?.())?.find(({ name }) => name === id)
     return module && moduleSnapshot(module)
@@ -186,13 +197,14 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner, key, module or webhook of an entry; `undefined` for others, and for webhooks that cannot be compared. */
+/** The partner, key, claim, module or webhook of an entry; `undefined` for others, and for webhooks that cannot be compared. */
 function subjectOf(
   { type, partner, keyId, subject }: AuditEntry,
   { webhooks }: Pick<Store, 'webhooks'>,
 ): string | undefined {
   if (type.startsWith('webhook.')) return webhooks && formatSubject('webhook', subject ?? '')
   if (type === 'module.defined' || type === 'module.forgotten') return formatSubject('module', subject ?? '')
+  if (type.startsWith('claim.')) return formatSubject('claim', subject ?? '')
   if (keyId !== undefined) return formatSubject('key', keyId)
   return partner === undefined || type === 'signups.deleted' ? undefined : formatSubject('partner', partner)
 }

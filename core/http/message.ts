@@ -48,6 +48,8 @@ export interface HandlerResult {
   /** The body of the response to a POST, in place of `data`. */
   readonly json?: EncodedText
   readonly page?: Page
+  /** A page in place of JSON. */
+  readonly html?: string
   /** `Cache-Control` of the response to a POST, default `no-store`. */
   readonly cacheControl?: string
   /** Names and values in turn. */

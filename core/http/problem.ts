@@ -33,6 +33,7 @@ export const PROBLEMS = {
   route_not_found: { status: 404, detail: 'There is no such endpoint.' },
   profile_not_found: { status: 404, detail: 'There is no such profile.' },
   banner_not_found: { status: 404, detail: 'There is no banner at this time.' },
+  claim_not_found: { status: 404, detail: 'There is no such link.' },
   method_not_allowed: { status: 405, detail: 'This endpoint does not have this method.' },
   not_acceptable: {
     status: 406,
@@ -47,6 +48,7 @@ export const PROBLEMS = {
     status: 409,
     detail: 'The key has a successor that was used, or that another request has just made.',
   },
+  claim_spent: { status: 410, detail: 'This link was used or revoked, or has expired.' },
   body_too_large: { status: 413, detail: 'The body is larger than 32 KiB.' },
   uri_too_long: { status: 414, detail: 'The request target is longer than 8 KiB.' },
   unsupported_media_type: { status: 415, detail: 'The body must be application/json.' },

@@ -4,18 +4,22 @@ const maxDecodings = 3
 
 /** A client's text for a response; redacted if it contains something that looks like a key, encoded or not. */
 export function redactKeys(name: string): string {
-  return containsEncodedKey(name) ? redacted : name
+  return containsEncoded(name, containsKey) ? redacted : name
 }
 
-/** A path for responses and the log; `/` if it contains something that looks like a key. */
+/**
+ * A path for responses, the log and traces: without the token of a claim, and `/` if it contains something that looks like
+ * a key, or an encoded path of a claim.
+ */
 export function redactPath(path: string): string {
-  return containsEncodedKey(path) ? '/' : path
+  const shown = path.replace(/([/\\]claim[/\\]).*/is, '$1…')
+  return containsEncoded(shown, (text) => containsKey(text) || /[/\\]claim[/\\]./i.test(text)) ? '/' : shown
 }
 
-function containsEncodedKey(text: string): boolean {
+function containsEncoded(text: string, isSecret: (text: string) => boolean): boolean {
   let decoded = text
   for (let time = 0; time <= maxDecodings; time++) {
-    if (containsKey(decoded.replace(invisible, ''))) return true
+    if (isSecret(decoded.replace(invisible, ''))) return true
     if (!decoded.includes('%')) return false
     decoded = decodeLoosely(decoded)
   }

@@ -61,7 +61,9 @@ export function createResponseWriter(
 
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
-      const content = result.json ?? { text: serialize(result) }
+      const content = result.html === undefined
+        ? result.json ?? { text: serialize(result) }
+        : { type: 'text/html; charset=utf-8', text: result.html }
       return uncached(status, { type: json, ...content }, meta, common, result.headers, result.cacheControl)
     },
 

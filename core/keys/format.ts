@@ -69,8 +69,8 @@ function checksum(text: string): string {
   return digits
 }
 
-/** Discards bytes from 248 up, the largest multiple of 62 in a byte, to avoid bias. */
-function randomBase62(length: number): string {
+/** Characters from the CSPRNG. Discards bytes from 248 up, the largest multiple of 62 in a byte, to avoid bias. */
+export function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {
     for (const byte of crypto.getRandomValues(new Uint8Array(length))) {

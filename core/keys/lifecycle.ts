@@ -1,5 +1,5 @@
 import type { Key, KeyState } from '../model.ts'
-import type { KeyFilter } from '../ports/changes.ts'
+import type { Claim, KeyFilter } from '../ports/changes.ts'
 
 /**
  * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of
@@ -21,6 +21,11 @@ export function hasEnded(key: Pick<Key, 'state' | 'expiresAt' | 'retiresAt'>, no
 /** When a key that is not revoked ends, by its expiry or by its rotation. */
 export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retiresAt'>): number | undefined {
   return retiresAt === undefined ? expiresAt : Math.min(expiresAt ?? Infinity, retiresAt)
+}
+
+/** The state of a claim as lists show it. */
+export function claimState({ state, expiresAt }: Claim, now: number): Claim['state'] | 'expired' {
+  return state === 'open' && expiresAt <= now ? 'expired' : state
 }
 
 /** Whether a filter selects a key. */

@@ -1,4 +1,5 @@
 import { PROBLEMS } from '../http/problem.ts'
+import type { Sha256 } from '../lib/digest.ts'
 import type { DocumentSettings } from './model.ts'
 
 /** HTML, as opposed to text, which is escaped. */
@@ -27,6 +28,24 @@ export function fillMarkup(template: string, insets: Readonly<Record<string, Ins
   const strings = parts.filter((_, index) => index % 2 === 0)
   const names = parts.filter((_, index) => index % 2 === 1)
   return markup(strings, ...names.map((name) => insets[name]))
+}
+
+export function pagePolicy(style: string, script: string, sha256: Sha256, form = `'none'`): string {
+  return [
+    `default-src 'none'`,
+    `style-src ${source(style, sha256)}`,
+    `script-src ${source(script, sha256)}`,
+    'img-src data:',
+    `base-uri 'none'`,
+    `form-action ${form}`,
+    `frame-ancestors 'none'`,
+  ].join('; ')
+}
+
+/** Allows an inline style or script by its hash (CSP 3 §2.3.1). */
+function source(text: string, sha256: Sha256): string {
+  const bytes = (sha256(text).match(/../g) ?? []).map((digits) => parseInt(digits, 16))
+  return `'sha256-${btoa(String.fromCharCode(...bytes))}'`
 }
 
 function write(inset: Inset): string {

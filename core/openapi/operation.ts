@@ -2,7 +2,7 @@ import * as v from 'valibot'
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import { type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
 import { BUILT_IN_MODULES, type Scope } from '../model.ts'
-import { type KeyedRoute, operationIdOf, type Route } from '../routes/route.ts'
+import { type KeyedRoute, type OpenRoute, operationIdOf, type Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
 import { EXAMPLE_REQUEST_ID, pageSchema, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
@@ -175,23 +175,26 @@ function successOf(
 ): ResponsesObject {
   const keyed = route.access === 'key' ? route : undefined
   const document = 'contentType' in route ? route : undefined
+  const open: Partial<OpenRoute> = route.access === 'open' ? route : {}
   const headers = [
     ...commonHeaders(settings),
     ...(isCached(route) ? ['ETag', 'Vary'] : []),
     ...(keyed ? rateLimitHeaders : []),
     ...('cursor' in (keyed?.parameters ?? {}) ? ['Link'] : []),
-    ...document?.headers ?? [],
+    ...document?.headers ?? (open.hasPage ? ['Referrer-Policy'] : []),
   ]
   const contentHeaders = [
     ...(keyed?.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
     ...(document ? ['Content-Encoding'] : []),
   ]
-  const status = keyed?.status ?? 200
+  const status = keyed?.status ?? open.status ?? 200
   const content = [route, document?.alternate ?? []].flat().map((one) => {
     const known = RESPONSES.get(one.name)
     const schema = known ? schemas.response(known) : ownResponse(one, schemas)
     return [one.mediaType ?? 'application/json', { schema, example: schemas.example(schema, true) }]
   })
+  const html = convert(RESPONSE_SCHEMAS.docs)
+  if (open.hasPage) content.push(['text/html', { schema: html, example: schemas.example(html) }])
   return {
     [status]: {
       description: STATUSES[status]!,

@@ -19,6 +19,7 @@ import {
   markPlaces,
   type Markup,
   markup,
+  pagePolicy,
   paragraphs,
   prose,
   table,
@@ -67,7 +68,8 @@ export function createReferencePage(
   return {
     text: page.html.replaceAll(example, address),
     headers: [
-      ...['Content-Security-Policy', contentPolicy(sha256), 'Referrer-Policy', 'no-referrer'],
+      ...['Content-Security-Policy', pagePolicy(assets.style, assets.script, sha256)],
+      ...['Referrer-Policy', 'no-referrer'],
       ...['Link', '<docs.md>; rel="alternate"; type="text/markdown"'],
     ],
     variesBy: 'Accept',
@@ -193,24 +195,6 @@ interface ContentsItem {
 function contentsGroup(name: string, items: readonly ContentsItem[]): Markup {
   const links = items.map(({ id, title, badge }) => markup`<li><a href="#${id}">${title}${badge}</a></li>`)
   return markup`<strong>${name}</strong><ul>${links}</ul>`
-}
-
-function contentPolicy(sha256: Sha256): string {
-  return [
-    `default-src 'none'`,
-    `style-src ${source(assets.style, sha256)}`,
-    `script-src ${source(assets.script, sha256)}`,
-    'img-src data:',
-    `base-uri 'none'`,
-    `form-action 'none'`,
-    `frame-ancestors 'none'`,
-  ].join('; ')
-}
-
-/** Allows an inline style or script by its hash (CSP 3 §2.3.1). */
-function source(text: string, sha256: Sha256): string {
-  const bytes = (sha256(text).match(/../g) ?? []).map((digits) => parseInt(digits, 16))
-  return `'sha256-${btoa(String.fromCharCode(...bytes))}'`
 }
 
 const link = (url: string, text: string): Markup => markup`<a href="${url}">${text}</a>`

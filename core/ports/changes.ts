@@ -29,7 +29,19 @@ export interface KeyFilter {
   readonly now?: number | undefined
 }
 
-/** Administration of partners and keys. */
+/** A one-time link to a key that is made when the link is used. Has a digest of the token in the link. */
+export interface Claim extends Pick<Key, 'id' | 'digest' | 'partner' | 'name' | 'createdAt'> {
+  /** The key to issue or the rotation to make, as JSON. */
+  readonly draft: string
+  /** Without regard to its end. */
+  readonly state: 'open' | 'used' | 'revoked'
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number
+  /** Public id of the key that was made. */
+  readonly keyId: string | undefined
+}
+
+/** Administration of partners, keys and claims. */
 export interface Administration {
   /**
    * Partners, removed ones included, by slug: at most `limit` of those after the slug `after`.
@@ -50,6 +62,16 @@ export interface Administration {
     after: Pick<Key, 'createdAt' | 'id'> | undefined,
     limit: number,
   ): MaybePromise<readonly Key[]>
+
+  /** The claim with this id, in any state, or `undefined`. */
+  findClaim(id: string): MaybePromise<Claim | undefined>
+
+  /** Claims, or those of a partner or that can be used at `openAt`, oldest first, then by id, after the last one seen. */
+  listClaims(
+    filter: { readonly partner?: string | undefined; readonly openAt?: number | undefined },
+    after: Pick<Claim, 'createdAt' | 'id'> | undefined,
+    limit: number,
+  ): MaybePromise<readonly Claim[]>
 
   /**
    * The ids of all digest schemes, and the keys with these digests under any scheme or none, in any order. Reads every
@@ -119,4 +141,6 @@ export type Change =
     & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>
   )
   | { readonly type: 'key.disabled' | 'key.enabled' | 'key.revoked'; readonly id: string }
+  /** The claim as it is afterwards; it was open before. */
+  | { readonly type: 'claim.created' | 'claim.used' | 'claim.revoked'; readonly claim: Claim }
   | { readonly type: 'scope.granted' | 'scope.removed'; readonly id: string; readonly scope: Scope }

@@ -83,7 +83,7 @@ export function boundAdministration(
   { wrap }: ReturnType<typeof withTimeouts>,
 ): HandlerContext['administration'] {
   const { settings, sha256 } = store
-  const bound = wrap(store, ['findPartner', 'listKeys', 'apply', 'maxKeyLifetimeMs'])
+  const bound = wrap(store, ['findPartner', 'listKeys', 'findClaim', 'apply', 'maxKeyLifetimeMs'])
   return { ...facts, ...bound, settings, sha256 }
 }
 

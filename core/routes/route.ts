@@ -14,7 +14,7 @@ import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
-import type { RecordedEndpoint } from '../ports/store.ts'
+import type { RecordedEndpoint, Store } from '../ports/store.ts'
 import type { EndpointSchema, InputDefs, InputValues } from '../schemas/inputs.ts'
 
 interface RouteDescription {
@@ -68,11 +68,22 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   handle(input: HandlerInput<P, B>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
-/** An endpoint without a key and without any partner's data. */
+/** An endpoint without a key. */
 export interface OpenRoute extends RouteDescription {
   readonly access: 'open'
-  readonly method: 'GET'
-  handle(ports: HandlerContext): MaybePromise<HandlerResult>
+  readonly method: 'GET' | 'POST'
+  readonly status?: 201
+  /** A success is a page, unless the request prefers JSON. */
+  readonly hasPage?: true
+  handle(ports: HandlerContext, request: OpenRequest): MaybePromise<HandlerResult>
+}
+
+export interface OpenRequest {
+  /** Still percent-encoded. */
+  readonly params: PathValues
+  now(): number
+  /** Looks up a secret of the path. Without a result, that is a failed authentication with this problem. */
+  lookUp<T>(problem: ProblemCode, find: () => MaybePromise<T | undefined>): Promise<T>
 }
 
 /** A public document, the same for the lifetime of the service. */
@@ -168,7 +179,7 @@ export interface HandlerContext {
   readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
   /** The store, for changes by partners. */
-  readonly administration: Parameters<typeof createKeyAdministration>[0]
+  readonly administration: Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
   readonly uses: LastUsedRecorder
   readonly revisionCache: RevisionCache
   readonly cursors: Cursors

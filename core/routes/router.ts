@@ -9,6 +9,7 @@ import {
   recentProfiles,
   widget,
 } from './content.ts'
+import { showClaim, useClaim } from './claims.ts'
 import { apiCatalog, docs, docsMarkdown, endpointMarkdown, health, openapi } from './open.ts'
 import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
@@ -40,6 +41,8 @@ export const ROUTES: readonly Route[] = [
   docsMarkdown,
   endpointMarkdown,
   apiCatalog,
+  showClaim,
+  useClaim,
 ]
 
 export type RouteTable = ReturnType<typeof compileRoutes>

@@ -12,6 +12,7 @@ import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,
   API_VERSION,
+  type ClaimOffer,
   type KeyRevocation,
   type KeyRotation,
   MAX_STALE_IF_ERROR_SECONDS,
@@ -127,30 +128,32 @@ export const verificationSchema: field.Schema<Verification> = field.named(
   },
 )
 
-const keyRotationSchema: field.Schema<KeyRotation> = field.named(
-  'KeyRotation',
-  'The successor of a key.',
-  {
-    id: keyId('Public id of the successor.', 'b7Yc0PqLs9Xa'),
-    key: field.text(
-      'The whole key, a secret. It is not shown again: store it before you use it.',
-      'spk_live_…',
-      200,
-    ),
-    hint: keyHint,
-    environment: field.oneOf('That of the predecessor.', ['live', 'test']),
-    scopes: field.list('Those of the predecessor.', maxModules, scope('A scope that the key holds.')),
-    expires_at: v.nullable(field.instant('When the key expires.', '2027-03-01T09:00:00.000Z')),
-    predecessor: field.object('The key of the request.', {
-      id: keyId('Its public id.', 'Zt81mK0qWv3B'),
-      ends_at: field.instant('Until when it still works.', '2026-11-21T09:00:00.000Z'),
-    }),
-  },
-)
+const claimedKey = {
+  id: keyId('Public id of the key.', 'b7Yc0PqLs9Xa'),
+  key: field.text('The whole key, a secret. It is not shown again: store it first.', 'spk_live_…', 200),
+  hint: keyHint,
+  environment: field.oneOf('Signups with a test key are stored as tests.', ['live', 'test']),
+  scopes: field.list('The scopes that the key holds.', maxModules, scope('A scope that the key holds.')),
+  expires_at: v.nullable(field.instant('When the key expires.', '2027-03-01T09:00:00.000Z')),
+}
+
+const keyRotationSchema: field.Schema<KeyRotation> = field.named('KeyRotation', 'The successor of a key.', {
+  ...claimedKey,
+  predecessor: field.object('The key of the request.', {
+    id: keyId('Its public id.', 'Zt81mK0qWv3B'),
+    ends_at: field.instant('Until when it still works.', '2026-11-21T09:00:00.000Z'),
+  }),
+})
+
+const claimOfferSchema: field.Schema<ClaimOffer> = field.named('ClaimOffer', 'What a one-time link is for.', {
+  partner: field.slug('Slug of the partner that gets the key.', 'demo'),
+  name: field.text('Name of the key.', 'WordPress plugin', 200),
+  expires_at: field.instant('When the link ends.', '2026-11-21T09:00:00.000Z'),
+})
 
 const keyRevocationSchema: field.Schema<KeyRevocation> = field.named(
   'KeyRevocation',
-  'Confirmation that a key was revoked.',
+  'That a key was revoked.',
   {
     id: keyId('Public id of the key.', 'Zt81mK0qWv3B'),
     state: field.described(v.literal('revoked'), 'This is final.'),
@@ -395,4 +398,6 @@ export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> =
   'docs-markdown': markdownSchema,
   'endpoint-markdown': markdownSchema,
   'api-catalog': catalogSchema,
+  'show-claim': dataOf(claimOfferSchema),
+  'use-claim': dataOf(field.named('ClaimedKey', 'A new key.', claimedKey)),
 }

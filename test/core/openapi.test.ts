@@ -454,13 +454,15 @@ asOneAssertion(t, 'the responses of a running service match the document', async
         headers?: Record<string, string>
         body?: string
         key?: { text: string } | null
+        token?: string
       } = {},
     ) => {
-      const { method = 'GET', headers = {}, body, key = world.keys['demo full'] } = more
+      const { method = 'GET', headers = {}, body, key = world.keys['demo full'], token = '' } = more
       const slug = world.lines.profiles[0]?.slug ?? ''
       const response = await send({
         method,
-        target: path.replace('{slug}', slug).replace('{endpoint}', 'signUp') + query,
+        target: path.replace('{slug}', slug).replace('{endpoint}', 'signUp').replace('{token}', token) +
+          query,
         headers: {
           ...(key === null ? {} : { 'x-service-partner-key': key.text }),
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
@@ -483,6 +485,17 @@ asOneAssertion(t, 'the responses of a running service match the document', async
       for (const [method, { security, operationId, parameters }] of Object.entries(methods)) {
         const verb = method.toUpperCase()
         const query = verb === 'GET' && security.length > 0 ? partner : ''
+        if (path.endsWith('{token}')) {
+          const token = (await world.offer()).path.slice('/claim/'.length)
+          const claim = (query: string, status: number, more = {}) =>
+            expect(path, query, status, { method: verb, key: null, token, ...more })
+          await claim('?a=1', 400)
+          await claim('', 406, { headers: { accept: 'image/png' } })
+          await claim('', verb === 'GET' ? 200 : 201, { headers: { accept: 'application/json' } })
+          if (verb === 'POST') await claim('', 410)
+          await claim('', 404, { token: 'a' })
+          continue
+        }
         if (security.length === 0) {
           const tag = (await expect(path, '', 200, { key: null, headers: { 'accept-encoding': 'gzip' } }))
             .headers.get('etag')

@@ -77,14 +77,18 @@ t.test('the page escapes all text', (t) => {
 })
 
 t.test('reference-assets.json is up to date', (t) => {
-  const read = (end: string) =>
-    readFileSync(new URL(`../../core/openapi/reference${end}`, import.meta.url), 'utf8')
-  const pack = (end: string) => read(end).replace(/^ *\/\/.*\n|\/\*[^]*?\*\/\n|^ +/gm, '')
-  t.strictSame(
-    JSON.parse(read('-assets.json')),
-    { page: read('.html'), style: pack('.css'), script: pack('.js') },
-    'otherwise, run: npm run reference',
-  )
+  const readFile = (name: string) =>
+    readFileSync(new URL(`../../core/openapi/${name}`, import.meta.url), 'utf8')
+  for (const page of ['reference', 'claim']) {
+    const read = (end: string) => readFile(page + end)
+    const pack = (end: string) => read(end).replace(/^ *\/\/.*\n|\/\*[^]*?\*\/\n|^ +/gm, '')
+    const more = page === 'claim' && { offer: read('-offer.html'), key: read('-key.html') }
+    t.strictSame(
+      JSON.parse(read('-assets.json')),
+      { page: read('.html'), style: pack('.css'), script: pack('.js'), ...more },
+      'otherwise, run: npm run reference',
+    )
+  }
   t.end()
 })
 

@@ -260,20 +260,24 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     t.same([...new Set(statuses)], [200], `${statuses.length} requests`)
   })
 
-  await t.test('its own errors are problem documents, and no log has a key', async (t) => {
+  await t.test('its own errors are problem documents, and no log has a key or the token of a link', async (t) => {
+    const link = `${url}/service/claim/${'0'.repeat(31)}T`
+    t.equal((await fetch(link, { method: 'POST' })).status, 404)
     for (const { child } of servers) {
       const ended = once(child, 'exit')
       child.kill('SIGKILL')
       await ended
     }
     const headers = { authorization: `Bearer ${key}`, 'x_service_partner_key': key, 'x-api-key': key }
-    const [answer] = await Promise.all([ask(headers), fetch(`${url + list}&key=${key}`)])
+    const [answer] = await Promise.all([ask(headers), fetch(`${url + list}&key=${key}`), fetch(link)])
     t.match(answer.headers.get('content-type'), 'application/problem+json')
     t.equal((await answer.json()).status, answer.status)
     t.ok(answer.status === 502 || answer.status === 503)
     await until(() => logged().split('/partners/service/public/plans').length > 20, 'the log')
     t.match(logged(), /\/partners\/service\/public\/plans.* 50[23]|plans.*"status":50[23]/)
     t.notMatch(logged(), key.slice(-20))
+    await until(() => logged().split('/partners/service/claim/').length > 2, 'the log')
+    t.notMatch(logged(), link.slice(-32))
   })
 }
 

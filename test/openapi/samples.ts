@@ -111,7 +111,7 @@ function samplesOf(request: SampleRequest): Samples[string] {
 
 function mediaTypeOf({ responses }: OperationObject): string {
   const [success] = Object.values(responses) as ResponseObject[]
-  return Object.keys(success?.content ?? {}).join()
+  return Object.keys(success?.content ?? {})[0] ?? ''
 }
 
 /** A literal of one entry on one line, or of several on a line each. */

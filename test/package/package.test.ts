@@ -94,7 +94,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
   t.comment(`${files} files, ${bytes} bytes`)
   t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 722_000, 'less than 722 KB')
+  t.ok(bytes < 745_000, 'less than 745 KB')
   t.end()
 })
 
@@ -333,10 +333,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [45_500, 98_000],
+  "export { createPartnerApi } from 'partner-api'": [46_200, 102_000],
   "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [61_600, 109_000],
+  "export * from 'partner-api'": [62_200, 111_800],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

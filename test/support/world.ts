@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { importKeys, type KeyImportOptions, type KeyImportReport } from '../../core/admin/import-keys.ts'
+import { type ClaimRequest, createClaim, revokeClaim } from '../../core/admin/claims.ts'
 import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createModuleAdministration, type ModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
@@ -74,6 +75,8 @@ export interface WorldContents {
   readonly importedAt: number
 }
 
+type Rotation = Extract<ClaimRequest, { readonly rotates: string }>
+
 /** The contents of a store, and its administration. */
 export interface World extends WorldContents {
   readonly modules: ModuleAdministration
@@ -83,6 +86,13 @@ export interface World extends WorldContents {
   importKeys(lines: readonly object[], options?: KeyImportOptions): Promise<KeyImportReport>
   /** Rotates a key that ends at an instant. */
   rotate(id: string, successorId: string, retiresAt: number): Promise<void>
+  /** Makes a link. @returns Its path below the service, and the id of the claim. */
+  offer(
+    request?: Partial<NewKey> | Rotation,
+    ms?: number,
+    createdAt?: number,
+  ): Promise<{ id: string; path: string }>
+  revokeClaim(id: string): Promise<void>
   /** Imports lines like `content import`. @returns The instant of the import. */
   publish(kind: ContentKind, lines: readonly object[]): Promise<number>
   remove(kind: ContentKind, slugs: readonly string[]): Promise<void>
@@ -245,6 +255,15 @@ function administrationOf(store: Store): Omit<World, keyof WorldContents> {
         at: Date.now(),
       })
       if (!applied) throw new Error('The facts changed during the rotation.')
+    },
+    async offer(request = {}, ms = 3_600_000, createdAt = Date.now()) {
+      const newKey = { partner: 'demo', name: 'Offered', environment: 'live', ...request } as const
+      const operator = { actor, clock: () => createdAt }
+      const made = await createClaim(store, operator, 'rotates' in request ? request : newKey, ms)
+      return { id: made.claim.id, path: `/claim/${made.token}` }
+    },
+    async revokeClaim(id) {
+      await revokeClaim(store, { actor }, id)
     },
     async remove(kind, slugs) {
       const { missing, used } = await store.removeContent(kind, slugs, { actor, at: Date.now() })

@@ -1,8 +1,8 @@
 import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../../../core/admin/change-set.ts'
-import { createKeySelector } from '../../../core/keys/lifecycle.ts'
+import { claimState, createKeySelector } from '../../../core/keys/lifecycle.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Module, ModuleDefinition, Partner } from '../../../core/model.ts'
-import type { Change, DigestScheme } from '../../../core/ports/changes.ts'
+import type { Change, Claim, DigestScheme } from '../../../core/ports/changes.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
 
@@ -20,6 +20,7 @@ export function pageOf<T extends P, P>(
 export function createPartnersAndKeys() {
   const partners = new Map<string, Partner>()
   const keys = new Map<string, Key>()
+  const claims = new Map<string, Claim>()
   const modules = new Map<Module, ModuleDefinition>()
   const schemes = new Map<string, DigestScheme>()
   /** The ids of keys by digest. */
@@ -52,6 +53,13 @@ export function createPartnersAndKeys() {
     },
     listKeys: (filter, after, limit) =>
       pageOf([...keys.values()].filter(createKeySelector(filter)), oldestFirst, after, limit),
+    findClaim: (id) => claims.get(id),
+    listClaims({ partner, openAt }, after, limit) {
+      const listed = [...claims.values()].filter((claim) =>
+        claim.partner === (partner ?? claim.partner) && (!openAt || claimState(claim, openAt) === 'open')
+      )
+      return pageOf(listed, oldestFirst, after, limit)
+    },
     recordKeyUses(uses) {
       for (const [id, at] of uses) {
         const key = keys.get(id)
@@ -75,6 +83,7 @@ export function createPartnersAndKeys() {
         else modules.set(name, module)
       }
       for (const scheme of changed.schemes) schemes.set(scheme.id, scheme)
+      for (const claim of changed.claims) claims.set(claim.id, claim)
       for (const [id, key] of changed.keys) {
         idsByDigest.set(key.digest, id)
         keys.set(id, key)

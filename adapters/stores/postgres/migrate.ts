@@ -24,6 +24,7 @@ import * as module from './migrations/007-module.ts'
 import * as endpoint from './migrations/008-endpoint.ts'
 import * as problem from './migrations/009-problem.ts'
 import * as details from './migrations/010-details.ts'
+import * as claim from './migrations/011-claim.ts'
 
 /**
  * Reads the version of the schema.
@@ -156,6 +157,7 @@ export const MIGRATIONS: readonly Migration[] = [
   endpoint,
   problem,
   details,
+  claim,
 ]
 
 export const LATEST: number = MIGRATIONS.length

@@ -13,6 +13,7 @@ import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
 import { includesWord, scopeSet, type StoredRow, type Value } from '../row-format.ts'
 import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from '../tables.ts'
+import { CLAIMS } from '../tables.ts'
 import {
   type Dialect,
   idsSql,
@@ -26,6 +27,7 @@ import {
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
+const selectClaims = `SELECT ${CLAIMS.columns} FROM partner_api.claim`
 const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
 const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
 /** The few entries that the index by partner and type finds. */
@@ -35,10 +37,10 @@ const selectStoreUpdate = `
 export const selectFacts = `
   SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
 
-/** Before every key, those included that another program has added: text, since no number is the least bigint. */
+/** Before every key and claim, those included that another program has added: text, since no number is the least bigint. */
 const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 
-export function createAdministration({ dialect, read, change }: SqlDatabase): Administration {
+export function createAdministration({ dialect, lookUp, read, change }: SqlDatabase): Administration {
   const ids = idsSql(dialect, '$1')
   return {
     listPartners(after = '', limit, tag) {
@@ -69,6 +71,17 @@ export function createAdministration({ dialect, read, change }: SqlDatabase): Ad
         ORDER BY ${created}, id LIMIT CAST($3 AS BIGINT)`,
       )
       return andThen(read(sql, parameters), (rows) => rows.map(KEYS.read))
+    },
+
+    findClaim: (id) =>
+      andThen(lookUp(`${selectClaims} WHERE id = $1`, [id]), ([row]) => row && CLAIMS.read(row)),
+
+    listClaims({ partner, openAt }, after = firstKeyPosition as never, limit) {
+      const open = openAt === undefined ? '' : ` AND state = 'open'`
+      const sql = `${selectClaims} WHERE (created_at, id) > ($1, $2) AND expires_at > $4${open}
+        AND partner = COALESCE(CAST($5 AS TEXT), partner) ORDER BY created_at, id LIMIT CAST($3 AS BIGINT)`
+      const parameters = [after.createdAt, after.id, limit, openAt ?? 0, partner ?? null]
+      return andThen(read(sql, parameters), (rows) => rows.map(CLAIMS.read))
     },
 
     findDigests: (digests) =>
@@ -150,7 +163,7 @@ function loadFacts(dialect: Dialect, changes: readonly Change[]): Work<StoredFac
     } else if (change.type === 'module.defined') modules.add(change.module.name)
     else if (change.type === 'module.forgotten') modules.add(change.name)
     else if ('slug' in change) slugs.add(change.slug)
-    else if (change.type !== 'store.updated') ids.add(change.id)
+    else if ('id' in change) ids.add(change.id)
     if (change.type === 'partner.removed') removed.add(change.slug)
     if (change.type === 'key.rotated') ids.add(change.successorId)
   }
@@ -198,7 +211,7 @@ const insertModule = `
   SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), COALESCE(MAX(position), 0) + 1 FROM partner_api.module`
 
 function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Work<void> {
-  const { modules, partners, schemes, keys, auditRecords } = changed
+  const { modules, partners, schemes, keys, claims, auditRecords } = changed
   for (const [name, module] of modules) {
     yield* module === undefined ? query(deleteModule, [name]) : query(insertModule, MODULES.values(module))
   }
@@ -207,6 +220,7 @@ function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Wor
   // Other processes may have recorded uses since the row was read.
   const upsertKeys = upsertRowsSql(dialect, 'partner_key', KEYS.columns, { preserved: ['last_used_at'] })
   yield* writeRows(upsertKeys, KEYS, keys.values())
+  yield* writeRows(upsertRowsSql(dialect, 'claim', CLAIMS.columns), CLAIMS, claims)
   const revoked = auditRecords.filter(({ type }) => type === 'key.revoked').map(({ keyId }) => keyId!)
   if (revoked.length === 0) return
   yield* query(

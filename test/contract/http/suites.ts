@@ -4,6 +4,7 @@ import { banner } from './banner.ts'
 import { bodies } from './bodies.ts'
 import { caching } from './caching.ts'
 import { asOneAssertion } from './checks.ts'
+import { claims } from './claims.ts'
 import { conventions } from './conventions.ts'
 import { credentials } from './credentials.ts'
 import { directory } from './directory.ts'
@@ -45,6 +46,7 @@ export const SUITES = {
   administration,
   'imported-keys': importedKeys,
   'self-service': selfService,
+  claims,
   signups,
   reports,
   problems,

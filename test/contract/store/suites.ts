@@ -4,6 +4,7 @@ import type { Store } from '../../../core/ports/store.ts'
 import { asOneAssertion } from '../http/checks.ts'
 import { activityContract } from './activity.ts'
 import { auditContract } from './audit.ts'
+import { claimsContract } from './claims.ts'
 import { contentContract } from './content.ts'
 import { detailsContract } from './details.ts'
 import { directoryContract } from './directory.ts'
@@ -68,6 +69,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await detailsContract(check)
   await lifetimesContract(check)
   await importsContract(check)
+  await claimsContract(check)
   await contentContract(check)
   await auditContract(check)
   await signupsContract(check)

@@ -1,5 +1,6 @@
 /** A store with rows in every table, for tests of copies. */
 import { createHmac } from 'node:crypto'
+import { createClaim } from '../../../core/admin/claims.ts'
 import { createModuleAdministration } from '../../../core/admin/modules.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
@@ -89,6 +90,10 @@ export async function fillStore(store: Store): Promise<World> {
     secrets: [{ sealed: 'sealed', expiresAt: undefined }, { sealed: 'older', expiresAt: now + day }],
     failingSince: undefined,
   } satisfies Webhook
+  for (const name of ['Offered ñ', 'Also offered']) {
+    const newKey = { partner: 'acme', name, environment: 'live' } as const
+    await createClaim(store, { actor }, newKey, 86_400_000)
+  }
   await store.webhooks!.changeWebhook(hook.id, 'webhook.created', { at: now, actor }, () => hook)
 
   const { body, idempotencyKey } = REPEATED

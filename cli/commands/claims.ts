@@ -1,0 +1,90 @@
+import { Option } from 'commander'
+import { findPartner } from '../../core/admin/apply.ts'
+import { type ClaimRequest, createClaim, findClaim, revokeClaim } from '../../core/admin/claims.ts'
+import { claimJson } from '../../core/admin/record-json.ts'
+import type { Claim } from '../../core/ports/changes.ts'
+import type { Store } from '../../core/ports/store.ts'
+import type { CliCommand, Invocation } from '../command.ts'
+import { usageError } from '../errors.ts'
+import { type PageOptions, serviceNameOption, withPages } from '../options.ts'
+import { formatDetails, formatRelative } from '../output/text.ts'
+import { httpUrlOption } from '../serve/service-options.ts'
+import { timeOf } from '../store/open.ts'
+
+type ListOptions = PageOptions<string> & { readonly open?: true }
+
+export function define(claims: CliCommand): void {
+  const command = claims.subcommand('list [partner]', 'List links, oldest first, of one partner or of all')
+    .option('--open', 'Only links that can be used now')
+  withPages(command, 'claim')
+    .read(list)
+    .examples('partner-api claims list acme', 'partner-api claims list --open --json')
+
+  claims.subcommand('revoke <claim>', 'End a link that was not used')
+    .change(async (store, { actor }, id: string) =>
+      toResult(await revokeClaim(store, { actor, clock: () => timeOf(store) }, id), timeOf(store))
+    )
+    .examples('partner-api claims revoke clm_0123456789abcdef01234567')
+}
+
+/** The values of the options that `withClaim` adds. */
+export type LinkOptions = Readonly<{ claim?: number; publicUrl?: string; serviceName?: string }>
+
+/** Adds the options that make a link to a key instead of the key. */
+export function withClaim(command: CliCommand): CliCommand {
+  const url = new Option('--public-url <url>', 'Address of the deployment, with the base path, for --claim')
+  return command
+    .option('--claim <duration>', 'Print a one-time link that makes the key, valid for 1s to 30d')
+    .addOption(url.env('PARTNER_API_PUBLIC_URL').argParser(httpUrlOption))
+    .option('--service-name <name>', 'Name of the service in the link', serviceNameOption, 'service')
+    .hook('preAction', () => {
+      const { claim, publicUrl } = command.opts<LinkOptions>()
+      const isArgument = command.getOptionValueSource('publicUrl') === 'cli'
+      if (claim === undefined ? !isArgument : publicUrl !== undefined) return
+      throw usageError('--claim needs --public-url, the address of the deployment, and the other way round.')
+    })
+}
+
+/** Creates a claim. @returns The link as the secret of `makeSecret`. */
+export async function newLink(store: Store, { actor }: Invocation, request: ClaimRequest, more: LinkOptions) {
+  const now = timeOf(store)
+  const { claim, token } = await createClaim(store, { actor, clock: () => now }, request, more.claim!)
+  const { data: { id, ...rest }, text } = toResult(claim, now)
+  const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
+  return {
+    secret: `${more.publicUrl}/${more.serviceName}/claim/${token}`,
+    lost: { detail: `The link of claim ${claim.id} is lost.`, remedy },
+    toResult: (name: string, value: string) => ({
+      data: { id, [name]: value, ...rest },
+      text: `${name}: ${value}\n${text}`,
+    }),
+  }
+}
+
+async function list(store: Store, { output }: Invocation, partner: string | undefined, options: ListOptions) {
+  const { open, after, limit } = options
+  if (partner !== undefined) await findPartner(store, partner)
+  const start = after === undefined ? undefined : await findClaim(store, after)
+  const now = timeOf(store)
+  await output.page<Claim>({
+    read: (last, rows) => store.listClaims({ partner, openAt: open && now }, last ?? start, rows),
+    toJson: (claim) => claimJson(claim, now),
+    headings: ['id', 'partner', 'name', 'rotates', 'state', 'ends', 'key'],
+    toCells(claim) {
+      const { rotates, state } = claimJson(claim, now)
+      const { id, partner, name, expiresAt, keyId = '–' } = claim
+      return [id, partner, name, String(rotates ?? '–'), String(state), formatRelative(expiresAt, now), keyId]
+    },
+    rows: 'links',
+    after: ({ id }) => id,
+    none: 'There are no such links.',
+  }, limit)
+}
+
+function toResult(claim: Claim, now: number) {
+  const data = claimJson(claim, now)
+  const rows = Object.entries(data).map(([name, value]) =>
+    [name.replace('_', ' '), String(value ?? '–')] as const
+  )
+  return { data, text: formatDetails(rows) }
+}

@@ -1,0 +1,88 @@
+/** One-time links with which partners get their keys. */
+import { formatValue } from '../http/redact.ts'
+import { randomBase62 } from '../keys/format.ts'
+import { claimState } from '../keys/lifecycle.ts'
+import type { MaybePromise } from '../lib/promise.ts'
+import { MS_PER_DAY } from '../lib/time.ts'
+import type { Change, Claim } from '../ports/changes.ts'
+import type { Store } from '../ports/store.ts'
+import { createAdministrator, type Operator } from './apply.ts'
+import { createKeyAdministration, type IssuedKey, type NewKey, type RotationOptions } from './keys.ts'
+import { AdminError } from './validate.ts'
+
+type ClaimStore = Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
+
+/** What a link makes: a new key, or the successor of the key `rotates`. */
+export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: string })
+
+/**
+ * Checks a change of keys as if it were made now, and creates a claim in its place, for at most 30 days.
+ *
+ * @returns Its token, a secret that is not stored.
+ * @throws {AdminError} What the change throws, `invalid_duration`, and `invalid_expiry` if the key ends before the claim.
+ */
+export async function createClaim(store: ClaimStore, operator: Operator, request: ClaimRequest, ms: number) {
+  if (!(ms > 0 && ms <= 30 * MS_PER_DAY)) {
+    throw new AdminError('invalid_duration', 'A link must be valid for 1s to 30d.')
+  }
+  const token = randomBase62(32)
+  const digest = store.sha256(token)
+  let claim: Claim
+  await makeKey(store, operator, request, (_, key) => {
+    const { partner, name, createdAt, expiresAt: keyEnd = Infinity } = key
+    const expiresAt = createdAt + ms
+    if (keyEnd <= expiresAt) throw new AdminError('invalid_expiry', 'The key would end before its link.')
+    const unmade = { ...key, id: undefined, hint: undefined, digest: undefined, state: undefined }
+    const draft = JSON.stringify('rotates' in request ? request : unmade)
+    const facts = { partner, name, draft, state: 'open', createdAt, expiresAt, keyId: undefined } as const
+    claim = { id: claimId(digest), digest, ...facts }
+    return [{ type: 'claim.created', claim }]
+  })
+  return { claim: claim!, token }
+}
+
+/** Makes the key of a claim, in the transaction that ends the claim. @throws {AdminError} Then the claim is unchanged. */
+export function useClaim(store: ClaimStore, { id, draft }: Claim, clock: () => number): Promise<IssuedKey> {
+  return makeKey(store, { actor: `claim:${id}`, clock }, JSON.parse(draft), async (changes, key) => {
+    const claim = await findClaim(store, id)
+    if (claimState(claim, clock()) !== 'open') throw new AdminError('claim_spent', `Claim ${id} is not open.`)
+    return [{ type: 'claim.used', claim: { ...claim, state: 'used', keyId: key.id } }, ...changes]
+  })
+}
+
+/** @param replace Its changes replace those that make the key, and are applied if nothing has changed since these were built. */
+async function makeKey(
+  store: ClaimStore,
+  operator: Operator,
+  request: ClaimRequest,
+  replace: (changes: readonly Change[], key: IssuedKey['key']) => MaybePromise<readonly Change[]>,
+): Promise<IssuedKey> {
+  const apply: Store['apply'] = async (changes, ...given) => {
+    const { key } = changes.find((change) => change.type === 'key.issued')!
+    return await store.apply(await replace(changes, key), ...given)
+  }
+  const keys = createKeyAdministration({ ...store, apply }, operator)
+  return await ('rotates' in request ? keys.rotate(request.rotates, request) : keys.issue(request))
+}
+
+/** Ends a claim that was not used. @throws {AdminError} `claim_not_found`, `claim_spent` */
+export async function revokeClaim(store: ClaimStore, operator: Operator, id: string): Promise<Claim> {
+  await createAdministrator(store, operator).apply(async () => {
+    const claim = await findClaim(store, id)
+    if (claim.state === 'open') return [{ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }]
+    if (claim.state === 'revoked') return []
+    const remedy = { purpose: 'To revoke that', command: 'keys revoke', args: [claim.keyId!] }
+    throw new AdminError('claim_spent', `Claim ${id} was used and has made key ${claim.keyId}.`, remedy)
+  })
+  return await findClaim(store, id)
+}
+
+/** @throws {AdminError} `claim_not_found` */
+export async function findClaim(store: Pick<Store, 'findClaim'>, id: string): Promise<Claim> {
+  const claim = /^clm_[0-9a-f]{24}$/.test(id) ? await store.findClaim(id) : undefined
+  if (claim !== undefined) return claim
+  throw new AdminError('claim_not_found', `There is no claim ${formatValue(id)}.`)
+}
+
+/** @param digest Of a token. */
+export const claimId = (digest: string): string => `clm_${digest.slice(0, 24)}`

@@ -1,0 +1,83 @@
+/** One-time links to keys. Opening one changes nothing, as mail scanners and previews do; its button makes the key. */
+import type { AdminError } from '../admin/validate.ts'
+import { Problem } from '../http/problem.ts'
+import { claimState } from '../keys/lifecycle.ts'
+import { equalDigests } from '../lib/digest.ts'
+import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
+import type { Claim } from '../ports/changes.ts'
+import type { ClaimedKey, ClaimOffer } from '../wire.ts'
+import type { HandlerContext, OpenRequest, OpenRoute } from './route.ts'
+
+const link = {
+  access: 'open',
+  path: '/claim/:token',
+  hasPage: true,
+  problems: ['claim_not_found', 'claim_spent', 'rate_limited', 'store_unavailable', 'overloaded'],
+} as const
+
+const headers = ['Referrer-Policy', 'no-referrer']
+
+export const showClaim: OpenRoute = {
+  ...link,
+  name: 'show-claim',
+  method: 'GET',
+  summary: 'Open a one-time link',
+  async handle(ports, request) {
+    const { partner, name, expiresAt } = await findOpen(ports, request)
+    const data: ClaimOffer = { partner, name, expires_at: rfc3339(expiresAt) }
+    return { data, headers }
+  },
+}
+
+/** The pending uses of links, by id: others wait for them instead of the store. */
+const pending = new Map<string, Promise<ClaimedKey>>()
+
+export const useClaim: OpenRoute = {
+  ...link,
+  name: 'use-claim',
+  method: 'POST',
+  status: 201,
+  summary: 'Get the key of a one-time link',
+  async handle(ports, request) {
+    const claim = await findOpen(ports, request)
+    const first = pending.get(claim.id)
+    if (await first) throw new Problem('claim_spent')
+    const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
+    pending.set(claim.id, use)
+    return { data: await use, headers }
+  },
+}
+
+async function findOpen({ administration, sha256 }: HandlerContext, request: OpenRequest): Promise<Claim> {
+  const { claimId } = await import('../admin/claims.ts')
+  const { token = '' } = request.params
+  const claim = await request.lookUp('claim_not_found', async () => {
+    const digest = sha256(token)
+    const found = /^[0-9A-Za-z]{32}$/.test(token) && await administration.findClaim(claimId(digest))
+    return found && equalDigests(found.digest, digest) ? found : undefined
+  })
+  if (claimState(claim, request.now()) !== 'open') throw new Problem('claim_spent')
+  return claim
+}
+
+async function makeKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
+  const { administration, revisionCache, elapsed } = ports
+  const { useClaim } = await import('../admin/claims.ts')
+  try {
+    const { key: { id, hint, environment, scopes, expiresAt }, text } = await useClaim(
+      administration,
+      claim,
+      now,
+    )
+    return { id, key: text, hint: `…${hint}`, environment, scopes, expires_at: optionalRfc3339(expiresAt) }
+  } catch (error) {
+    const { name, code } = error as AdminError
+    if (name !== 'AdminError') throw error
+    if (code === 'concurrent_change') throw new Problem('overloaded', { retryAfterSeconds: 1 }, error)
+    const detail = 'The key cannot be made now, and the link was not used. Ask the operator about it.'
+    throw new Problem('claim_spent', code === 'claim_spent' ? {} : { detail }, error)
+  } finally {
+    // Without a response of the store, the key works within the bound.
+    await Promise.resolve(revisionCache.revalidate(elapsed())).catch(() => undefined)
+  }
+}

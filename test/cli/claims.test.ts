@@ -1,0 +1,110 @@
+/** `--claim` of `keys issue` and `keys rotate`, `claims`, and what a restore says of links. */
+import { readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'tap'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { claimId, findClaim, useClaim } from '../../core/admin/claims.ts'
+import { programOn, temporaryFolder } from '../support/cli-program.ts'
+
+async function created() {
+  const folder = temporaryFolder()
+  const file = join(folder, 'store.db')
+  const program = programOn(`sqlite:${file}`)
+  await program.json('partners', 'create', 'acme', '--name', 'Acme', '--module', 'banner')
+  /** Uses a link as a server does. */
+  const use = async (link: string) => {
+    const store = await openSqliteStore(file)
+    const claim = await findClaim(store, claimId(store.sha256(link.split('/').at(-1)!)))
+    const { key } = await useClaim(store, claim, Date.now)
+    await store.close()
+    return key
+  }
+  return { folder, file, use, ...program }
+}
+
+const url = ['--public-url', 'https://api.example/base/']
+const issue = ['keys', 'issue', 'acme', '--name', 'Shop', '--claim', '24h', ...url]
+
+test('a link is printed, listed, used once and revoked', async (t) => {
+  const { folder, use, run, json, refuses } = await created()
+  const made = await json(...issue, '--service-name', 'travel')
+  t.match(made, {
+    code: 0,
+    data: {
+      ...{
+        id: /^clm_[0-9a-f]{24}$/,
+        partner: 'acme',
+        name: 'Shop',
+        rotates: null,
+        state: 'open',
+        key_id: null,
+      },
+      link: /^https:\/\/api\.example\/base\/travel\/claim\/[0-9A-Za-z]{32}$/,
+    },
+  })
+  t.equal(Date.parse(made.data.expires_at) - Date.parse(made.data.created_at), 86_400_000)
+  t.same((await json('keys', 'list')).data, [], 'no key is made')
+  const { id: keyId } = await use(made.data.link)
+  const rotation = await run(...[
+    'keys',
+    'rotate',
+    keyId,
+    '--claim',
+    '1h',
+    '--overlap',
+    '0',
+    ...url,
+    '--quiet',
+  ])
+  t.match(rotation, {
+    code: 0,
+    stdout: /^https:\/\/api\.example\/base\/service\/claim\/\w{32}\n$/,
+    stderr: '',
+  })
+  const out = join(folder, 'link')
+  t.match(await json(...issue, '--out', out), { code: 0, data: { out } })
+  t.match(readFileSync(out, 'utf8'), /^https:.*\/claim\/\w{32}\n$/)
+  t.equal(statSync(out).mode & 0o777, 0o600)
+  const [first, second, third] = (await json('claims', 'list', 'acme')).data
+  t.match(first, { id: made.data.id, state: 'used', key_id: keyId })
+  t.match(second, { name: 'Shop', rotates: keyId, state: 'open' })
+  t.match(await json('claims', 'revoke', third.id), { code: 0, data: { state: 'revoked' } })
+  t.match(await json('claims', 'revoke', third.id), { code: 0, data: { state: 'revoked' } })
+  t.same((await json('claims', 'list', '--open')).data.map(({ id }: { id: string }) => id), [second.id])
+  t.match(
+    (await run('claims', 'list', '--limit', '1')).stdout,
+    /^ID +PARTNER +NAME +ROTATES +STATE +ENDS +KEY\nclm_\w+ +acme +Shop +– +used +in 2\d hours +\w{12}\n$/,
+  )
+  t.equal((await run('audit', 'verify')).code, 0)
+  await refuses(t, {
+    [`claims revoke ${made.data.id}`]: '1 claim_spent',
+    'claims revoke clm_1': '1 claim_not_found',
+    'claims list missing': '1 partner_not_found',
+    'claims list --after clm_1': '1 claim_not_found',
+    'keys issue acme --name A --claim 24h': '2 usage',
+    'keys issue acme --name A --public-url https://a.example': '2 usage',
+    'keys issue acme --name A --claim 24h --public-url ftp://a.example': '2 usage',
+    'keys issue acme --name A --claim soon --public-url https://a.example': '2 usage',
+    'keys issue acme --name A --claim 0 --public-url https://a.example': '1 invalid_duration',
+    'keys issue acme --name A --claim 31d --public-url https://a.example': '1 invalid_duration',
+    'keys issue acme --name A --claim 2d --expires 1d --public-url https://a.example': '1 invalid_expiry',
+    'keys issue acme --name A --claim 2d --scope read:plans --public-url https://a.example':
+      '1 module_inactive',
+    'keys rotate Zt81mQv04KsD --claim 2d --public-url https://a.example': '1 key_not_found',
+  })
+})
+
+test('a restore names the links that were used or revoked', async (t) => {
+  const { folder, use, json } = await created()
+  const [used, revoked, open] = [await json(...issue), await json(...issue), await json(...issue)]
+  const backup = join(folder, 'backup.db')
+  t.equal((await json('store', 'backup', backup)).code, 0)
+  await use(used.data.link)
+  await json('claims', 'revoke', revoked.data.id)
+  const { data } = await json('store', 'restore', backup, '--replace')
+  const commands: readonly string[] = data.undone.commands
+  for (const { data: { id } } of [used, revoked]) {
+    t.ok(commands.some((command) => command.endsWith(`claims revoke ${id}`)), 'a link that is open again')
+  }
+  t.notMatch(commands.join(), open.data.id)
+})
