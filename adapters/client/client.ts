@@ -76,7 +76,7 @@ function createCalls(options: PartnerClientOptions) {
 
   async function request<Data>(
     route: Route,
-    { params, query = {}, body, idempotencyKey, signal, headers = {}, ...more }: RequestOptions = {},
+    { params, query = {}, body, idempotencyKey, signal, headers, ...more }: RequestOptions = {},
   ): Promise<ResponseBody<Data>> {
     const { timeoutMs = transport.timeoutMs, retries = transport.retries, ...unknown } = more
     rejectUnknown(unknown, 'a request')
@@ -90,7 +90,7 @@ function createCalls(options: PartnerClientOptions) {
     const built = build({
       target: `/${serviceName}${path}${search.size > 0 ? `?${search}` : ''}`,
       headers: {
-        ...Object.fromEntries(new Headers(headers)),
+        ...headers && Object.fromEntries(new Headers(headers)),
         ...ownHeaders,
         ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
       },

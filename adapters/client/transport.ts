@@ -133,7 +133,7 @@ async function sendOnce(
   signal: AbortSignal | undefined,
 ) {
   // Messages omit the path and the query, which may be confidential.
-  const { origin } = new URL(url)
+  const origin = () => new URL(url).origin
   const timeout = AbortSignal.timeout(timeoutMs)
   const ending = signal === undefined ? timeout : AbortSignal.any([signal, timeout])
   // Constructed outside of the `catch` below: an invalid request is not an unreachable service.
@@ -150,16 +150,16 @@ async function sendOnce(
   const { received, text } = await untilAborted(read(), ending).catch((cause) => {
     const failure = explainNetworkError(cause)
     const reason = timeout.aborted ? ` within ${timeoutMs} ms` : failure ? `: ${failure.text}` : ''
-    throw new ServiceUnreachableError(`${origin} did not respond${reason}.`, undefined, { cause })
+    throw new ServiceUnreachableError(`${origin()} did not respond${reason}.`, undefined, { cause })
   })
   const response = describeResponse(received)
   if (text === undefined) {
-    throw new ServiceUnreachableError(`The response of ${origin} is longer than 16 MiB.`, response)
+    throw new ServiceUnreachableError(`The response of ${origin()} is longer than 16 MiB.`, response)
   }
   const body = parseJson(text)
   if (received.ok && isObject(body) && 'data' in body) return { body, response }
   if (isProblem(body, response.status)) throw new PartnerProblem(body, response)
-  const message = `The response of ${origin} with status ${response.status} is not the service's.`
+  const message = `The response of ${origin()} with status ${response.status} is not the service's.`
   throw new ServiceUnreachableError(message, response)
 }
 
