@@ -5,7 +5,6 @@
  */
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
-import type { MaybePromise } from '../../core/lib/promise.ts'
 import { assertInteger } from '../../core/lib/options.ts'
 import {
   createPendingRequests,
@@ -78,7 +77,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const respond = (response: HttpResponse): Response =>
     convert(isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response)
   let isDraining = false
-  const pending = createPendingRequests()
+  const pending = createPendingRequests(requestTimeoutMs)
   const server = listen({
     port: settings.port,
     hostname: host,
@@ -89,10 +88,12 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     // Bun's default in production is true.
     reusePort,
     fetch(request, server) {
-      const httpRequest = new BunHttpRequest(request, server, requestTimeoutMs)
+      const httpRequest = new BunHttpRequest(request, server)
       // A target has no fragment (RFC 9112 §3.2): Bun keeps it.
       const response = request.url.includes('#')
         ? api.refuse('malformed_request', httpRequest.address)
+        : httpRequest.hasSmallBody
+        ? httpRequest.arrive(api.handle)
         : api.handle(httpRequest)
       return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
     },
@@ -130,20 +131,10 @@ async function stopServer(server: BunServer): Promise<void> {
 
 class BunHttpRequest extends FetchRequest {
   readonly #server: BunServer
-  readonly #timeoutMs: number
 
-  /** @param timeoutMs Milliseconds in which the body must arrive once the service reads it; 0 for no limit. */
-  constructor(request: Request, server: BunServer, timeoutMs: number) {
+  constructor(request: Request, server: BunServer) {
     super(request)
     this.#server = server
-    this.#timeoutMs = timeoutMs
-  }
-
-  override body(maxBytes: number): MaybePromise<Uint8Array> {
-    const body = super.body(maxBytes)
-    if (!(body instanceof Promise) || this.#timeoutMs === 0) return body
-    const timer = setTimeout(() => this.fail('request_timeout'), this.#timeoutMs)
-    return body.finally(() => clearTimeout(timer))
   }
 
   override get address(): string | undefined {

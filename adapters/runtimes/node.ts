@@ -88,7 +88,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const settings = resolveOptions(options)
   const { host, maxConnections, reusePort } = settings
   const server = createServer(settings)
-  const pending = createPendingRequests()
+  const pending = createPendingRequests(0)
   const connections = new Set<Socket>()
   /** Those of the last second of the delay, whose first request may be on its way. */
   const lateConnections = new Set<Socket>()

@@ -14,7 +14,7 @@ export interface ListenOptions {
   readonly host?: string
   /**
    * Milliseconds in which a request must arrive, default 30,000; 0 for no limit. Node and Deno count from its first
-   * byte, Bun from the moment the service starts to read the body.
+   * byte, Bun from the end of its head.
    */
   readonly requestTimeoutMs?: number
   /**
@@ -85,28 +85,44 @@ export function listenError(host: string, port: number, cause: Error & { readonl
 /** The requests whose responses are pending. */
 export type PendingRequests = ReturnType<typeof createPendingRequests>
 
-export function createPendingRequests() {
-  const requests = new Map<{ fail(code: ProblemCode): void }, Promise<unknown>>()
+interface PendingRequest {
+  fail(code: ProblemCode): void
+}
+
+/** @param bodyTimeoutMs Milliseconds in which a body must arrive; 0 for no limit, or if the runtime has its own. */
+export function createPendingRequests(bodyTimeoutMs: number) {
+  /** Each with the instant at which it began, the oldest first. */
+  const requests = new Map<PendingRequest, number>()
+  let sweep: ReturnType<typeof setInterval> | undefined
+  let onIdle = (): void => undefined
+
+  /** A timer for each request would take longer than a small request. */
+  function timeOutOldBodies(): void {
+    if (requests.size === 0) sweep = void clearInterval(sweep)
+    const latest = performance.now() - bodyTimeoutMs
+    for (const [request, begunAt] of requests) {
+      if (begunAt > latest) return
+      request.fail('request_timeout')
+    }
+  }
+
   return {
     /** @param response Never rejects. @returns What `respond` makes of it. */
-    add<T, R>(
-      request: { fail(code: ProblemCode): void },
-      response: Promise<T>,
-      respond: (response: T) => R,
-    ): Promise<R> {
-      const responded = response.then((value) => {
+    add<T, R>(request: PendingRequest, response: Promise<T>, respond: (response: T) => R): Promise<R> {
+      requests.set(request, performance.now())
+      if (bodyTimeoutMs > 0) sweep ??= setInterval(timeOutOldBodies, Math.min(1_000, bodyTimeoutMs / 4))
+      return response.then((value) => {
         requests.delete(request)
+        if (requests.size === 0) onIdle()
         return respond(value)
       })
-      requests.set(request, responded)
-      return responded
     },
     /** Answers 408 to every request whose body has not arrived. */
     timeOutBodies(): void {
       for (const request of requests.keys()) request.fail('request_timeout')
     },
     async whenIdle(): Promise<void> {
-      while (requests.size > 0) await Promise.all(requests.values())
+      while (requests.size > 0) await new Promise<void>((resolve) => onIdle = resolve)
     },
   }
 }

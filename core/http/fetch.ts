@@ -22,7 +22,8 @@ export function createFetch(
   const respond = createResponseConverter(createFallback)
   return (request, info) => {
     try {
-      const response = handle(new FetchRequest(request, info))
+      const fetched = new FetchRequest(request, info)
+      const response = fetched.hasSmallBody ? fetched.arrive(handle) : handle(fetched)
       return response instanceof Promise ? response.then(respond) : Promise.resolve(respond(response))
     } catch (error) {
       // What the host passed is no `Request`.
@@ -30,6 +31,9 @@ export function createFetch(
     }
   }
 }
+
+/** Bodies up to this length are read before a request is handled, in bytes. */
+const maxSmallBytes = 16_384
 
 /** A `Request` as core reads it. A class, so that a request costs one object and no closures. */
 export class FetchRequest implements HttpRequest {
@@ -41,6 +45,8 @@ export class FetchRequest implements HttpRequest {
   #reject: ((problem: Problem) => void) | undefined
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   #failure: ProblemCode | undefined
+  #bytes: Uint8Array | undefined
+  #error: unknown
 
   constructor(request: WebRequest, info?: PeerInfo) {
     this.method = request.method
@@ -58,7 +64,30 @@ export class FetchRequest implements HttpRequest {
     return this.#headers.get(name) ?? undefined
   }
 
+  /** Whether a body of a known, small length is to be read. */
+  get hasSmallBody(): boolean {
+    // What is absent counts as 0.
+    const length = this.method === 'POST' ? Number(this.#headers.get('content-length')) : 0
+    return length > 0 && length <= maxSmallBytes && !this.request.bodyUsed
+  }
+
+  /**
+   * Handles the request once its small body has arrived, or cannot arrive any more: then nothing is awaited between the
+   * checks, and none has to be repeated.
+   */
+  arrive<T>(handle: (request: this) => MaybePromise<T>): Promise<T> {
+    return this.#readDeclared(maxSmallBytes).then((bytes) => {
+      this.#bytes = bytes
+      return handle(this)
+    }, (error) => {
+      this.#error = error
+      return handle(this)
+    })
+  }
+
   body(maxBytes: number): MaybePromise<Uint8Array> {
+    if (this.#bytes !== undefined) return this.#bytes
+    if (this.#error !== undefined) throw this.#error
     if (this.request.bodyUsed) throw new Error(BODY_ALREADY_READ)
     const length = this.header('content-length')
     if (Number(length) > maxBytes) throw new Problem('body_too_large')
@@ -129,10 +158,12 @@ const invalidTarget = '%'
  */
 function targetOf({ url, headers }: Request): string {
   if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return invalidTarget
+  let start = url.startsWith('http') ? url.indexOf('/', url.indexOf(':') + 3) : 0
+  const query = url.indexOf('?')
   // In absolute form the path may be empty, followed by a query that contains slashes.
-  const start = /^[^/]+\/\/[^/?#]*/.exec(url)?.[0].length
-  const end = url.indexOf('#')
-  const target = url.slice(start, end < 0 ? undefined : end)
+  if (start < 0 || query >= 0 && query < start) start = query < 0 ? url.length : query
+  const fragment = url.indexOf('#')
+  const target = url.slice(start, fragment < 0 ? undefined : fragment)
   return target.startsWith('/') ? target : `/${target}`
 }
 

@@ -4,7 +4,8 @@
  * of the servers' processor time per request, which a busy machine disturbs least, followed by that of their throughput.
  */
 import type { Row } from './report.ts'
-import { comparisonRow, compete, tailRow } from './rounds.ts'
+import { RUNTIMES } from '../runtimes/runtimes.ts'
+import { comparisonRow, compete, sameRequest, tailRow } from './rounds.ts'
 import type { ServerKind } from './server.ts'
 
 export async function runList(): Promise<Row[]> {
@@ -43,4 +44,24 @@ export async function runVerify(): Promise<Row[]> {
     row('hono, the same work', 'hono-verify', 1.5),
     row('fastify, the same work', 'fastify-verify', 1.5),
   ]
+}
+
+/** Lists and checks of keys on Bun and Deno, whose own servers of fetch handlers are the peers. */
+export async function runRuntimes(): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const { name, command } of RUNTIMES.filter(({ name }) => name === 'Bun' || name === 'Deno')) {
+    const kinds = ['raw-same-fields', 'ours', 'hono-same-work', 'raw-verify', 'ours-verify', 'hono-verify']
+    const results = await compete(kinds as ServerKind[], { ...sameRequest, command })
+    const row = (what: string, pair: readonly [ServerKind, ServerKind], target: number) =>
+      comparisonRow(name, what, results, pair, target)
+    const isBun = name === 'Bun'
+    rows.push(
+      row('list: bare server with the same header fields', ['ours', 'raw-same-fields'], isBun ? 0.72 : 0.7),
+      row('list: hono, the same work', ['ours', 'hono-same-work'], 1),
+      row('verify-key: bare server with the same header fields', ['ours-verify', 'raw-verify'], 0.5),
+      row('verify-key: hono, the same work', ['ours-verify', 'hono-verify'], isBun ? 1 : 1.3),
+      tailRow(name, 'list: p99 of the bare server', results, ['ours', 'raw-same-fields'], isBun ? 1.5 : 3),
+    )
+  }
+  return rows
 }

@@ -15,6 +15,7 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   own: async () => (await import('./own.ts')).run(),
   list: async () => (await import('./http.ts')).runList(),
   'verify-key': async () => (await import('./http.ts')).runVerify(),
+  runtimes: async () => (await import('./http.ts')).runRuntimes(),
   searches: async () => (await import('./searches.ts')).run(),
   'look-ups': async () => (await import('./look-ups.ts')).run(),
   signups: async () => (await import('./signups.ts')).run(),

@@ -20,12 +20,15 @@ export type Results<Kind extends string = ServerKind> = ReadonlyMap<Kind, readon
 
 /** The arguments of the servers, and what to send to them. */
 export interface Contest {
+  /** The program that runs the servers, and its arguments. Default: the Node of this process. */
+  readonly command?: readonly string[]
   args(kind: string): readonly string[]
   /** The bytes of each request to one server, or what makes them. */
   request(key: string, kind: string): string | (() => string)
 }
 
-const sameRequest: Contest = {
+/** The same request to all servers: a list or, for kinds that end in `verify`, a check of the key. */
+export const sameRequest: Contest = {
   args: () => [],
   request: (key, kind) => kind.endsWith('-verify') ? verifyRequest(key) : getRequest(key, CACHED_TARGET),
 }
@@ -133,10 +136,9 @@ const program = fileURLToPath(new URL('server.ts', import.meta.url))
 /** Starts a server and waits until it listens. */
 async function startServer<Kind extends string>(
   kind: Kind,
-  { args: argsOf, request }: Contest,
+  { command: runtime = [process.execPath], args: argsOf, request }: Contest,
 ): Promise<ServerChild<Kind>> {
-  const own = [program, kind, ...argsOf(kind)]
-  const [command, ...args] = pinned(CORES.server, [process.execPath, ...own])
+  const [command, ...args] = pinned(CORES.server, [...runtime, program, kind, ...argsOf(kind)])
   const child = spawn(command!, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const { port, key } = await nextMessage<{ port: number; key: string }>(child, kind)
   return {

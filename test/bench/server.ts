@@ -6,7 +6,6 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import process from 'node:process'
 import type { FastifyInstance } from 'fastify'
-import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import * as fastify from './fastify.ts'
@@ -27,10 +26,23 @@ export type ServerKind =
 
 const hostname = '127.0.0.1'
 
+type Fetch = (request: Request) => Response | Promise<Response>
+
+/** The runtime's own server of fetch handlers; Node has none. */
+const { Bun, Deno } = globalThis as unknown as {
+  readonly Bun?: { serve(options: object): { readonly port: number } }
+  readonly Deno?: { serve(options: object, fetch: Fetch): { readonly addr: { readonly port: number } } }
+}
+
+function listenFetch(fetch: Fetch): number | undefined {
+  if (Bun) return Bun.serve({ fetch, port: 0, hostname }).port
+  return Deno?.serve({ port: 0, hostname, onListen: () => {} }, fetch).addr.port
+}
+
 /** Serves a handler as Hono's documentation describes. */
-async function listenHono(
-  { fetch }: { fetch(request: Request): Response | Promise<Response> },
-): Promise<number> {
+async function listenHono({ fetch }: { readonly fetch: Fetch }): Promise<number> {
+  const port = listenFetch(fetch)
+  if (port !== undefined) return port
   const { serve } = await import('@hono/node-server')
   return new Promise((resolve) => serve({ fetch, port: 0, hostname }, ({ port }) => resolve(port)))
 }
@@ -44,6 +56,8 @@ function listenNode(listener: RequestListener): Promise<number> {
 
 /** Sends the same bytes every time, with header fields as in the documentation, or in the form that costs least. */
 function listenRaw(headers: Readonly<Record<string, string>>, isFlat: boolean): Promise<number> {
+  const port = listenFetch(() => new Response(ready.text, { headers }))
+  if (port !== undefined) return Promise.resolve(port)
   const fields = { ...headers, 'Content-Length': String(ready.bytes.length) }
   const written = isFlat ? Object.entries(fields).flat() : fields
   return listenNode((_request, response) => {
@@ -52,10 +66,15 @@ function listenRaw(headers: Readonly<Record<string, string>>, isFlat: boolean): 
   })
 }
 
-/** The same after the body has been read, as the documentation of Node does it. */
+/** The same after the body has been read, as the documentation of the runtime does it. */
 function listenRawVerify(): Promise<number> {
-  const written = Object.entries({ ...sameFields('verify'), 'Content-Length': String(ready.bytes.length) })
-    .flat()
+  const headers = sameFields('verify')
+  const port = listenFetch(async (request) => {
+    if ((await request.text()).length === 0) throw new Error('The body is empty.')
+    return new Response(ready.text, { headers })
+  })
+  if (port !== undefined) return Promise.resolve(port)
+  const written = Object.entries({ ...headers, 'Content-Length': String(ready.bytes.length) }).flat()
   return listenNode((request, response) => {
     const chunks: Uint8Array[] = []
     request.on('data', (chunk: Uint8Array) => chunks.push(chunk))
@@ -77,7 +96,12 @@ async function listenFastify(app: FastifyInstance): Promise<number> {
   return Number(new URL(await app.listen({ port: 0, host: hostname })).port)
 }
 
-const listenOurs = async () => (await serve(service, { port: 0, host: hostname })).port
+async function listenOurs(): Promise<number> {
+  const { serve } = Bun
+    ? await import('../../adapters/runtimes/bun.ts')
+    : await import('../../adapters/runtimes/node.ts')
+  return (await serve(service, { port: 0, host: hostname })).port
+}
 
 /** Starts each kind on a free port. */
 const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {

@@ -38,6 +38,9 @@ t.test('the target is the path and the query of the URL', (t) => {
     'http://a.example?b=/c': '/?b=/c',
     'http://a.example': '/',
     'http://a.example#b': '/',
+    'http://a.example#/b': '/',
+    'https://a.example/b': '/b',
+    'http:///b': '/b',
     '/b?c=http://d/e': '/b?c=http://d/e',
     '#b': '/',
   }
@@ -72,6 +75,26 @@ t.test('the address is that of the peer, if the runtime reports it', (t) => {
   t.equal(requestOf({}, { a: '1' }).header('a'), '1')
   t.equal(requestOf().header('a'), undefined)
   t.end()
+})
+
+t.test('a small declared body is there when the request is handled', async (t) => {
+  const ready = requestOf({ arrayBuffer: () => Promise.resolve(encoder.encode('ab').buffer) }, declared)
+  t.equal(ready.hasSmallBody, true)
+  const read = await ready.arrive((request) => request.body(2))
+  t.same(read, encoder.encode('ab'))
+  const ended = requestOf({ arrayBuffer: () => Promise.reject(new Error()), bodyUsed: false }, declared)
+  await t.rejects(ended.arrive((request) => request.body(4)), early)
+  const late = requestOf({ arrayBuffer: () => new Promise(() => {}) }, declared)
+  const handled = late.arrive((request) => request.body(4))
+  late.fail('request_timeout')
+  await t.rejects(handled, { code: 'request_timeout' })
+  const others: readonly (readonly [object, Record<string, string>])[] = [
+    [{ method: 'GET' }, declared],
+    [{ bodyUsed: true }, declared],
+    ...['', '0', '16385', '2x'].map((length) => [{}, { 'content-length': length }] as const),
+    [{}, {}],
+  ]
+  for (const [more, headers] of others) t.equal(requestOf(more, headers).hasSmallBody, false)
 })
 
 t.test('a body of unknown length is read up to the limit', async (t) => {

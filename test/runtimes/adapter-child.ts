@@ -54,7 +54,7 @@ async function handle(request: HttpRequest): Promise<HttpResponse> {
   if (target === '/header') return json(200, {}, ['Link', '</a\r\nb>'])
   if (target !== '/body') return json(200, {})
   try {
-    const { length } = await request.body(10)
+    const { length } = await request.body(32_768)
     report({ body: length })
     return json(200, { length })
   } catch (error) {
