@@ -41,7 +41,8 @@ export const useClaim: OpenRoute = {
   async handle(ports, request) {
     const claim = await findOpen(ports, request)
     const first = pending.get(claim.id)
-    if (await first) throw new Problem('claim_spent')
+    // Awaited only if there is one: others must see this use at once.
+    if (first !== undefined && await first) throw new Problem('claim_spent')
     const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
     pending.set(claim.id, use)
     return { data: await use, headers }

@@ -369,6 +369,7 @@ test('a backup of an older schema is migrated, and its webhooks start disabled',
   const id = await createWebhook()
   const older =
     'ALTER TABLE webhook DROP COLUMN disabled_at; DROP TABLE module; DROP TABLE endpoint; DROP TABLE problem; ' +
+    'DROP TABLE claim; ' +
     'ALTER TABLE partner DROP COLUMN own_modules; ALTER TABLE partner_key DROP COLUMN own_scopes; ' +
     'DROP INDEX partner_key_tagged; ALTER TABLE partner_key DROP COLUMN owner; ' +
     'ALTER TABLE partner_key DROP COLUMN tags; ' +

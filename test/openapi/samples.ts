@@ -125,13 +125,17 @@ const indent = (text: string, margin: string): string => text.replace(/^(?=.)/gm
 /** Attempts. */
 const maxAttempts = 4
 
-function shell({ url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
+function shell({ method, url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
   const command = [
     isPaged ? 'curl "$url${cursor:+&cursor=$cursor}"' : `curl '${url}'`,
     // The bodies of failed attempts would be printed, too.
     `${isRepeatable ? '--fail' : '--fail-with-body'} --max-time ${timeLimit} --location --max-redirs 0`,
     // It waits as long as Retry-After says.
     ...(isRepeatable ? [`--retry ${maxAttempts - 1} --retry-connrefused`] : []),
+    // Without a body, curl sends a GET, and the links to keys respond with a page.
+    ...(method === 'POST' && body === undefined
+      ? ['--request POST', "--header 'Accept: application/json'"]
+      : []),
     ...headers.map(({ name, value }) =>
       value === undefined ? `--header "${name}: $PARTNER_API_KEY"` : `--header '${name}: ${value}'`
     ),

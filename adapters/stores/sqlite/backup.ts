@@ -5,7 +5,7 @@ import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
-import { KEYS, PARTNERS } from '../tables.ts'
+import { CLAIMS, KEYS, PARTNERS } from '../tables.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
@@ -95,6 +95,8 @@ function listForeign(database: Database, file: string): string[] {
 function addViews(database: Database, version: number): void {
   const module = "SELECT '' AS name, '' AS scope, '' AS feature, 0 AS position WHERE FALSE"
   if (version < 7) database.exec(`CREATE TEMP VIEW module AS ${module}`)
+  const claim = CLAIMS.columns.map((name) => `NULL AS ${name}`)
+  if (version < 11) database.exec(`CREATE TEMP VIEW claim AS SELECT ${claim} WHERE FALSE`)
   for (const [table, { columns }] of [['partner', PARTNERS], ['partner_key', KEYS]] as const) {
     const present = database.statement<[string]>('SELECT name FROM pragma_table_info(?)').all(table).flat()
     const missing = columns.filter((name) => !present.includes(name)).map((name) => `, NULL AS ${name}`)
