@@ -83,7 +83,6 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
 export function limitParser<N extends LimitName>(
   names: readonly N[],
 ): (text: string, previous?: Partial<Record<N, Limit>>) => Partial<Record<N, Limit>> {
-  const takesQuotas = names.some((name) => name === 'month')
   return (text, previous) => {
     const [, given, digits = '0', seconds] = /^([a-z]+)=(?:0|(\d{1,10})(?:\/(\d{1,7}))?)$/.exec(text) ?? []
     const name = names.find((known) => known === given)
@@ -102,7 +101,7 @@ export function limitParser<N extends LimitName>(
     if (name === undefined || !isComplete || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > most) {
       const form = `POLICY=QUOTA/SECONDS, such as ${names[0]}=600/60, or POLICY=0 for none`
       const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${most}`
-      const months = takesQuotas ? ' For a calendar month, it is month=QUOTA.' : ''
+      const months = names.some((name) => name === 'month') ? ' For a calendar month, it is month=QUOTA.' : ''
       throw new InvalidArgumentError(`A limit is ${form}, ${where}.${months}`)
     }
     if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)

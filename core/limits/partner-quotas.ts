@@ -77,13 +77,8 @@ export async function readQuotaUse(
     const { quota = 0, windowSeconds = 0 } = limits[name] ?? {}
     if (quota === 0) continue
     const { policy, subject } = countedAs(createPolicy(name, { quota, windowSeconds }), '', { slug }, at)
-    const request = {
-      policy: name,
-      subject,
-      quota: MAX_QUOTA,
-      windowSeconds: storedSeconds(policy),
-      wanted: 0,
-    }
+    const counted = { policy: name, subject, windowSeconds: storedSeconds(policy) }
+    const request = { ...counted, quota: MAX_QUOTA, wanted: 0 }
     const isShared = policy.windowSeconds >= (store.quotas?.leastWindowSeconds ?? 1)
     const lease = isShared ? await store.quotas?.leaseQuota(request) : undefined
     const used = lease === undefined ? null : MAX_QUOTA - lease.remaining

@@ -48,24 +48,10 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     checkFileIdentity: identity.checkThrottled,
 
     /** Runs `work`, whose commits do not wait for the disk: a power failure may undo them. */
-    unsynced<T>(work: () => T): T {
-      statements.exec('PRAGMA synchronous = NORMAL')
-      try {
-        return work()
-      } finally {
-        statements.exec('PRAGMA synchronous = FULL')
-      }
-    },
+    unsynced: <T>(work: () => T): T => statements.synchronous('NORMAL', 'FULL', work),
 
     /** The same for a database whose commits do not wait for the disk, other than these. */
-    synced<T>(work: () => T): T {
-      statements.exec('PRAGMA synchronous = FULL')
-      try {
-        return work()
-      } finally {
-        statements.exec('PRAGMA synchronous = NORMAL')
-      }
-    },
+    synced: <T>(work: () => T): T => statements.synchronous('FULL', 'NORMAL', work),
 
     /**
      * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
@@ -120,6 +106,15 @@ function createStatements(driver: DatabaseSync, file: string) {
   return {
     /** Runs statements without parameters, separated by semicolons. */
     exec: (sql: string): void => withStoreErrors(file, 'changed', () => driver.exec(sql)),
+
+    synchronous<T>(mode: string, otherwise: string, work: () => T): T {
+      this.exec(`PRAGMA synchronous = ${mode}`)
+      try {
+        return work()
+      } finally {
+        this.exec(`PRAGMA synchronous = ${otherwise}`)
+      }
+    },
 
     /** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
     statement<Row extends readonly Value[]>(sql: string) {
