@@ -150,7 +150,7 @@ export function codeBlock({ caption, note, what = String(caption), code, fixed =
     : [...code].map(([language, text], index) => {
       // The first stands for languages without a sample.
       const others = index > 0 ? [] : Object.keys(LANGUAGES).filter((one) => !code.has(one as Language))
-      return preformatted(`in ${[language, ...others].join(' ')}`, `${what}, ${LANGUAGES[language]}`, text)
+      return preformatted(`in ${[language, ...others].join(' ')}`, LANGUAGES[language], text)
     })
   return markup`
     <figure${typeof code === 'string' ? undefined : markup` class="request"`}>

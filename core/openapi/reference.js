@@ -120,10 +120,10 @@ addEventListener('DOMContentLoaded', () => {
   // Another problem of the same status: what it says stands in the table of problems.
   const paint = (code, text) =>
     code.replaceChildren(
-      ...text.split(/("(?:[^"\\]|\\.)*")/).map((part, index, parts) => {
+      ...text.split(/("(?:[^"\\]|\\.)*"|\b\d+(?=,?\n))/).map((part, index, parts) => {
         if (index % 2 === 0) return part
         const span = document.createElement('span')
-        span.className = parts[index + 1].startsWith(':') ? 'k' : 's'
+        span.className = !part.startsWith('"') ? 'n' : parts[index + 1].startsWith(':') ? 'k' : 's'
         span.textContent = part
         return span
       }),
