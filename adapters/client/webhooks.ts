@@ -30,7 +30,9 @@ export type WebhookData<Type> =
   & (Type extends 'signup.created' ? WireRecord<Signup>
     : Type extends `${'key' | 'scope'}.${string}` ? WebhookKey
     : Type extends `${'partner' | 'module'}.${string}` ? WireRecord<Omit<Partner, 'note'>>
-    : Type extends 'webhook.disabled' ? WireRecord<Pick<Webhook, 'id' | 'events' | 'partner' | 'state'>>
+    : Type extends 'webhook.disabled' ?
+        & WireRecord<Pick<Webhook, 'id' | 'events' | 'partner' | 'state' | 'createdAt'>>
+        & Readonly<Record<'failing_since' | 'old_secret_expires_at' | 'pending_removed_at', string | null>>
     : unknown)
   & (Type extends `${infer Part extends 'scope' | 'module'}.${string}` ? { readonly [Name in Part]: string }
     : Type extends `key.expir${string}`

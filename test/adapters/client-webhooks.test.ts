@@ -2,9 +2,10 @@
 import t from 'tap'
 import { verifyWebhook, type WebhookEvent, type WireRecord } from '../../adapters/client/mod.ts'
 import { createWebhookSecret, signWebhook } from '../../adapters/webhooks/secrets.ts'
-import { keyJson, partnerJson, signupJson } from '../../core/admin/record-json.ts'
+import { keyJson, partnerJson, signupJson, webhookJson } from '../../core/admin/record-json.ts'
 import type { Key, Partner } from '../../core/model.ts'
 import type { Signup } from '../../core/ports/signups.ts'
+import type { Webhook } from '../../core/ports/webhooks.ts'
 
 const [secret, other] = [createWebhookSecret(), createWebhookSecret()]
 const body =
@@ -117,5 +118,14 @@ t.test('the types have the members that the service sends', (t) => {
   }
   const keySent = [...Object.keys(keyJson({} as Key, 0)), 'scope', ...Object.keys(change)]
   t.strictSame(keySent.sort(), Object.keys(key).sort())
+  const webhook: Names<DataOf<'webhook.disabled'>> = {
+    ...{ id: true, events: true, partner: true, state: true, created_at: true, failing_since: true },
+    ...{ old_secret_expires_at: true, pending_removed_at: true, ...change },
+  }
+  const webhookSent = [
+    ...Object.keys(webhookJson({ secrets: [] } as unknown as Webhook)),
+    ...Object.keys(change),
+  ]
+  t.strictSame(webhookSent.filter((name) => name !== 'url').sort(), Object.keys(webhook).sort())
   t.end()
 })

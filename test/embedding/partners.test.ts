@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { cleanEnv, ending } from '../support/cli-program.ts'
 import { openPartnerProject, textOf } from './partner-project.ts'
@@ -10,7 +11,7 @@ import { start } from './project.ts'
 import { HOSTILE } from './recorder.ts'
 
 const partner = await openPartnerProject(t)
-const { folder, key, service, requests, statuses, cli, see, end } = partner
+const { folder, key, service, serviceUrl, requests, statuses, cli, see, end } = partner
 
 await t.test('the first call of the docs runs', async (t) => {
   const env = cleanEnv({ PARTNER_API_URL: service.url, PARTNER_API_KEY: key })
@@ -23,6 +24,13 @@ await t.test('the first call of the docs runs', async (t) => {
 })
 
 await t.test('Node', async (t) => {
+  const body = JSON.stringify({ partner: 'demo', email: 'page@example.com', name: 'Page' })
+  const headers = { 'x-service-partner-key': key, 'content-type': 'application/json' }
+  const signup = await fetch(`${serviceUrl}/service/partner/signups`, { method: 'POST', headers, body })
+  t.equal(signup.status, 201)
+  // Requests are counted behind their response.
+  const report = `${serviceUrl}/service/partner/reports/summary?partner=demo`
+  while (!(await (await fetch(report, { headers })).text()).includes('/public/profiles"')) await delay(100)
   const [clock, drips] = [join(folder, 'seconds'), join(folder, 'drips')]
   const code = `import { existsSync, readFileSync } from 'node:fs'
     const now = Date.now
