@@ -1,7 +1,4 @@
-/**
- * The bodies of all responses: for the documents, and for clients that check a deployment. Apart from the routes, so
- * that they are only loaded when needed.
- */
+/** The bodies of all responses, for the documents and for clients that check a deployment; loaded when needed. */
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
