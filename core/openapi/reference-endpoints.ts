@@ -60,7 +60,7 @@ export function methodBadge(method: string): Markup {
 /** A title that links to its section. */
 export function heading(level: 2 | 3, id: string, title: string): Markup {
   const [begin, end] = [{ html: `<h${level}` }, { html: `</h${level}>` }]
-  return markup`${begin} id="${id}-title"><a class="anchor" href="#${id}">${title}</a>${end}`
+  return markup`${begin}><a class="anchor" href="#${id}">${title}</a>${end}`
 }
 
 export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Markup {
@@ -69,7 +69,7 @@ export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Mark
   const line = markup`${methodBadge(method)} <code>${path}</code>`
   const sample = sampleOf(id, settings) ?? ownSamples(entry, settings)
   return markup`
-    <section class="op split" id="${id}" aria-labelledby="${id}-title">
+    <section class="op split" id="${id}">
       <div class="head">
         ${heading(3, id, summary)}
         <p class="line">${line}<a class="md" href="docs/${id}.md">Markdown</a></p>
@@ -236,14 +236,13 @@ function responses({ path, operation }: EndpointEntry): Markup {
       markup`<pre><code>${JSON.stringify(bodies[0], null, 2)}</code></pre>`,
     ])
   }
-  const button = (name: string, label: string) =>
-    markup`<button class="${name}" type="button" aria-label="${label} response to ${summary}">${label}</button>`
+  const expand = markup`<button class="expand" type="button">Expand</button>`
+  const copy =
+    markup`<button class="copy" type="button" aria-label="Copy response to ${summary}">Copy</button>`
   return markup`
     <figure class="response">
-      <figcaption><span>Response</span><small>${type}</small>${button('expand', 'Expand')}${
-    button('copy', 'Copy')
-  }</figcaption>
-      <fieldset class="tabs"><legend class="unseen">Status of the response to ${summary}</legend>
+      <figcaption><span>Response</span><small>${type}</small>${expand}${copy}</figcaption>
+      <fieldset class="tabs"><legend class="unseen">Status</legend>
       ${tab(success, preformatted('', `Response to ${summary}`, body))}${
     [...problems].sort(([a], [b]) => a < b ? -1 : 1).map(panel)
   }</fieldset>
@@ -271,7 +270,7 @@ export function eventSection({ name, title, events, data }: EventGroup): Markup 
   )
   const { type, example } = events[0]!
   return markup`
-    <section class="op split" id="${name}" aria-labelledby="${name}-title">
+    <section class="op split" id="${name}">
       <div class="head">${heading(3, name, title)}</div>
       <div class="code">${
     codeBlock({ caption: type, note: 'application/json', code: JSON.stringify(example, null, 2) })

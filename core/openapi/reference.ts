@@ -178,7 +178,7 @@ function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>
 
 function section({ id, title, words, text, code, below }: ReturnType<typeof guidesOf>[number]): Markup {
   return markup`
-    <section class="split" id="${id}" aria-labelledby="${id}-title" data-words="${words}">
+    <section class="split" id="${id}" data-words="${words}">
       <div class="head">${heading(2, id, title)}${text}</div>
       <div class="code">${code}</div>
       ${below && markup`<div class="below">${below}</div>`}
