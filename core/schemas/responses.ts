@@ -148,15 +148,11 @@ const claimOfferSchema: field.Schema<ClaimOffer> = field.named('ClaimOffer', 'Wh
   expires_at: field.instant('When the link ends.', '2026-11-21T09:00:00.000Z'),
 })
 
-const keyRevocationSchema: field.Schema<KeyRevocation> = field.named(
-  'KeyRevocation',
-  'That a key was revoked.',
-  {
-    id: keyId('Public id of the key.', 'Zt81mK0qWv3B'),
-    state: field.described(v.literal('revoked'), 'This is final.'),
-    revoked_at: field.instant('When the key was revoked.', '2026-11-20T09:00:00.000Z'),
-  },
-)
+const keyRevocationSchema: field.Schema<KeyRevocation> = field.named('KeyRevocation', 'A revoked key.', {
+  id: keyId('Public id of the key.', 'Zt81mK0qWv3B'),
+  state: field.described(v.literal('revoked'), 'This is final.'),
+  revoked_at: field.instant('When the key was revoked.', '2026-11-20T09:00:00.000Z'),
+})
 
 const requestCounts = {
   requests: field.count('Requests with live keys.', 1840),

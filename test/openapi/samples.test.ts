@@ -155,7 +155,9 @@ async function runAll<Printed>(
       const place = join(folder, language, `${operation}-${deployment.serviceName}`)
       await mkdir(place, { recursive: true })
       const file = join(place, fileName)
-      await writeFile(file, `${deployment.shown.get(operation)?.get(language)}\n`)
+      const code = deployment.shown.get(operation)?.get(language)
+      const { path } = await world.offer()
+      await writeFile(file, `${code?.replace(/\/claim\/\w+/, path)}\n`)
       return file
     }))
     const ownKey = names[0] === 'revokeKey' && await world.issue({ partner: 'demo' })

@@ -84,6 +84,10 @@ function requestOf(path: string, method: string, operation: OperationObject): Sa
     headers: [
       ...(operation.security.length === 0 ? [] : [{ name: 'X-Service-Partner-Key', value: undefined }]),
       ...(body === undefined ? [] : [{ name: 'Content-Type', value: 'application/json' }]),
+      // One-time links respond with a page by default.
+      ...(mediaTypesOf(operation).join() === 'application/json,text/html'
+        ? [{ name: 'Accept', value: 'application/json' }]
+        : []),
       ...parameters.filter(({ name }) => name === 'Idempotency-Key')
         .map(({ name }) => ({ name, value: idempotencyKey })),
     ],
@@ -109,9 +113,9 @@ function samplesOf(request: SampleRequest): Samples[string] {
   }
 }
 
-function mediaTypeOf({ responses }: OperationObject): string {
+function mediaTypesOf({ responses }: OperationObject): readonly string[] {
   const [success] = Object.values(responses) as ResponseObject[]
-  return Object.keys(success?.content ?? {})[0] ?? ''
+  return Object.keys(success?.content ?? {})
 }
 
 /** A literal of one entry on one line, or of several on a line each. */
@@ -132,10 +136,8 @@ function shell({ method, url, headers, body, isPaged, isRepeatable }: SampleRequ
     `${isRepeatable ? '--fail' : '--fail-with-body'} --max-time ${timeLimit} --location --max-redirs 0`,
     // It waits as long as Retry-After says.
     ...(isRepeatable ? [`--retry ${maxAttempts - 1} --retry-connrefused`] : []),
-    // Without a body, curl sends a GET, and the links to keys respond with a page.
-    ...(method === 'POST' && body === undefined
-      ? ['--request POST', "--header 'Accept: application/json'"]
-      : []),
+    // Without a body, curl sends a GET.
+    ...(method === 'POST' && body === undefined ? ['--request POST'] : []),
     ...headers.map(({ name, value }) =>
       value === undefined ? `--header "${name}: $PARTNER_API_KEY"` : `--header '${name}: ${value}'`
     ),
@@ -179,7 +181,7 @@ ${isPaged ? `for await (const row of ${call}) {\n  console.log(row)\n}` : `conso
 
 function javascript(request: SampleRequest): string {
   const { operation, method, url, headers, body, isPaged, isRepeatable } = request
-  const read = mediaTypeOf(operation).endsWith('json') ? 'json' : 'text'
+  const read = mediaTypesOf(operation)[0]?.endsWith('json') ? 'json' : 'text'
   const fields = headers.map(({ name, value }) =>
     `'${name}': ${value === undefined ? 'process.env.PARTNER_API_KEY' : `'${value}'`}`
   )
