@@ -103,13 +103,13 @@ function filePage(path: string): string {
   }\`\`\`\n`
 }
 
-/** The groups of docs/README.md. */
+/** The groups of docs/README.md, with every page that they link to. */
 function sidebarOf(index: string): SidebarGroup[] {
   return index.split(/^## /m).slice(1).map((section) => ({
     text: section.slice(0, section.indexOf('\n')),
-    items: Array.from(
-      section.matchAll(/(?:^- |^ {2}|, | and a?\n? *)\[(.+?)\]\(\.\/(.+?)\.md\)/gm),
-      ([, text = '', place = '']) => ({ text, link: `/${place}` }),
-    ),
+    items: Array.from(section.matchAll(/\[(.+?)\]\(\.\/(.+?)\.md\)/g), ([, text = '', place = '']) => ({
+      text: text[0]!.toUpperCase() + text.slice(1),
+      link: `/${place}`,
+    })),
   }))
 }

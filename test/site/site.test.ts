@@ -59,9 +59,10 @@ t.test('links, anchors, images and what pages load are in the site', (t) => {
 
 t.test('every page of the docs is in the sidebar, has neighbours, and exists as Markdown', (t) => {
   const [sidebar, index] = [read('index.html'), read('llms.txt')]
-  for (const source of globSync('*.md', { cwd: join(home, '../../docs') })) {
-    if (source === 'README.md') continue
-    const page = source.toLowerCase().replace('.md', '')
+  const docs = globSync('*.md', { cwd: join(home, '../../docs') }).filter((name) => name !== 'README.md')
+  const listed = readFileSync(join(home, '../../docs/README.md'), 'utf8')
+  const recipes = Array.from(listed.matchAll(/partners\/(\w+)\/README/g), ([, name]) => `recipe-${name}`)
+  for (const page of [...docs.map((name) => name.toLowerCase().replace('.md', '')), ...recipes]) {
     t.ok(sidebar.includes(`href="/${page}.html"`), `${page} is in the sidebar`)
     t.ok(read(`${page}.html`).includes(' pager-link '), `${page} has neighbours`)
     t.ok(index.includes(`](/${page}.md)`), `${page} is in llms.txt`)
