@@ -49,12 +49,6 @@ async function reloaded(page: Page): Promise<Page> {
 const shown = (html: string): string =>
   html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 
-const exampleParameters: Readonly<Record<string, string>> = {
-  '{slug}': 'nordlichter-frachtkontor',
-  '{endpoint}': 'signUp',
-  '{token}': '0123456789ABCDEFGHIJKLMNOPQRSTUV',
-}
-
 t.test('the page escapes all text', (t) => {
   const evil = `<script>alert('"&')</script>`
   const safe = '&#60;script&#62;alert(&#39;&#34;&#38;&#39;)&#60;/script&#62;'
