@@ -9,7 +9,7 @@ import { type Test, test } from 'tap'
 import { hasServer } from '../postgres/binaries.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
-import { within } from '../postgres/until.ts'
+import { until, within } from '../postgres/until.ts'
 import {
   documentOf,
   ending,
@@ -289,7 +289,9 @@ async function prepare(t: Test, server: PostgresServer) {
   const url = await server.createDatabase()
   const { run, json } = programOn(url)
   await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles', 'pricing')
-  const { data } = await json('keys', 'issue', 'acme', '--name', 'k')
+  const issued = await json('keys', 'issue', 'acme', '--name', 'k')
+  t.equal(issued.code, 0, JSON.stringify(issued.error))
+  const { data } = issued
   const read = async ({ url }: Served): Promise<number> => {
     const headers = { 'X-Service-Partner-Key': data.key }
     return (await fetch(`${url}/service/public/plans?partner=acme`, { headers })).status
@@ -297,7 +299,7 @@ async function prepare(t: Test, server: PostgresServer) {
   const serve = async (name: string, ...args: string[]): Promise<Served> => {
     const served = await startServing(['serve', '--port', '0', '--replica-name', name, ...args], url)
     t.teardown(() => served.child.kill('SIGKILL'))
-    t.equal(await read(served), 200)
+    await until(async () => await read(served) === 200, 'a server in force')
     return served
   }
   return { url, run, json, read, serve, id: data.id as string }

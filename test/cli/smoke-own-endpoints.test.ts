@@ -146,7 +146,7 @@ const usual = await deploy('')
 
 async function smoke(url = usual.url, secret = key) {
   reads = []
-  const args = ['verify', '--url', url, '--partner', 'demo', '--smoke', '--json']
+  const args = ['verify', '--url', url, '--partner', 'demo', '--smoke', '--json', '--timeout', '300s']
   const ended = await runProgram(args, { env: { PARTNER_API_KEY: secret } })
   const rows: readonly Row[] = documentOf(ended).data.smoke
   const row = (name: string) => rows.find(({ path }) => path.split('/').includes(name))!

@@ -6,6 +6,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import type { OpenStores } from '../contract/http/deploy.ts'
 import { memory, sqliteFile } from '../contract/http/stores.ts'
 import { serveStore, withService } from '../support/partner-service.ts'
 import { until } from '../postgres/until.ts'
@@ -22,6 +23,21 @@ async function serveSelfService(store: Store = createMemoryStore(), options: Par
   return { ...service, key, act }
 }
 
+/** Stores whose next eight changes, after `close()`, wait for each other. */
+function gated(open: () => Promise<OpenStores>) {
+  let gate: { waiting: number; opened: PromiseWithResolvers<void> } | undefined
+  const openGated = async (): Promise<OpenStores> => {
+    const stores = await open()
+    const apply: Store['apply'] = async (...change) => {
+      if (gate && ++gate.waiting === 8) gate.opened.resolve()
+      await gate?.opened.promise
+      return stores.operator.apply(...change)
+    }
+    return { ...stores, operator: { ...stores.operator, apply } }
+  }
+  return { openGated, close: () => void (gate = { waiting: 0, opened: Promise.withResolvers() }) }
+}
+
 /** A store in which some methods are replaced. */
 function storeWith(replace: (store: Store) => Partial<Store>): Store {
   const store = createMemoryStore()
@@ -29,13 +45,15 @@ function storeWith(replace: (store: Store) => Partial<Store>): Store {
 }
 
 for (const open of [memory, sqliteFile]) {
-  t.test(`${open.name}: of concurrent rotations, one successor stays in force, and no response has another`, (t) =>
-    withService(open, async ({ world, post }) => {
+  t.test(`${open.name}: of concurrent rotations, one successor stays in force, and no response has another`, (t) => {
+    const { openGated, close } = gated(open)
+    return withService(openGated, async ({ world, post }) => {
       await world.partners.update('acme', { selfService: ['rotate'] })
       const startedAt = Date.now()
       const key = await world.issue({ partner: 'acme' })
       for (let round = 0; round < 3; round++) {
         const rotate = () => post('/developer/rotate-key', members, { key })
+        close()
         const responses = await Promise.all(Array.from({ length: 8 }, rotate))
         const made = responses.filter(({ status }) => status === 201).map(({ json }) => json.data.id)
         const codes = responses.filter(({ status }) => status !== 201).map(({ json }) => json.code)
@@ -46,7 +64,8 @@ for (const open of [memory, sqliteFile]) {
           if (createdAt >= startedAt && id !== successorId && id !== key.id) t.equal(state, 'revoked')
         }
       }
-    }))
+    })
+  })
 }
 
 t.test('the audit log names the key, and no log has its text', async (t) => {

@@ -19,6 +19,7 @@ export const UNASKED: readonly string[] = [
   // Need another request at the same time, or a key that no two runtimes would have.
   'idempotency_conflict',
   'rotation_conflict',
+  'claim_spent',
 ]
 
 /** The required settings of the service. */
@@ -92,6 +93,7 @@ function requestsFor({ world }: Service, etag: string, cursor: string): readonly
     [plans, {}, 'demo local'],
     [plans, { headers: { origin: 'https://browser.example' } }],
     ['/nowhere'],
+    [`/claim/${'A'.repeat(32)}`, {}, 'none'],
     [`/public/profiles/no-such?${demo}`],
     [plans, { headers: { accept: 'text/html' } }],
     [verify, { ...post(`{"partner":"demo"${' '.repeat(32_768)}}`) }],

@@ -257,7 +257,7 @@ await t.test('the URL determines encryption and verification', { skip: noOpenssl
   const named = url.replace('127.0.0.1', 'localhost')
 
   const isEncrypted = async (url: string) =>
-    (await open(t, url).lookUp<[boolean]>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
+    (await open(t, url).read<[boolean]>('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'))[0]![0]
   type Cases = readonly (readonly [url: string, encrypted: boolean | RegExp])[]
   // Refused connections are retried for a second.
   const check = (cases: Cases) =>
