@@ -27,7 +27,12 @@ const keyNames: readonly KeyName[] = ['demo full', 'demo test']
 
 /** Serves a store to the keys of its world. */
 export function serve(store: Store, { keys }: Pick<World, 'keys'>) {
-  const api = createPartnerApi({ store }, { limits: FAR_LIMITS, maxStalenessMs: 0 })
+  const api = createPartnerApi({ store }, {
+    limits: FAR_LIMITS,
+    maxStalenessMs: 0,
+    lookUpTimeoutMs: 60_000,
+    storeTimeoutMs: 60_000,
+  })
   const wire = fetchTransport(api.fetch)
   const post = (
     path: string,
