@@ -70,7 +70,10 @@ test('a command loads only the modules it uses', async (t) => {
   t.equal(version.length, 1)
   t.notMatch(list.join(' '), /undici|valibot|adapters/)
   t.match(verify.join(' '), /undici/)
-  t.notMatch(verify.join(' '), /core\/routes|adapters\/(?!stores\/store-error|client\/(?:transport|errors|response))/)
+  t.notMatch(
+    verify.join(' '),
+    /core\/routes|adapters\/(?!stores\/store-error|client\/(?:transport|errors|response))/,
+  )
   t.notMatch(migrate.join(' '), /undici|valibot|runtimes|memory|postgres|core\/routes/)
   t.match(openapi.join(' '), /core\/openapi/)
   t.notMatch(openapi.join(' '), /undici|adapters/)
