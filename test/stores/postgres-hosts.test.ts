@@ -290,7 +290,7 @@ await t.test('the URL determines encryption and verification', { skip: noOpenssl
     [`${named}?sslmode=verify-full`, /self-signed|certificate/i],
     [`${named}?sslmode=verify-full&sslrootcert=${cert}.gone`, /a file named in its URL cannot be read/],
   ])
-  const many = open(t, `${named}?sslmode=verify-full&sslrootcert=${cert}`)
+  const many = open(t, `${named}?sslmode=verify-full&sslrootcert=${cert}`, { lookUpTimeoutMs: 60_000 })
   const long = 'x'.repeat(100_000)
   const rows = await Promise.all(Array.from({ length: 20 }, () => many.lookUp('SELECT $1::text', [long])))
   t.ok(rows.every(([row]) => row![0] === long))
