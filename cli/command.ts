@@ -142,7 +142,7 @@ export class CliCommand extends Command {
 
   /** Adds `--wait`, and sets an action that changes the store. Its result is printed. */
   change<Given extends readonly unknown[]>(
-    action: StoreAction<Given>,
+    action: StoreAction<Given, CommandResult | void>,
     storeOptions: StoreOptions = {},
   ): this {
     return this.waits().act((invocation, ...given: Given) => {
@@ -216,7 +216,7 @@ export function warnAboutPasswords(output: Output, storeUrls: readonly string[])
 export async function changeStore(
   invocation: Invocation,
   storeOptions: StoreOptions,
-  change: (store: Store) => Promise<CommandResult>,
+  change: (store: Store) => Promise<CommandResult | void>,
 ): Promise<void> {
   const { wait, output } = invocation
   if (wait && parseStoreUrl(invocation.storeUrl).kind === 'memory') {
@@ -224,6 +224,7 @@ export async function changeStore(
   }
   await withStore(invocation, storeOptions, async (store) => {
     const result = await change(store)
+    if (!result) return
     const changedAt = performance.now()
     const { dry_run: isDryRun = false } = (result.data ?? {}) as { readonly dry_run?: boolean }
     if (output.done.detail === '' && !isDryRun) output.done = { detail: 'The change was made.' }
@@ -248,12 +249,12 @@ export function printFromStore(
   })
 }
 
-function awaitServers(store: Store, output: Output, data: unknown, changedAt: number): Promise<Receipt> {
+export function awaitServers(store: Store, output: Output, data: unknown, since: number): Promise<Receipt> {
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
       // All stores but memory: have a list of servers, so there is a receipt.
-      return (await awaitReceipt(store, changedAt))!
+      return (await awaitReceipt(store, since))!
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)
       const detail = `The change is made, but whether every server has applied it is unknown: ${message}`
@@ -262,14 +263,14 @@ function awaitServers(store: Store, output: Output, data: unknown, changedAt: nu
   })
 }
 
-function receiptJson({ ms, replicas }: Receipt): Record<string, unknown> {
+export function receiptJson({ ms, replicas }: Receipt): Record<string, unknown> {
   const servers = replicas.map(({ name, applied, ms, skewMs }) => {
     return { name, applied, ms, ...(skewMs !== 0 && { clock_skew_ms: skewMs }) }
   })
   return { ms, replicas: servers }
 }
 
-function receiptLines({ ms, replicas }: Receipt): string[] {
+export function receiptLines({ ms, replicas }: Receipt): string[] {
   const applied = replicas.map(({ name, applied, ms }) =>
     `${printable(name)} ${applied ? 'applied it' : 'did not respond; its lease ended'} after ${ms} ms`
   )

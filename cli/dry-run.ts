@@ -49,11 +49,12 @@ export async function dryRun(
   style: TableStyle,
   change: (store: Store) => Promise<unknown>,
 ): Promise<CommandResult> {
-  const changes: Change[] = []
-  await change({ ...store, apply: (recorded) => changes.push(...recorded) > 0 })
+  const batches: (readonly Change[])[] = []
+  await change({ ...store, apply: (recorded) => batches.push(recorded) > 0 })
+  const changes = batches.flat()
   const now = timeOf(store)
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
-  const found = await findRefusals(store, changes, { from, to, days, now })
+  const found = await findRefusals(store, batches, { from, to, days, now })
   const { totals, keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
   const update = changes.find((each) => each.type === 'partner.updated')
   const quotas = update === undefined ? [] : await readQuotaUse(store, update, now)
@@ -77,7 +78,7 @@ export async function dryRun(
   ]
   const notes: readonly (readonly [holds: boolean, note: string])[] = [
     [true, 'Dry run: nothing was changed.'],
-    [changes.length === 0, 'The change has been made already.'],
+    [changes.length === 0, 'Nothing would change.'],
     [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
     [quotas.length > 0, `After the change: ${formatQuotas(quotas)}.`],
     [
@@ -102,15 +103,15 @@ export async function dryRun(
 /** The requests of a period that the changes would refuse: by endpoint and reason, and by key. */
 async function findRefusals(
   store: Store,
-  changes: readonly Change[],
+  batches: readonly (readonly Change[])[],
   { from, to, days, now }: { from: string; to: string; days: number; now: number },
 ) {
   const totals = new Map<string, Refusal & { readonly keys: number }>()
   const keys = []
   let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
   const service = await readEndpoints(store)
-  const subject = changes.find((each) => 'id' in each || 'slug' in each)
-  for await (const page of pagesOfKeys(store, subject, Math.ceil(Math.min(maxKeys, maxKeyDays / days)))) {
+  const pageRows = Math.ceil(Math.min(maxKeys, maxKeyDays / days))
+  for await (const [changes, page] of pagesOfKeys(store, batches, pageRows)) {
     const effects = effectsOf(store, page, changes, service, now)
     hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
     hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
@@ -138,15 +139,19 @@ async function findRefusals(
   return { totals: [...totals.values()], keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges }
 }
 
-/** The keys that a change of one partner or key concerns. */
-async function* pagesOfKeys(store: Store, change: Change | undefined, pageRows: number) {
-  if (change === undefined) return
-  if ('id' in change) yield [await findKey(store, change.id)]
-  if (!('slug' in change)) return
-  const partner = await findPartner(store, change.slug)
-  const readPage = (after: Key | undefined, rows: number) =>
-    store.listKeys({ partner: partner.slug }, after, rows)
-  for await (const page of pagesOf(readPage, pageRows)) yield page.map((key): KeyFacts => ({ key, partner }))
+/** The keys that each batch of changes of one partner or key concerns, in pages, with the changes. */
+async function* pagesOfKeys(store: Store, batches: readonly (readonly Change[])[], pageRows: number) {
+  for (const changes of batches) {
+    const change = changes.find((each) => 'id' in each || 'slug' in each)
+    if (change && 'id' in change) yield [changes, [await findKey(store, change.id)]] as const
+    if (!change || !('slug' in change)) continue
+    const partner = await findPartner(store, change.slug)
+    const readPage = (after: Key | undefined, rows: number) =>
+      store.listKeys({ partner: partner.slug }, after, rows)
+    for await (const page of pagesOf(readPage, pageRows)) {
+      yield [changes, page.map((key): KeyFacts => ({ key, partner }))] as const
+    }
+  }
 }
 
 type Effect = ReturnType<typeof effectOf>

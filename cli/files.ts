@@ -189,7 +189,7 @@ export async function makeSecret(
 ): Promise<CommandResult> {
   const [printed, written] = secretNotes[what]
   if (out === undefined) output.requireWritable()
-  const made = await (out === undefined ? make() : inNewFile(out, make))
+  const made = await (out === undefined ? make() : inNewFile(out, async (append) => append(await make())))
   if (out === undefined) output.done = made.lost
   const [name, value, note] = out === undefined
     ? [what, made.secret, printed]
@@ -199,11 +199,14 @@ export async function makeSecret(
   return { data, text, notes: async () => [note, ...await notes?.() ?? []] }
 }
 
-/** Creates the file before the secret is made, so that none is lost, and removes it when that fails. */
-async function inNewFile(path: string, make: () => Promise<NewSecret>): Promise<NewSecret> {
+/** Writes a secret, and flushes it. @throws {CliError} `key_not_written` */
+export type AppendSecret = (made: NewSecret, line?: string) => Promise<NewSecret>
+
+/** Creates the file before secrets are made, so that none is lost, and removes it if none is written. */
+export async function inNewFile<T>(path: string, make: (append: AppendSecret) => Promise<T>): Promise<T> {
   let file: FileHandle | undefined
   let isSaved = false
-  // An interrupt would leave an empty file, or lose a key that is issued: it ends the program afterwards.
+  // An interrupt would leave an empty file, or lose a key that is issued: it ends the program after the key.
   let interrupt: NodeJS.Signals | undefined
   const defer = (signal: NodeJS.Signals) => {
     interrupt = signal
@@ -219,17 +222,19 @@ async function inNewFile(path: string, make: () => Promise<NewSecret>): Promise<
         : describeFileError(error)
       throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
     })
-    const made = await make()
-    try {
-      await file.writeFile(`${made.secret}\n`)
-      await file.sync()
-    } catch (error) {
-      const { detail, remedy } = made.lost
-      const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
-      throw new CliError(1, 'key_not_written', sentence, { remedy })
-    }
-    isSaved = true
-    return made
+    return await make(async (made, line = made.secret) => {
+      try {
+        await file!.appendFile(`${line}\n`)
+        await file!.sync()
+      } catch (error) {
+        const { detail, remedy } = made.lost
+        const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
+        throw new CliError(1, 'key_not_written', sentence, { remedy })
+      }
+      isSaved = true
+      if (interrupt !== undefined) throw new CliError(1, 'interrupted', 'Interrupted: repeat the command.')
+      return made
+    })
   } finally {
     await file?.close()
     if (file !== undefined && !isSaved) await rm(path, { force: true })

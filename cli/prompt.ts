@@ -11,11 +11,11 @@ export function isInteractive({ stdin, stderr }: Terminal): boolean {
   return stdin.isTTY === true && stderr.isTTY === true
 }
 
-/** Asks for `word` to confirm something that cannot be undone. @param consequence A sentence. */
+/** Asks for `word` to confirm something. @param consequence A sentence. */
 export async function confirm(terminal: Terminal, consequence: string, word: string): Promise<void> {
   const { stdin, stderr } = terminal
   if (!isInteractive(terminal)) {
-    throw usageError(`${consequence} This cannot be undone. Pass --yes to skip this prompt.`)
+    throw usageError(`${consequence} Pass --yes to skip this prompt.`)
   }
   if ((await ask(stdin, stderr, `${consequence}\nType ${word} to confirm: `, stderr)).trim() !== word) {
     throw new CliError(1, 'not_confirmed', 'Nothing was changed.')

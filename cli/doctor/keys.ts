@@ -53,11 +53,9 @@ export async function checkKeys(check: Check, store: Store, now: number, report:
       if (isLost) found('keys-expired', id, `partner-api keys issue ${partner} --name ${partner}`)
       continue
     }
-    if (expiresAt === undefined && successorId === undefined) {
-      found('keys-without-expiry', id, `partner-api keys update ${id} --expires ${lifetime}`)
-    }
-    const isBeyond = (endOf(key) ?? Infinity) > now + maxMs
-    if (isBeyond) found('keys-beyond-lifetime', id, `partner-api keys update ${id} --expires ${lifetime}`)
+    const shorten = `partner-api keys update ${id} --expires ${lifetime}`
+    if (expiresAt === undefined && successorId === undefined) found('keys-without-expiry', id, shorten)
+    if ((endOf(key) ?? Infinity) > now + maxMs) found('keys-beyond-lifetime', id, shorten)
     if (age(expiresAt ?? Infinity) > -14 && successorId === undefined) {
       found('keys-expiring', id, 'partner-api keys list --expiring 14d')
     }

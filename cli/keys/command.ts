@@ -1,18 +1,17 @@
 import { Option } from 'commander'
-import { findKey, findPartner, readModules } from '../../core/admin/apply.ts'
-import { requireNames } from '../../core/admin/validate.ts'
+import { createAdministrator, findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { endOf, keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
-import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
-import type { KeyFilter } from '../../core/ports/changes.ts'
-import type { Store } from '../../core/ports/store.ts'
+import type { Environment, Key } from '../../core/model.ts'
+import type { Change } from '../../core/ports/changes.ts'
+import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { type LinkOptions, newLink, withClaim } from '../commands/claims.ts'
-import { makeSecret, replaceKey, type SecretOptions } from '../files.ts'
+import { type AppendSecret, inNewFile, makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
   type DetailOptions,
   detailsChange,
@@ -21,7 +20,6 @@ import {
   type LimitOptions,
   type PageOptions,
   type ResolveEnd,
-  tagOption,
   withDetails,
   withPages,
   withSecret,
@@ -39,6 +37,7 @@ import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
 import { defineRotation } from './rotation.ts'
+import { changeSelected, type SelectionOptions, selectsKeys, toFilter, withSelection } from './selection.ts'
 
 /** The options of all commands; each has a few. */
 interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOptions {
@@ -54,15 +53,8 @@ interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOption
   readonly dryRun?: true
 }
 
-/** Durations are milliseconds. */
-interface ListOptions extends PageOptions<string> {
-  readonly expiring?: number
-  readonly unused?: number
-  readonly state?: readonly KeyState[]
-  readonly scope?: Scope
-  readonly tag?: string
-  readonly environment?: Environment
-}
+type ListOptions = PageOptions<string> & SelectionOptions
+type BulkOptions = Omit<Options, 'scope' | 'tag'> & SelectionOptions
 
 interface UsedKey extends Key {
   readonly requests: number
@@ -110,8 +102,8 @@ overwrites a file; with it, the output of --json has the file name as out instea
 
   const rotate = keys
     .subcommand(
-      'rotate <key>',
-      'Replace a key with a successor that has the same permissions, and print it once',
+      'rotate [key]',
+      'Replace a key, or many, with successors that have the same permissions, and print each once',
     )
     .addOption(
       durationDefault(
@@ -121,18 +113,22 @@ overwrites a file; with it, the output of --json has the file name as out instea
       ),
     )
     .option('--expires <when>', `${endForms}, of the successor (default: as the old key)`)
-  withSecret(withClaim(rotate), 'key or the link')
+  withSecret(withClaim(selectsKeys(rotate)), 'key or the link')
     .change(rotateKey)
     .dryRuns()
     .details(`
 The successor has the name, scopes, address ranges, limits, owner, tags and expiry of the old key. If a key may have
 leaked, rotate it with --overlap 0, which ends it immediately. With --claim, the successor is made, and the overlap
-begins, when the link is used.`)
+begins, when the link is used.
+
+Of many keys, each line is OLD_ID NEW_ID KEY. After an interruption, repeat the command: it skips what it has rotated. The
+last successor may not have been printed: audit list --limit 2 shows it, and keys rotate NEW_ID --overlap 0 replaces it.`)
     .examples(
       'partner-api keys rotate Zt81mQv04KsD',
       'partner-api keys rotate Zt81mQv04KsD --overlap 7d --expires 90d',
       'partner-api keys rotate Zt81mQv04KsD --claim 7d --public-url https://api.acme.example',
       'partner-api keys rotate Zt81mQv04KsD --overlap 0 --quiet | secret-manager store acme-key',
+      'partner-api keys rotate --partner acme --yes --out acme.keys',
     )
 
   defineRotation(keys)
@@ -142,14 +138,14 @@ begins, when the link is used.`)
 
 function defineStates(keys: CliCommand): void {
   defineState(
-    keys.subcommand('disable <key>', 'Refuse a key until it is enabled again'),
+    keys.subcommand('disable [key]', 'Refuse a key, or many, until they are enabled again'),
     (id, { output }) => [`To undo this: ${output.command(`keys enable ${id}`)}`],
   ).dryRuns()
-  defineState(keys.subcommand('enable <key>', 'Accept a disabled key again'), () => [])
+  defineState(keys.subcommand('enable [key]', 'Accept a disabled key, or many, again'), () => [])
   defineState(
-    keys.subcommand('revoke <key>', 'Refuse a key permanently'),
+    keys.subcommand('revoke [key]', 'Refuse a key, or many, permanently'),
     (_id, { wait }) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
-  ).option('-y, --yes', 'Do not ask for confirmation on a terminal').dryRuns()
+  ).dryRuns()
 }
 
 function defineList(keys: CliCommand): void {
@@ -157,13 +153,7 @@ function defineList(keys: CliCommand): void {
     'list [partner]',
     'List keys, oldest first, of one partner or of all; options select some',
   )
-    .option('--expiring <duration>', 'Only keys in force that end within this time')
-    .option('--unused <duration>', 'Only keys in force, issued longer ago than this and unused since')
-    .addOption(new Option('--state <state...>', 'Only keys in one of these states').choices(KEY_STATES))
-    .option('--scope <scope>', 'Only keys with this scope')
-    .option('--tag <tag>', 'Only keys with this tag', tagOption)
-    .addOption(new Option('--environment <kind>', 'Only keys of this kind').choices(['live', 'test']))
-  withPages(list, 'key')
+  withPages(withSelection(list), 'key')
     .read(printKeys)
     .details(`
 ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier. 7 DAYS is the number of
@@ -221,18 +211,37 @@ function defineState(
   notes: (id: string, invocation: Invocation) => readonly string[],
 ): CliCommand {
   const name = command.name() as 'disable' | 'enable' | 'revoke'
-  return command
-    .change(async (store, invocation, id: string, { yes, dryRun }: Options) => {
+  const states = name === 'enable' ? [name, 'disabled'] as const : [name, 'active', 'retiring'] as const
+  return selectsKeys(command)
+    .change(async (store, invocation, id: string | undefined, options: BulkOptions) => {
       const keys = createKeyAdministration(store, invocation)
+      if (id === undefined) {
+        const { apply } = createAdministrator(store, invocation)
+        return await changeSelected(store, invocation, states, options, async function* (page, skip) {
+          const changed = new Map<string, readonly Change[]>()
+          const applied = await apply(async () => {
+            changed.clear()
+            for (const { id } of page) {
+              const record = (changes: readonly Change[]) => changed.set(id, changes).size > 0
+              await createKeyAdministration({ ...store, apply: record }, invocation)[name](id).catch(skip(id))
+            }
+            return [...changed.values()].flat()
+          }).catch(skip('a batch'))
+          for (const id of applied ? changed.keys() : []) {
+            const key = await keys.show(id)
+            yield { data: keyJson(key, timeOf(store)), text: `${id} ${key.partner} ${printable(key.name)}\n` }
+          }
+        })
+      }
       // Without a terminal it does not ask: scripts revoke keys in emergencies.
-      if (name === 'revoke' && !yes && !dryRun && isInteractive(invocation.io)) {
+      if (name === 'revoke' && !options.yes && !options.dryRun && isInteractive(invocation.io)) {
         const key = await keys.show(id)
         const consequence = `This revokes key ${id} (${printable(key.name)}) of ${key.partner} permanently.`
         await confirm(invocation.io, consequence, id)
       }
       return { ...keyResult(store, await keys[name](id)), notes: () => notes(id, invocation) }
     })
-    .examples(`partner-api keys ${name} Zt81mQv04KsD`)
+    .examples(`partner-api keys ${name} Zt81mQv04KsD`, `partner-api keys ${name} --tag shop --yes`)
 }
 
 const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
@@ -254,7 +263,9 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
     return newKey(store, key, text, () => key.scopes.length > 0 ? [] : [note])
   })
 
-const rotateKey: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
+type Rotate = StoreAction<[string | undefined, BulkOptions], CommandResult | void>
+const rotateKey: Rotate = async (store, invocation, id, options) => {
+  if (id === undefined) return await rotateSelected(store, invocation, options)
   const { overlap, expires, claim, dryRun } = options
   const rotate = async () => {
     const { now, keys } = administerKeys(store, invocation)
@@ -277,24 +288,45 @@ const rotateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
   )
 }
 
+const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocation, options) => {
+  const { overlap: overlapMs, expires, claim, out, quiet, partner, dryRun } = options
+  if (claim !== undefined) throw usageError('--claim makes a link for one key: pass its id.')
+  const [keys, now] = [createKeyAdministration(store, invocation), timeOf(store)]
+  // The command can be repeated: what it has made is not rotated again.
+  const successors = new Set<string>()
+  for await (const { successorId, retiresAt = 0 } of readKeys(store, { partner })) {
+    if (successorId !== undefined && retiresAt > now - MS_PER_DAY) successors.add(successorId)
+  }
+  const rotateAll = (append?: AppendSecret) =>
+    changeSelected(store, invocation, ['rotate', 'active'], options, async function* (page, skip) {
+      for (const { id } of page) {
+        if (!append) invocation.output.requireWritable()
+        const rotated = await keys.rotate(id, { overlapMs, expiresAt: expires?.(now) }).catch(skip(id))
+        if (rotated === undefined) continue
+        const { key, text } = rotated
+        successors.add(key.id)
+        const made = newKey(store, key, text, () => [])
+        const line = quiet ? text : `${id} ${key.id} ${text}`
+        if (append) await append(made, line)
+        else invocation.output.done = made.lost
+        const { data } = append ? made.toResult('out', out!) : made.toResult('key', text)
+        yield { data: { old_id: id, ...data as object }, text: `${append ? `${id} ${key.id}` : line}\n` }
+      }
+    }, ({ id }) => successors.has(id))
+  await (out === undefined || dryRun ? rotateAll() : inNewFile(out, rotateAll))
+}
+
 const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
   store,
   invocation,
   partner,
   options,
 ) => {
-  const { expiring, unused, state: states, scope, tag, environment, after, limit } = options
-  if (partner !== undefined) await findPartner(store, partner)
-  if (scope !== undefined) requireNames('scope', [scope], (await readModules(store)).scopes)
-  const start = after === undefined ? undefined : (await findKey(store, after)).key
+  const { limit, ...selection } = options
   const now = timeOf(store)
-  const selection = {
-    ...{ environment, scope, tag, states },
-    endsBefore: expiring === undefined ? undefined : now + expiring,
-    unusedSince: unused === undefined ? undefined : now - unused,
-  } satisfies KeyFilter
-  const filter: KeyFilter = { now, partner, ...selection }
-  const isSelective = after !== undefined || Object.values(selection).some((value) => value !== undefined)
+  const filter = await toFilter(store, { partner, ...selection }, now)
+  const start = options.after === undefined ? undefined : (await findKey(store, options.after)).key
+  const isSelective = Object.values(selection).some((value) => value !== undefined)
   await invocation.output.page<UsedKey>({
     read: async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
     toJson: ({ requests, errors, ...key }) => {

@@ -116,12 +116,13 @@ export class Output implements TableStyle {
     return this.write(this.#format(members))
   }
 
-  /** Prints the first `limit` rows of a list of any length, with bounded memory. */
+  /** Prints the first `limit` rows of a list, with bounded memory. With `end`, which adds members, one by one. */
   async list<T>(
     rows: AsyncIterable<T> | Iterable<T>,
     toJson: (row: T) => unknown,
     toText: (rows: readonly T[]) => string,
     limit: number = Infinity,
+    end?: (rows: number) => Promise<object>,
   ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
     let count = 0
     let hasMore = false
@@ -144,11 +145,12 @@ export class Output implements TableStyle {
         count++
         last = row
         chunk.push(row)
-        if (chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk(report)
+        if (end || chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk(report)
       }
       await writeChunk(report)
     })
-    if (this.json) await this.write(count === 0 ? this.#format({ data: [] }) : this.#listEnd(''))
+    const members = await end?.(count) ?? {}
+    if (this.json) await this.write(count ? this.#listEnd(members) : this.#format({ data: [], ...members }))
     return { last, hasMore }
   }
 
@@ -187,10 +189,10 @@ export class Output implements TableStyle {
     return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
   }
 
-  /** @param members JSON text of further members of the document. */
-  #listEnd(members: string): string {
+  /** @param members Further members of the document. */
+  #listEnd(members: object): string {
     this.#isListOpen = false
-    return `]${members}}\n`
+    return `]${printableJson(JSON.stringify(members)).replace(/^\{(?!\})/, ',').replace(/^\{/, '')}\n`
   }
 
   #format(value: unknown): string {
@@ -228,7 +230,7 @@ export class Output implements TableStyle {
         ...redactAll(members),
       }
       const document = this.#isListOpen
-        ? this.#listEnd(`,"error":${printableJson(JSON.stringify(error))}`)
+        ? this.#listEnd({ error })
         : this.#format(data === undefined ? { error } : { data, error })
       if (await this.write(document).then(() => true, () => false)) return
     }

@@ -5,7 +5,7 @@ import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
 import type { AuditEntry } from '../../core/ports/audit.ts'
-import type { Claim } from '../../core/ports/changes.ts'
+import type { Administration, Claim } from '../../core/ports/changes.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readKeys, readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
@@ -13,21 +13,9 @@ import type { Invocation } from '../command.ts'
 import type { Output } from '../output/print.ts'
 import { formatLimits, pluralize, printable, shellQuote } from '../output/text.ts'
 
-type Records = Pick<
-  Store,
-  | 'auditHead'
-  | 'listAudit'
-  | 'listPartners'
-  | 'findPartner'
-  | 'listKeys'
-  | 'findKey'
-  | 'listClaims'
-  | 'findClaim'
-  | 'listModules'
-  | 'maxKeyLifetimeMs'
-  | 'listSignups'
-  | 'webhooks'
->
+type Records =
+  & Omit<Administration, 'apply' | 'findDigests'>
+  & Pick<Store, 'auditHead' | 'listAudit' | 'findKey' | 'listModules' | 'listSignups' | 'webhooks'>
 
 type Words = readonly string[]
 

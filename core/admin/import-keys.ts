@@ -22,14 +22,8 @@ import type { Administration, Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { newKey } from './keys.ts'
-import {
-  changeDetails,
-  equalLimits,
-  formatDuration,
-  inactiveScopes,
-  validateName,
-  validateRange,
-} from './validate.ts'
+import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
+import { formatDuration } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000

@@ -12,7 +12,7 @@ import {
   type Modules,
   NO_KEY_DETAILS,
 } from '../model.ts'
-import type { Change, KeyFilter } from '../ports/changes.ts'
+import type { Administration, Change, KeyFilter } from '../ports/changes.ts'
 import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
 import {
@@ -156,19 +156,9 @@ export interface KeyAdministration {
 
 /** Administers the keys of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createKeyAdministration(
-  store: Pick<
-    Store,
-    | 'revision'
-    | 'clock'
-    | 'findKey'
-    | 'listKeys'
-    | 'findPartner'
-    | 'listModules'
-    | 'maxKeyLifetimeMs'
-    | 'apply'
-    | 'settings'
-    | 'sha256'
-  >,
+  store:
+    & Omit<Administration, 'findDigests' | 'listPartners' | 'listClaims' | 'findClaim'>
+    & Pick<Store, 'revision' | 'clock' | 'findKey' | 'listModules' | 'settings' | 'sha256'>,
   operator: Operator,
 ): KeyAdministration {
   const { now, apply } = createAdministrator(store, operator)

@@ -6,7 +6,7 @@ import {
   type Partner,
   type PartnerDetails,
 } from '../model.ts'
-import type { Change, Claim } from '../ports/changes.ts'
+import type { Administration, Change, Claim } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
 import {
@@ -84,9 +84,7 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store:
-    & Pick<Store, 'revision' | 'clock' | 'listPartners' | 'findPartner' | 'apply' | 'listModules'>
-    & Pick<Store, 'listClaims' | 'webhooks'>,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules' | 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply } = createAdministrator(store, operator)

@@ -1,6 +1,6 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
-import type { Claim } from '../ports/changes.ts'
+import type { Administration, Claim } from '../ports/changes.ts'
 import { readKeys, readPages, readPartners, type Store } from '../ports/store.ts'
 import { hashEntry, keySnapshot, moduleSnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 import { claimSnapshot } from './records.ts'
@@ -18,20 +18,9 @@ export interface AuditDifference {
   readonly brokenAt: number | undefined
 }
 
-type AuditedStore = Pick<
-  Store,
-  | 'auditHead'
-  | 'listAudit'
-  | 'listPartners'
-  | 'findPartner'
-  | 'listKeys'
-  | 'findKey'
-  | 'listClaims'
-  | 'findClaim'
-  | 'listModules'
-  | 'webhooks'
-  | 'sha256'
->
+type AuditedStore =
+  & Omit<Administration, 'apply' | 'findDigests' | 'maxKeyLifetimeMs'>
+  & Pick<Store, 'auditHead' | 'listAudit' | 'findKey' | 'listModules' | 'webhooks' | 'sha256'>
 
 const pageSize = 500
 const maxDifferences = 100

@@ -55,10 +55,7 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
       andThen(read(`${selectPartners} WHERE slug = $1`, [slug]), ([row]) => row && PARTNERS.read(row)),
 
     maxKeyLifetimeMs: () =>
-      andThen(
-        read<[after: string]>(selectStoreUpdate),
-        ([[after] = ['{}']]) => JSON.parse(after).maxKeyLifetimeMs,
-      ),
+      andThen(read<[string]>(selectStoreUpdate), ([[after] = ['{}']]) => JSON.parse(after).maxKeyLifetimeMs),
 
     listKeys(filter, after, limit) {
       const { createdAt, id } = after ?? firstKeyPosition

@@ -1,0 +1,117 @@
+/** The options that select keys, and the changes of many keys, one after the other. */
+import { Option } from 'commander'
+import { findPartner, readModules } from '../../core/admin/apply.ts'
+import { oldestFirst } from '../../core/admin/change-set.ts'
+import { requireNames } from '../../core/admin/validate.ts'
+import { type Environment, type Key, KEY_STATES, type KeyState, type Scope } from '../../core/model.ts'
+import type { KeyFilter } from '../../core/ports/changes.ts'
+import { pagesOf, readKeys, type Store } from '../../core/ports/store.ts'
+import { awaitServers, type CliCommand, type Invocation, receiptJson, receiptLines } from '../command.ts'
+import { CliError, toCliError, usageError } from '../errors.ts'
+import { tagOption } from '../options.ts'
+import type { CommandResult } from '../output/print.ts'
+import { pluralize } from '../output/text.ts'
+import { confirm } from '../prompt.ts'
+import { timeOf } from '../store/open.ts'
+
+/** Durations are milliseconds. */
+export interface SelectionOptions {
+  readonly partner?: string | undefined
+  readonly expiring?: number
+  readonly unused?: number
+  readonly state?: readonly KeyState[]
+  readonly scope?: Scope
+  readonly tag?: string
+  readonly environment?: Environment
+}
+
+export function withSelection(command: CliCommand): CliCommand {
+  return command
+    .option('--expiring <duration>', 'Only keys in force that end within this time')
+    .option('--unused <duration>', 'Only keys in force, issued longer ago than this and unused since')
+    .addOption(new Option('--state <state...>', 'Only keys in one of these states').choices(KEY_STATES))
+    .option('--scope <scope>', 'Only keys with this scope')
+    .option('--tag <tag>', 'Only keys with this tag', tagOption)
+    .addOption(new Option('--environment <kind>', 'Only keys of this kind').choices(['live', 'test']))
+}
+
+/** Lets a command that takes a key take options that select many instead. */
+export function selectsKeys(command: CliCommand): CliCommand {
+  const { length } = command.options
+  const selection = withSelection(command.option('--partner <partner>', 'Only keys of this partner'))
+    .options.slice(length)
+  return command.option('-y, --yes', 'Do not ask for confirmation').hook('preAction', () => {
+    const isSelective = selection.some((each) => command.getOptionValue(each.attributeName()) !== undefined)
+    if (isSelective !== command.args.length > 0) return
+    throw usageError(
+      'Pass either the id of one key, or options that select keys, such as --partner or --unused.',
+    )
+  })
+}
+
+export async function toFilter(store: Store, options: SelectionOptions, now: number): Promise<KeyFilter> {
+  const { partner, expiring, unused, state: states, scope, tag, environment } = options
+  if (partner !== undefined) await findPartner(store, partner)
+  if (scope !== undefined) requireNames('scope', [scope], (await readModules(store)).scopes)
+  return {
+    ...{ now, partner, environment, scope, tag, states },
+    endsBefore: expiring === undefined ? undefined : now + expiring,
+    unusedSince: unused === undefined ? undefined : now - unused,
+  }
+}
+
+/** Handles the error of a key: others may have changed it meanwhile. @throws the error of anything else. */
+type Skip = (id: string) => (error: unknown) => undefined
+
+/**
+ * Changes the keys that are selected now, oldest first, and prints each result before the next is made.
+ * @param states Those of the selected keys by default. @param isDone Whether it was rotated.
+ */
+export async function changeSelected(
+  store: Store,
+  { io, output, wait }: Invocation,
+  [name, ...states]: readonly [name: string, ...KeyState[]],
+  { yes, dryRun, ...options }: SelectionOptions & { readonly yes?: true; readonly dryRun?: true },
+  change: (page: readonly Key[], skip: Skip) => AsyncIterable<CommandResult>,
+  isDone: (key: Key) => boolean = () => false,
+): Promise<void> {
+  const filter = await toFilter(store, { state: states, ...options }, timeOf(store))
+  const [skipped, partners] = [new Map<string, string>(), new Set<string>()]
+  let [count, last]: [number, Key?] = [0]
+  for await (const key of readKeys(store, filter)) {
+    last = key
+    count++
+    if (isDone(key)) skipped.set(key.id, 'key_rotated')
+    else partners.add(key.partner)
+  }
+  count -= skipped.size
+  const what = `${pluralize(count, 'key')} of ${pluralize(partners.size, 'partner')}`
+  if (count > 0 && !yes && !dryRun) await confirm(io, `This ${name}s ${what}.`, name)
+
+  const skip: Skip = (id) => (error) => {
+    const { code } = toCliError(error)
+    if (!/^key_(?!not_written)|^concurrent_change$/.test(code)) throw error
+    skipped.set(id, code)
+  }
+  async function* results(): AsyncGenerator<CommandResult> {
+    const readPage = (after: Key | undefined, rows: number) => store.listKeys(filter, after, rows)
+    for await (const page of last ? pagesOf(readPage, dryRun ? 1 : 100) : []) {
+      yield* change(page.filter((key) => oldestFirst(key, last!) <= 0 && !isDone(key)), skip)
+    }
+  }
+  const toText = (rows: readonly CommandResult[]) => rows.map(({ text }) => text).join('')
+  if (dryRun) return void await Array.fromAsync(results(), () => 0)
+  output.done = { detail: 'Some keys were changed: repeat the command.' }
+  await output.list(results(), ({ data }) => data, toText, Infinity, async (done) => {
+    const receipt = wait && done > 0 && await awaitServers(store, output, undefined, performance.now())
+    const counts: Record<string, number> = {}
+    for (const code of skipped.values()) counts[code] = (counts[code] ?? 0) + 1
+    const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)
+    const changed = count > 0 ? `Changed ${done} of ${what}` : `There are no such keys to ${name}`
+    output.note(`${changed}${others.join('').replace('_', ' ')}.`)
+    for (const line of receipt ? receiptLines(receipt) : []) output.note(line)
+    const detail = 'Other changes interrupted some of these. Repeat the command.'
+    if ('concurrent_change' in counts) throw new CliError(1, 'concurrent_change', detail)
+    return { skipped: counts, ...receipt && { receipt: receiptJson(receipt) } }
+  })
+}
