@@ -2,15 +2,16 @@ import { Option } from 'commander'
 import { createAdministrator, findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import { endOf, keyState } from '../../core/keys/lifecycle.ts'
+import { keyState } from '../../core/keys/lifecycle.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
-import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
+import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Environment, Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { type LinkOptions, newLink, withClaim } from '../commands/claims.ts'
+import { usageError } from '../errors.ts'
 import { type AppendSecret, inNewFile, makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
   type DetailOptions,
@@ -18,26 +19,18 @@ import {
   durationDefault,
   limitChange,
   type LimitOptions,
-  type PageOptions,
   type ResolveEnd,
   withDetails,
-  withPages,
   withSecret,
 } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
-import {
-  formatDetails,
-  formatLimits,
-  formatQuotas,
-  formatRelative,
-  formatTime,
-  printable,
-} from '../output/text.ts'
+import { formatDetails, formatLimits, formatQuotas, formatTime, printable } from '../output/text.ts'
 import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
+import { defineList } from './list.ts'
 import { defineRotation } from './rotation.ts'
-import { changeSelected, type SelectionOptions, selectsKeys, toFilter, withSelection } from './selection.ts'
+import { changeSelected, type SelectionOptions, selectsKeys } from './selection.ts'
 
 /** The options of all commands; each has a few. */
 interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOptions {
@@ -53,13 +46,7 @@ interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOption
   readonly dryRun?: true
 }
 
-type ListOptions = PageOptions<string> & SelectionOptions
 type BulkOptions = Omit<Options, 'scope' | 'tag'> & SelectionOptions
-
-interface UsedKey extends Key {
-  readonly requests: number
-  readonly errors: number
-}
 
 const endForms = 'End: a duration (90d), a date (end of the day, UTC) or an RFC 3339 instant'
 
@@ -146,26 +133,6 @@ function defineStates(keys: CliCommand): void {
     keys.subcommand('revoke [key]', 'Refuse a key, or many, permanently'),
     (_id, { wait }) => [`Revoked permanently${wait ? '.' : stalenessNote}`],
   ).dryRuns()
-}
-
-function defineList(keys: CliCommand): void {
-  const list = keys.subcommand(
-    'list [partner]',
-    'List keys, oldest first, of one partner or of all; options select some',
-  )
-  withPages(withSelection(list), 'key')
-    .read(printKeys)
-    .details(`
-ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier. 7 DAYS is the number of
-its requests on the last seven days (UTC), today included; --json has requests_7d and errors_7d. A key is in force while
-it is active or retiring.`)
-    .examples(
-      'partner-api keys list acme',
-      'partner-api keys list --expiring 14d',
-      'partner-api keys list --unused 90d --environment live --json',
-      'partner-api keys list acme --tag shop',
-      'partner-api keys list --state revoked expired --scope read:banner --limit 20',
-    )
 }
 
 function defineUpdates(keys: CliCommand): void {
@@ -314,51 +281,6 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
       }
     }, ({ id }) => successors.has(id))
   await (out === undefined || dryRun ? rotateAll() : inNewFile(out, rotateAll))
-}
-
-const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
-  store,
-  invocation,
-  partner,
-  options,
-) => {
-  const { limit, ...selection } = options
-  const now = timeOf(store)
-  const filter = await toFilter(store, { partner, ...selection }, now)
-  const start = options.after === undefined ? undefined : (await findKey(store, options.after)).key
-  const isSelective = Object.values(selection).some((value) => value !== undefined)
-  await invocation.output.page<UsedKey>({
-    read: async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
-    toJson: ({ requests, errors, ...key }) => {
-      return { ...keyJson(key, now), requests_7d: requests, errors_7d: errors }
-    },
-    headings: ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
-    toCells(key) {
-      const { id, partner, name, environment, hint, scopes, requests } = key
-      // A revoked key has stopped already.
-      const ends = key.state === 'revoked' ? '–' : formatRelative(endOf(key), now)
-      const used = formatRelative(key.lastUsedAt, now)
-      const state = keyState(key, now)
-      const use = [String(scopes.length), ends, used, String(requests)]
-      return [id, partner, name, environment, hint && `…${hint}`, state, ...use]
-    },
-    rows: 'keys',
-    after: ({ id }) => id,
-    none: isSelective
-      ? 'There are no such keys.'
-      : `There are no keys yet. To issue one: ${invocation.output.command('keys issue PARTNER --name NAME')}`,
-  }, limit)
-}
-
-async function addUsage(store: Store, keys: readonly Key[], now: number): Promise<UsedKey[]> {
-  const used = new Map(keys.map((key) => [key.id, { ...key, requests: 0, errors: 0 }]))
-  const from = utcDay(now - 6 * MS_PER_DAY)
-  for (const { keyId, requests, errors } of await store.keyUsage([...used.keys()], from, utcDay(now))) {
-    const key = used.get(keyId)!
-    key.requests += requests
-    key.errors += errors
-  }
-  return [...used.values()]
 }
 
 /** `update` and `limit`. */
