@@ -91,6 +91,7 @@ as commands that make them again: run those that you want before you serve the s
     )
 
   store.subcommand('show', 'Show the settings of the store').read(showSettings)
+    .examples('partner-api store show')
   store.subcommand('update', 'Change the settings of the store')
     .option('--max-key-lifetime <duration>', 'Longest lifetime of keys that are issued, imported or updated')
     .option('--no-max-key-lifetime', 'Let keys last for any time')
