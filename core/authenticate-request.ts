@@ -66,23 +66,21 @@ function resolvePrincipal(context: RequestContext, revision: Revision): MaybePro
   return andThen(found, (principal) => setPrincipal(context, principal))
 }
 
-/** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */
 function lookUpKey(context: RequestContext, find: KeyLookup): MaybePromise<AuthenticatedContext> {
+  const turn = beginLookUp(context)
+  if (turn !== undefined) return turn.then(() => reauthenticate(context))
+  return andThen(find(), (principal) => setPrincipal(context, principal))
+}
+
+/** A pending look-up counts as a failure of its address; over the limit, further look-ups wait for it to end. */
+export function beginLookUp(context: RequestContext): Promise<void> | undefined {
   const { failures, elapsed } = context.service
-  const { subject } = clientOf(context)
   const now = elapsed()
   requireUnblocked(context, now)
-  if (!context.isLookUpPending) {
-    const turn = failures.beginLookup(subject, now)
-    context.isLookUpPending = turn === undefined
-    if (turn !== undefined) {
-      return turn.then(() => {
-        context.isLookUpPending = true
-        return reauthenticate(context)
-      })
-    }
-  }
-  return andThen(find(), (principal) => setPrincipal(context, principal))
+  if (context.isLookUpPending) return undefined
+  const turn = failures.beginLookup(clientOf(context).subject, now)
+  context.isLookUpPending = turn === undefined
+  return turn?.then(() => void (context.isLookUpPending = true))
 }
 
 function setPrincipal(context: RequestContext, principal: Principal | undefined): AuthenticatedContext {

@@ -159,8 +159,10 @@ function matchRoute(context: RequestContext): Route | string {
     ? context.service.routes.match(path)
     : { routes: [host.route], params: NO_PARAMS }
   if (match === undefined) throw new Problem('route_not_found')
+  // A secret, if incomplete.
+  if ('hasPage' in match.routes[0]!) context.path = path.replace(/[^/]+$/, '…')
   for (const route of match.routes) {
-    if (route.method === routeMethod) return setRoute(context, path, match.params, route)
+    if (route.method === routeMethod) return setRoute(context, context.path, match.params, route)
   }
   const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
   if (method === 'OPTIONS') return methods

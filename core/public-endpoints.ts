@@ -1,8 +1,8 @@
 /** The endpoints that need no key: health, claims, and documents, which are made once. */
-import { rejectCredential, requireUnblocked } from './authenticate-request.ts'
+import { beginLookUp, endLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
 import { prefers, prefersGzip } from './http/headers.ts'
-import type { CachedBody, HandlerResult, HttpResponse, StaticDocument } from './http/message.ts'
-import { type InputError, Problem } from './http/problem.ts'
+import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
+import { type InputError, MAX_BODY_BYTES, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
@@ -19,6 +19,7 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   const compressed = memoize((route, endpoint) => andThen(plain(route, endpoint), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
+    if ('hasPage' in route) return handleLink(context, route)
     const errors: InputError[] = []
     readParameters(parseQuery(context), {}, false, errors)
     if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
@@ -32,21 +33,37 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
         (body) => respondCached(body, context),
       )
     }
-    const respond = (result: HandlerResult) => writer.respondUncached(result, route.status ?? 200, context)
-    const request: OpenRequest = {
-      params: context.params,
-      now: () => context.service.clock.now(),
-      async lookUp(problem, find) {
-        requireUnblocked(context, context.startedAt)
-        return await find() ?? rejectCredential(context, problem)
-      },
-    }
-    return andThen(route.handle(handlers, request), (result) => {
-      const isJson = prefers(context.request.header('accept'), 'application/json', 'text/html')
-      if (!route.hasPage || isJson) return respond(result)
-      return import('./openapi/claim-page.ts')
-        .then(({ createClaimPage }) => respond(createClaimPage(result, handlers.sha256)))
-    })
+    const result = route.handle(handlers, openRequest(context))
+    return andThen(result, (result) => writer.respondUncached(result, 200, context))
+  }
+
+  /** Its query is ignored: mailers add parameters. */
+  async function handleLink(context: RequestContext, route: OpenRoute): Promise<HttpResponse> {
+    const { request } = context
+    requireUnblocked(context, context.startedAt)
+    if (route.method === 'POST') await request.body(MAX_BODY_BYTES)
+    const isJson = prefers(request.header('accept'), 'application/json', 'text/html')
+    // First: a page that cannot be loaded must not cost the key.
+    const page = isJson ? undefined : await import('./openapi/claim-page.ts')
+    const result = await route.handle(handlers, openRequest(context))
+    const shown = page?.createClaimPage(result, handlers.sha256) ?? result
+    return writer.respondUncached(shown, route.status ?? 200, context)
+  }
+}
+
+function openRequest(context: RequestContext): OpenRequest {
+  const { request, params, service } = context
+  return {
+    params,
+    now: () => service.clock.now(),
+    async lookUp(problem, find) {
+      await beginLookUp(context)
+      requireUnblocked(context, service.elapsed())
+      const found = await find() ?? rejectCredential(context, problem)
+      endLookUp(context)
+      if (request.isAborted) throw new Problem('malformed_request')
+      return found
+    },
   }
 }
 

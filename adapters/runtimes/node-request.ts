@@ -41,6 +41,10 @@ export class NodeHttpRequest implements HttpRequest {
     return this.request.socket?.remoteAddress
   }
 
+  get isAborted(): boolean {
+    return this.response.destroyed
+  }
+
   /** Whether the body has not arrived completely. */
   get isReceiving(): boolean {
     return this.hasBody && !this.request.complete

@@ -77,6 +77,8 @@ export interface HttpRequest {
    * joined with `, ` (RFC 9110 §5.3).
    */
   header(name: string): string | undefined
+  /** Whether the client is known to have gone. Absent if the runtime does not report it. */
+  readonly isAborted?: boolean
   /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
   isRepeated?(name: string): boolean
   /** Reads the whole content. Called at most once. @throws {Problem} `body_too_large` beyond `maxBytes`. */

@@ -8,12 +8,17 @@ export function redactKeys(name: string): string {
 }
 
 /**
- * A path for responses, the log and traces: without the token of a claim, and `/` if it contains something that looks like
- * a key, or an encoded path of a claim.
+ * A path for responses, the log and traces: `/` if it contains something that looks like a key, and with `…` for each
+ * segment that contains something that looks like the token of a claim.
  */
 export function redactPath(path: string): string {
-  const shown = path.replace(/([/\\]claim[/\\]).*/is, '$1…')
-  return containsEncoded(shown, (text) => containsKey(text) || /[/\\]claim[/\\]./i.test(text)) ? '/' : shown
+  if (containsEncoded(path, containsKey)) return '/'
+  return path.replace(/[^/]{28,}/g, (segment) => containsEncoded(segment, containsToken) ? '…' : segment)
+}
+
+/** Up to four characters may be missing. Hexadecimal digests and ids have letters of one case. */
+function containsToken(text: string): boolean {
+  return /(?<![0-9A-Za-z])(?=[0-9A-Z]*[a-z])(?=[0-9a-z]*[A-Z])[0-9A-Za-z]{28}/.test(text)
 }
 
 function containsEncoded(text: string, isSecret: (text: string) => boolean): boolean {

@@ -80,6 +80,7 @@ export function createResponseWriter(
       const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
       const content = { type: 'application/problem+json', text: JSON.stringify(document) }
       return uncached(PROBLEMS[code].status, content, meta, common, [
+        ...['Referrer-Policy', 'no-referrer'],
         ...challenge(problem, names.name),
         ...(allow === undefined ? [] : ['Allow', allow]),
         ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),

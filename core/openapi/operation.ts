@@ -238,7 +238,11 @@ function failuresOf(
     [...byStatus].map(([status, codes]) => {
       const response: ResponseObject = {
         description: STATUSES[status]!,
-        headers: headerRefs(...commonHeaders(settings), ...failureHeaders(route, status, codes)),
+        headers: headerRefs(
+          ...commonHeaders(settings),
+          'Referrer-Policy',
+          ...failureHeaders(route, status, codes),
+        ),
         content: {
           'application/problem+json': {
             schema: { $ref: '#/components/schemas/Problem' },
@@ -275,7 +279,6 @@ function headerRefs(...names: readonly string[]): Readonly<Record<string, Refere
 function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly ProblemCode[] {
   const possible = new Set<ProblemCode>([
     'malformed_request',
-    'invalid_parameter',
     'unknown_version',
     'not_acceptable',
     'request_timeout',
@@ -287,6 +290,8 @@ function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly
   const add = (applies: boolean, ...codes: readonly ProblemCode[]): void => {
     if (applies) { for (const code of codes) possible.add(code) }
   }
+  add(!('hasPage' in route), 'invalid_parameter')
+  add(route.method === 'POST', 'body_too_large')
   if (route.access === 'key') {
     add(true, 'ambiguous_credentials', 'key_missing', 'key_invalid', 'key_revoked', 'key_expired')
     add(true, 'key_disabled', 'address_not_allowed', 'partner_missing', 'partner_mismatch')
@@ -295,7 +300,7 @@ function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly
     add(route.scope !== undefined, 'scope_missing', 'module_inactive')
     add(route.selfService !== undefined, 'self_service_disabled')
     add('cursor' in route.parameters, 'invalid_cursor')
-    add(route.method === 'POST', 'body_too_large', 'unsupported_media_type', 'invalid_body')
+    add(route.method === 'POST', 'unsupported_media_type', 'invalid_body')
     add(route.takesIdempotencyKey === true, 'idempotency_conflict', 'idempotency_mismatch')
   }
   return PROBLEM_CODES.filter((code) => possible.has(code))

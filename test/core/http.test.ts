@@ -202,6 +202,19 @@ t.test('a value in a message is quoted, short, visible and never a key', (t) => 
   const broken = `${key.slice(0, 20)}\r\n ${key.slice(20)}`
   t.strictSame([redactKeys(broken), redactPath(`/${broken}`), redactPath('/a')], ['[redacted]', '/', '/a'])
   for (const text of ['', 'a', 'a%', '%zz', '%25'.repeat(9)]) t.equal(redactKeys(text), text)
+  const token = 'aB3'.padEnd(32, 'x')
+  const paths = {
+    [`/service/claim/${token}`]: '/service/claim/…',
+    [`/service/claims/${token}.`]: '/service/claims/…',
+    [`/${token}/x`]: '/…/x',
+    [`/service/claim%25252525252f${token}`]: '/service/…',
+    [`/a/x%61${token.slice(0, 10)}%0A${token.slice(10)}`]: '/a/…',
+    [`/a/${token.slice(0, 28)}`]: '/a/…',
+    '/service/insurance/claim/77/items': undefined,
+    [`/service/orders/${'0123456789abcdef'.repeat(4)}`]: undefined,
+    [`/service/profiles/${'a-long-slug-'.repeat(6)}b`]: undefined,
+  }
+  for (const [path, shown = path] of Object.entries(paths)) t.equal(redactPath(path), shown)
   t.end()
 })
 
@@ -321,6 +334,7 @@ t.test('a response has the fields of its content, its request and its limits', a
       'Content-Type': 'application/problem+json',
       'Content-Length': String((response.body as string).length),
       ...uncached,
+      'Referrer-Policy': 'no-referrer',
       ...more,
     }, code)
   }

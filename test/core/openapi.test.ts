@@ -489,10 +489,11 @@ asOneAssertion(t, 'the responses of a running service match the document', async
           const token = (await world.offer()).path.slice('/claim/'.length)
           const claim = (query: string, status: number, more = {}) =>
             expect(path, query, status, { method: verb, key: null, token, ...more })
-          await claim('?a=1', 400)
           await claim('', 406, { headers: { accept: 'image/png' } })
           await claim('', verb === 'GET' ? 200 : 201, { headers: { accept: 'application/json' } })
           if (verb === 'POST') await claim('', 410)
+          if (verb === 'POST') await claim('', 413, { body: 'a'.repeat(40_000) })
+          await claim('', 400, { headers: { 'service-version': '1' } })
           await claim('', 404, { token: 'a' })
           continue
         }

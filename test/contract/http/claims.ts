@@ -11,6 +11,7 @@ export const claims: readonly Suite[] = [{
     'a link whose key cannot be made stays open': notNow,
     'concurrent requests make one key': race,
     'the path of a link is exact, and appears nowhere': exactPath,
+    'a body is ignored, and one that is too large uses no link': bodies,
     'checks come in the order of the contract': order,
   },
 }, { settings: { limits: {} }, tests: { 'unknown links count as failed authentications': guesses } }]
@@ -168,13 +169,17 @@ async function exactPath(t: TestContext, service: Service): Promise<void> {
     `${root}/claim%2F${token}`,
     `${root}/claim%252f${token}`,
     `${root}${path}/x`,
+    `${root}/claims/${token}`,
+    `${root}/claim%2525252F${token}`,
+    `/${token.slice(0, 28)}`,
     `/x${root}${path}`,
     ...(quirks.has('resolves-targets') ? [] : [`${root}/claim/./${token}`, `${root}/x/../claim/${token}`]),
   ]
   for (const target of targets) {
     const response = await send({ method: 'POST', target, headers: JSON_ONLY })
     expectProblem(t, response, 'route_not_found', 'not the path of a link')
-    t.ok(!response.text.includes(token), 'the token is not echoed')
+    t.equal(response.headers.get('referrer-policy'), 'no-referrer')
+    t.ok(!decodeURIComponent(response.text).includes(token), 'the token is not echoed')
   }
   for (
     const wrong of [
@@ -191,6 +196,20 @@ async function exactPath(t: TestContext, service: Service): Promise<void> {
   t.equal((await use(service, path)).status, 201)
 }
 
+async function bodies(t: TestContext, service: Service): Promise<void> {
+  const { root, send, world } = service
+  const { path } = await world.offer()
+  const form = { ...JSON_ONLY, 'content-type': 'application/x-www-form-urlencoded' }
+  const post = { method: 'POST', target: root + path, headers: form }
+  for (const chunked of [false, true]) {
+    for (const bytes of [32_769, 5_000_000]) {
+      const response = await send({ ...post, body: 'a'.repeat(bytes), chunked })
+      expectProblem(t, response, 'body_too_large', `${bytes} bytes, ${chunked ? 'in chunks' : 'declared'}`)
+    }
+  }
+  t.equal((await send({ ...post, body: 'a'.repeat(32_768) })).status, 201)
+}
+
 async function order(t: TestContext, service: Service): Promise<void> {
   const { root, send, world } = service
   const { path } = await world.offer()
@@ -198,22 +217,18 @@ async function order(t: TestContext, service: Service): Promise<void> {
   const refused = await send({ method: 'PUT', target })
   expectProblem(t, refused, 'method_not_allowed', 'PUT')
   t.equal(refused.headers.get('allow'), 'GET, HEAD, POST, OPTIONS')
+  t.equal(refused.headers.get('referrer-policy'), 'no-referrer')
+  const body = 'a'.repeat(40_000)
+  const post = { method: 'POST', target, body, headers: { accept: 'text/css' } }
   const headers = { 'service-version': '1', accept: 'text/css' }
-  expectProblem(
-    t,
-    await send({ method: 'POST', target: `${target}?a=1`, headers }),
-    'unknown_version',
-    'version',
+  expectProblem(t, await send({ ...post, headers }), 'unknown_version', 'version')
+  expectProblem(t, await send(post), 'not_acceptable', 'Accept')
+  expectProblem(t, await use(service, '/claim/a', {}), 'claim_not_found', 'the token')
+  t.equal(
+    (await use(service, `${path}?utm_source=a&fbclid=b&fbclid=c`)).status,
+    201,
+    'mailers add parameters',
   )
-  const accept = { accept: 'text/css' }
-  expectProblem(
-    t,
-    await send({ method: 'POST', target: `${target}?a=1`, headers: accept }),
-    'not_acceptable',
-    'Accept',
-  )
-  expectProblem(t, await send({ method: 'POST', target: `${target}?a=1` }), 'invalid_parameter', 'parameters')
-  t.equal((await use(service, path)).status, 201, 'none of these has used the link')
 }
 
 async function guesses(t: TestContext, service: Service): Promise<void> {
@@ -234,4 +249,7 @@ async function guesses(t: TestContext, service: Service): Promise<void> {
   }
   t.equal(unknown, 20, 'the default limit')
   expectProblem(t, await use(service, path), 'rate_limited', 'also for the right token')
+  const body = 'a'.repeat(40_000)
+  const large = await service.send({ method: 'POST', target: `${service.root}${path}?a=1`, body })
+  expectProblem(t, large, 'rate_limited', 'before the body')
 }
