@@ -202,7 +202,7 @@ async function bodies(t: TestContext, service: Service): Promise<void> {
   const form = { ...JSON_ONLY, 'content-type': 'application/x-www-form-urlencoded' }
   const post = { method: 'POST', target: root + path, headers: form }
   for (const chunked of [false, true]) {
-    for (const bytes of [32_769, 5_000_000]) {
+    for (const bytes of [32_769, 100_000]) {
       const response = await send({ ...post, body: 'a'.repeat(bytes), chunked })
       expectProblem(t, response, 'body_too_large', `${bytes} bytes, ${chunked ? 'in chunks' : 'declared'}`)
     }
