@@ -193,7 +193,14 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
         mkdirSync(shots, { recursive: true })
         await page.screenshot({ path: join(shots, `${screen.name}-${screen.scheme}.png`) })
       }
-      await page.evaluate(`for (const hidden of document.querySelectorAll('details')) hidden.open = true`)
+      // All of it, as a reader who scrolls sees it.
+      await page.evaluate(`(async () => {
+        for (const hidden of document.querySelectorAll('details')) hidden.open = true
+        for (const { style } of document.styleSheets[0].cssRules) {
+          if (style?.contentVisibility === 'auto') style.contentVisibility = 'visible'
+        }
+        for (const frame of [1, 2]) await new Promise(requestAnimationFrame)
+      })()`)
       const all = await page.evaluate<number[]>(widths)
       t.strictSame(all, [screen.width, screen.width], 'no horizontal scrolling with all details open')
       const wide = await page.evaluate<string[]>(`[...document.querySelectorAll('main *')]
