@@ -5,8 +5,8 @@ import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
-import { isPartnerQuota, readQuotaUse } from '../core/limits/partner-quotas.ts'
-import { DEFAULT_LIMITS, policiesFor, type Policy } from '../core/limits/policies.ts'
+import { readQuotaUse } from '../core/limits/partner-quotas.ts'
+import { DEFAULT_LIMITS, isPartnerQuota, policiesFor, type Policy } from '../core/limits/policies.ts'
 import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
@@ -81,10 +81,7 @@ export async function dryRun(
     [changes.length === 0, 'Nothing would change.'],
     [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
     [quotas.length > 0, `After the change: ${formatQuotas(quotas)}.`],
-    [
-      quotas.some(({ remaining }) => remaining === 0),
-      'Requests would be refused now, until the quota resets: nothing of it is left.',
-    ],
+    [quotas.some((each) => each.remaining === 0), 'The quota is used up: requests are refused until then.'],
     [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
     [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
   ]

@@ -4,12 +4,12 @@ import type { DetailsChange, LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import {
+  isPartnerQuota,
   MAX_QUOTA,
   MAX_QUOTA_SECONDS,
   maxWindowSeconds,
   OVERRIDABLE_LIMITS,
   PARTNER_LIMITS,
-  PARTNER_QUOTAS,
 } from '../core/limits/policies.ts'
 import {
   type KeyDetails,
@@ -88,7 +88,7 @@ export function limitParser<N extends LimitName>(
     const name = names.find((known) => known === given)
     const quota = Number(digits)
     const windowSeconds = name === 'month' ? MAX_QUOTA_SECONDS : Number(seconds ?? 60)
-    if (name === undefined && PARTNER_QUOTAS.some((quota) => text.startsWith(`${quota}=`))) {
+    if (!names.some(isPartnerQuota) && isPartnerQuota(text.split('=')[0]!)) {
       const command = `partner-api partners update SLUG --limit ${text.replace(/[^a-z0-9=/]/g, '')}`
       throw new InvalidArgumentError(`Only a partner has this limit, for all of its keys: ${command}`)
     }
@@ -101,7 +101,7 @@ export function limitParser<N extends LimitName>(
     if (name === undefined || !isComplete || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > most) {
       const form = `POLICY=QUOTA/SECONDS, such as ${names[0]}=600/60, or POLICY=0 for none`
       const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${most}`
-      const months = names.some((name) => name === 'month') ? ' For a calendar month, it is month=QUOTA.' : ''
+      const months = names.some(isPartnerQuota) ? ' For a calendar month, it is month=QUOTA.' : ''
       throw new InvalidArgumentError(`A limit is ${form}, ${where}.${months}`)
     }
     if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)

@@ -116,7 +116,7 @@ function handle(
 function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   checkKeyStatus(context)
   const { service, principal, route, startedAt, now } = context
-  const result = consumeQuotas(service, principal, route.limits, startedAt, now)
+  const result = consumeQuotas(service, principal, route, startedAt, now)
   if (!(result instanceof Promise)) {
     enforceLimits(context, result)
     return handleAdmitted(context)

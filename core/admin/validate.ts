@@ -2,7 +2,7 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
-import { MAX_QUOTA, maxWindowSeconds, PARTNER_QUOTAS } from '../limits/policies.ts'
+import { isPartnerQuota, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
   type Key,
   type KeyDetails,
@@ -206,8 +206,7 @@ function requirePolicy(policy: string, allowed: readonly string[]): void {
   const detail = `A ${owner} has limits for ${allowed.join(', ')} only, not for ${formatValue(policy)}.`
   const args = ['SLUG', '--limit', `${policy}=QUOTA${policy === 'month' ? '' : '/SECONDS'}`]
   const remedy = { purpose: 'To set it for all keys of a partner', command: 'partners update', args }
-  const isQuota = (PARTNER_QUOTAS as readonly string[]).includes(policy)
-  throw new AdminError('invalid_limit', detail, isQuota ? remedy : undefined)
+  throw new AdminError('invalid_limit', detail, isPartnerQuota(policy) ? remedy : undefined)
 }
 
 function isIntegerBetween(value: number, min: number, max: number): boolean {

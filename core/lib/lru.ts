@@ -6,8 +6,13 @@ export type LruCache<V> = ReturnType<typeof createLruCache<V>>
  * unlike in a map in order of use.
  *
  * @param weightOf What an entry counts against the bound, always the same for an entry; default 1.
+ * @param onEvict Gets those that are evicted, up to half of the bound at once.
  */
-export function createLruCache<V>(maxWeight: number, weightOf: (value: V, key: string) => number = () => 1) {
+export function createLruCache<V>(
+  maxWeight: number,
+  weightOf: (value: V, key: string) => number = () => 1,
+  onEvict?: (evicted: Map<string, V>) => void,
+) {
   let young = new Map<string, V>()
   let old = new Map<string, V>()
   let youngWeight = 0
@@ -17,6 +22,7 @@ export function createLruCache<V>(maxWeight: number, weightOf: (value: V, key: s
     const weight = weightOf(value, key)
     if (weight > maxWeight / 2) return
     if (youngWeight + weight > maxWeight / 2) {
+      onEvict?.(old)
       old = young
       young = new Map()
       youngWeight = 0

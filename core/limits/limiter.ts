@@ -2,8 +2,8 @@ import type { RateLimitFields } from '../http/message.ts'
 import { createLruCache, type LruCache } from '../lib/lru.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import type { KeyFacts, LimitName } from '../model.ts'
-import { type Counted, countedAs, isPartnerQuota } from './partner-quotas.ts'
-import { LIMIT_NAMES, PARTNER_QUOTAS, type Policies, type Policy } from './policies.ts'
+import { type Counted, countedAs } from './partner-quotas.ts'
+import { isPartnerQuota, LIMIT_NAMES, PARTNER_QUOTAS, type Policies, type Policy } from './policies.ts'
 
 /** The state of a quota after a request, or before one. */
 export interface RateLimitState {
@@ -15,6 +15,8 @@ export interface RateLimitState {
   readonly resetSeconds: number
   /** Of a shared quota of a partner: identifies the window. */
   readonly term?: number
+  /** Of one that is known locally: the quota store may know better. */
+  readonly isStale?: boolean
 }
 
 /** Counts requests of a subject (a key's id, an address or a partner) against policies. `now` is a monotonic clock. */
@@ -56,9 +58,11 @@ function forPolicies<T>(create: () => T): Readonly<Record<LimitName, T>> {
 
 const maxWindows = 100_000
 
-/** The windows of each policy by subject, without those that were least recently used. */
-export function createWindows<W>(): Readonly<Record<LimitName, LruCache<W>>> {
-  return forPolicies(() => createLruCache<W>(maxWindows))
+/** The windows of each policy by subject, without those that were least recently used: `onEvict` gets these. */
+export function createWindows<W>(
+  onEvict?: (evicted: Map<string, W>) => void,
+): Readonly<Record<LimitName, LruCache<W>>> {
+  return forPolicies(() => createLruCache<W>(maxWindows, undefined, onEvict))
 }
 
 /** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
@@ -140,23 +144,23 @@ type Met = readonly [policy: Policy, state: RateLimitState]
 export function consumeQuotas(
   { limiter, quotaCounted }: { readonly limiter: Limiter; readonly quotaCounted: QuotaObserver },
   { policies, key, partner }: KeyFacts & { readonly policies: Policies },
-  names: readonly LimitName[],
+  { limits, skipsQuotas }: { readonly limits: readonly LimitName[]; readonly skipsQuotas?: true },
   now: number,
   at: number,
 ): MaybePromise<RateLimitResult | undefined> {
+  const hasQuotas = !skipsQuotas && (policies.month !== undefined || policies.partner !== undefined)
   // Most routes have one policy, which needs no arrays.
-  if (names.length === 1 && policies.month === undefined && policies.partner === undefined) {
-    return consumeQuota(limiter, policies[names[0]!], key.id, now)
+  if (limits.length === 1 && !hasQuotas) {
+    return consumeQuota(limiter, policies[limits[0]!], key.id, now)
   }
-  const listed = names.flatMap((name) => name === 'key' ? [name, ...PARTNER_QUOTAS] : name)
+  const listed = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTAS] : name)
   const applied = listed.flatMap((name) => policies[name] ?? [])
   if (applied.length === 0) return undefined
   const own = applied.filter(({ name }) => !isPartnerQuota(name))
-  const isSpent = ({ policy, subject }: Counted) => limiter.peekLocal(policy, subject, now).remaining === 0
-  // One that is spent refuses the request first, which then does not count toward the other.
   const quotas = applied.filter(({ name }) => isPartnerQuota(name))
     .map((policy) => countedAs(policy, key.id, partner, at))
-    .sort((a, b) => Number(isSpent(b)) - Number(isSpent(a)))
+  const look = ({ policy, subject }: Counted, known = limiter.peekLocal(policy, subject, now)) =>
+    known.isStale ? limiter.peek(policy, subject, now) : known
 
   function consumeInOrder(met: readonly Met[], [counted, ...rest]: Counted[]): MaybePromise<readonly Met[]> {
     if (counted === undefined || met.some(([, { allowed }]) => !allowed)) return met
@@ -169,7 +173,14 @@ export function consumeQuotas(
   return andThen(
     all<RateLimitState[], readonly Met[]>(
       own.map((policy) => limiter.consume(policy, key.id, now)),
-      (states) => consumeInOrder(own.map((policy, index) => [policy, states[index]!]), quotas),
+      (states) => {
+        const met = own.map((policy, index): Met => [policy, states[index]!])
+        if (states.some(({ allowed }) => !allowed)) return met
+        // The quota with less left is the first: if it refuses the request, that does not count toward the other.
+        return all<RateLimitState[], readonly Met[]>(quotas.map((each) => look(each)), ([one, other]) => {
+          return consumeInOrder(met, other && other.remaining < one!.remaining ? quotas.toReversed() : quotas)
+        })
+      },
     ),
     (met) => {
       const sorted = listed.flatMap((name) => met.filter(([policy]) => policy.name === name))

@@ -1,7 +1,7 @@
 import { optionalRfc3339 } from '../lib/time.ts'
-import type { LimitName, Partner, PartnerQuota } from '../model.ts'
+import type { Partner, PartnerQuota } from '../model.ts'
 import type { QuotaStore } from '../ports/quotas.ts'
-import { createPolicy, MAX_QUOTA, PARTNER_QUOTAS, type Policy } from './policies.ts'
+import { createPolicy, isPartnerQuota, MAX_QUOTA, PARTNER_QUOTAS, type Policy } from './policies.ts'
 
 /** Ten years: a store that a clock misleads for a moment neither deletes the count of a month nor begins it again. */
 const storedMonthSeconds = 315_360_000
@@ -9,10 +9,6 @@ const storedMonthSeconds = 315_360_000
 /** The length of a window in the store. That of a month never ends before the month. */
 export function storedSeconds({ name, windowSeconds }: Pick<Policy, 'name' | 'windowSeconds'>): number {
   return name === 'month' ? storedMonthSeconds : windowSeconds
-}
-
-export function isPartnerQuota(name: LimitName): name is PartnerQuota {
-  return name === 'month' || name === 'partner'
 }
 
 /** Whether neither a crash nor the absence of the store may let more requests pass: for windows of an hour or more. */
@@ -82,12 +78,11 @@ export async function readQuotaUse(
     const isShared = policy.windowSeconds >= (store.quotas?.leastWindowSeconds ?? 1)
     const lease = isShared ? await store.quotas?.leaseQuota(request) : undefined
     const used = lease === undefined ? null : MAX_QUOTA - lease.remaining
+    const end = name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined
     found.push({
       ...{ policy: name, quota, window_seconds: name === 'month' ? null : windowSeconds, used },
       remaining: used === null ? null : Math.max(0, quota - used),
-      resets_at: optionalRfc3339(
-        name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined,
-      ),
+      resets_at: optionalRfc3339(end),
     })
   }
   return found

@@ -6,6 +6,10 @@ export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup',
 /** The policies that only a partner has. */
 export const PARTNER_QUOTAS: readonly PartnerQuota[] = ['partner', 'month']
 
+export function isPartnerQuota(name: string): name is PartnerQuota {
+  return name === 'month' || name === 'partner'
+}
+
 /** The policies for which a partner may have its own limit. */
 export const PARTNER_LIMITS: readonly (OverridableLimit | PartnerQuota)[] = [
   ...OVERRIDABLE_LIMITS,
@@ -22,7 +26,7 @@ export const MAX_WINDOW_SECONDS = 86_400
 export const MAX_QUOTA_SECONDS = 2_678_400
 
 export function maxWindowSeconds(name: string): number {
-  return (PARTNER_QUOTAS as readonly string[]).includes(name) ? MAX_QUOTA_SECONDS : MAX_WINDOW_SECONDS
+  return isPartnerQuota(name) ? MAX_QUOTA_SECONDS : MAX_WINDOW_SECONDS
 }
 
 /** The limit of each policy unless the service, the partner or the key has its own. */

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../lib/promise.ts'
+import { delay, type MaybePromise } from '../lib/promise.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../ports/quotas.ts'
 import {
   createLocalLimiter,
@@ -7,14 +7,17 @@ import {
   type RateLimitState,
   rateLimitState,
 } from './limiter.ts'
-import { isDurable, isPartnerQuota, storedSeconds } from './partner-quotas.ts'
-import { LIMIT_NAMES, type Policy } from './policies.ts'
+import { isDurable, storedSeconds } from './partner-quotas.ts'
+import { isPartnerQuota, LIMIT_NAMES, type Policy } from './policies.ts'
 
 /** The largest part of a quota that all replicas together hold without having used it. */
 const heldShare = 0.02
 
 /** Enough for one statement of a store, which other requests wait for. */
 const maxReturnsAtOnce = 500
+
+/** Milliseconds after which a spent quota of a partner is looked up again: another replica may have returned a lease. */
+const recheckMs = 1_000
 
 /**
  * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
@@ -43,7 +46,8 @@ class SharedLimiter implements Limiter {
   readonly #options: SharedLimiterOptions
   /** Seconds of the shortest window that is shared. */
   readonly #leastSeconds: number
-  readonly #windows = createWindows<LeasedWindow>()
+  readonly #windows = createWindows<LeasedWindow>((evicted) => this.#return(evicted))
+  #returning: Promise<void> = Promise.resolve()
   readonly #local = createLocalLimiter()
   readonly decisions = this.#local.decisions
 
@@ -66,9 +70,15 @@ class SharedLimiter implements Limiter {
 
   async peek(policy: Policy, subject: string, now: number): Promise<RateLimitState> {
     if (this.#isLocal(policy)) return this.#local.peek(policy, subject, now)
+    const window = this.#windowOf(policy, subject, now)
+    window.checkedAt = now
     try {
-      const { remaining: unleased, resetMs } = await this.#lease(policy, subject, { wanted: 0 })
-      const remaining = unleased + this.#windowOf(policy, subject, now).held
+      const { remaining: left, resetMs, term } = await this.#lease(policy, subject, { wanted: 0 })
+      // The next request asks for a lease if others have returned some, and none does if nothing is left.
+      const isNews = isPartnerQuota(policy.name) && !window.isLeasing && window.held === 0 &&
+        !window.remaining
+      if (isNews) Object.assign(window, { remaining: left, endsAt: now + resetMs, term })
+      const remaining = left + window.held
       return rateLimitState(policy, remaining > 0, remaining, resetMs)
     } catch {
       return this.peekLocal(policy, subject, now)
@@ -78,28 +88,38 @@ class SharedLimiter implements Limiter {
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
     if (this.#isLocal(policy)) return this.#local.peekLocal(policy, subject, now)
     const window = this.#windows[policy.name].get(subject)
-    if (window === undefined || window.remaining === undefined || now >= window.endsAt) {
-      return rateLimitState(policy, true, policy.quota, policy.windowSeconds * 1000)
-    }
-    const remaining = window.held + window.remaining
-    return rateLimitState(policy, remaining > 0, remaining, window.endsAt - now)
+    const { held, remaining: left, endsAt, checkedAt } = window && now < window.endsAt ? window : unleased
+    const remaining = left === undefined ? policy.quota : held + left
+    const resetMs = Math.min(policy.windowSeconds * 1000, endsAt - now)
+    const state = rateLimitState(policy, remaining > 0, remaining, resetMs)
+    const isOld = left === undefined || remaining === 0 && now - checkedAt >= recheckMs
+    return isOld && isPartnerQuota(policy.name) && !window?.isLeasing ? { ...state, isStale: true } : state
   }
 
-  async close(): Promise<void> {
-    const returns: QuotaReturn[] = []
-    for (const policy of LIMIT_NAMES) {
-      for (const [subject, window] of this.#windows[policy].entries()) {
-        const { term, used, held: unused, endsAt } = window
-        const isLeased = term !== unleased.term && used + unused > 0 && this.#options.elapsed() < endsAt
-        if (isLeased) returns.push({ policy, subject, term, used, unused })
-        window.used = window.held = 0
+  close(): Promise<void> {
+    return this.#return(LIMIT_NAMES.flatMap((name) => this.#windows[name].entries()))
+  }
+
+  /** Empties windows, and returns what they held. Never rejects. */
+  #return(windows: Iterable<readonly [string, LeasedWindow]>): Promise<void> {
+    const rest = Iterator.from(windows)
+    return this.#returning = this.#returning.then(async () => {
+      for (let some; (some = rest.take(maxReturnsAtOnce).toArray()).length > 0;) {
+        const returns = some.flatMap(([subject, window]): QuotaReturn[] => {
+          const { policy, term, used, held: unused, endsAt } = window
+          window.used = window.held = 0
+          const isLeased = term !== unleased.term && used + unused > 0 && this.#options.elapsed() < endsAt
+          return isLeased ? [{ policy, subject, term, used, unused }] : []
+        })
+        try {
+          if (returns.length > 0) await this.#quotas.returnQuotas(returns)
+          // A synchronous store would have requests wait for all.
+          if (some.length > 1) await delay(1)
+        } catch {
+          // Perhaps returned, so not again. Like the leases of a process that was killed, they may stay unused.
+        }
       }
-    }
-    try {
-      while (returns.length > 0) await this.#quotas.returnQuotas(returns.splice(0, maxReturnsAtOnce))
-    } catch {
-      // Like the leases of a process that was killed, they stay unused until their windows end.
-    }
+    })
   }
 
   #isLocal({ name, windowSeconds }: Policy): boolean {
@@ -107,18 +127,16 @@ class SharedLimiter implements Limiter {
   }
 
   /** The window as far as this process knows it. */
-  #windowOf({ name, quota, windowSeconds }: Policy, subject: string, now: number): LeasedWindow {
+  #windowOf(policy: Policy, subject: string, now: number): LeasedWindow {
+    const { name, quota, windowSeconds } = policy
     let window = this.#windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
-      // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. What was used
-      // is reported with the first lease.
-      const { term, used, held, remaining: left = 0, endsAt } = window ?? unleased
-      const remaining = left + quota - (window?.quota ?? 0)
-      // What is held of a quota of a partner stays counted.
-      const isKept = held > 0 && remaining >= 0 && isPartnerQuota(name) &&
-        windowSeconds === window!.windowSeconds
-      const kept = isKept ? { held, remaining, endsAt } : {}
-      window = { ...unleased, ...kept, term, used, quota, windowSeconds, waiting: [], isLeasing: false }
+      // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. It leases after
+      // what is held is returned.
+      const returned = window && this.#return([[subject, window]])
+      const changed = { policy: name, quota, windowSeconds, isLeasing: returned !== undefined }
+      window = { ...unleased, ...changed, waiting: [] }
+      void returned?.then(() => this.#serveWaiting(window!, policy, subject))
       this.#windows[name].set(subject, window)
     } else if (now >= window.endsAt) {
       Object.assign(window, unleased)
@@ -152,9 +170,8 @@ class SharedLimiter implements Limiter {
           const leased = await this.#leaseOrFallBack(window, policy, subject, missing)
           // A lease of an earlier term is not valid any more.
           window.held = (leased.term === window.term ? window.held : 0) + leased.granted
-          window.term = leased.term
-          window.remaining = leased.remaining
-          window.endsAt = askedAt + leased.resetMs
+          const { term, remaining, resetMs } = leased
+          Object.assign(window, { term, remaining, endsAt: askedAt + resetMs, checkedAt: askedAt })
         }
         for (const waiter of served) {
           // Requests that arrived meanwhile may have taken what was held.
@@ -166,6 +183,8 @@ class SharedLimiter implements Limiter {
       }
     }
     window.isLeasing = false
+    // It was evicted, or its policy changed, during a lease.
+    if (this.#windows[policy.name].get(subject) !== window) void this.#return([[subject, window]])
   }
 
   async #leaseOrFallBack(
@@ -211,7 +230,7 @@ class SharedLimiter implements Limiter {
  * - used up when `held` is 0: requests wait for the next lease.
  * - spent when `remaining` is 0, too: requests are refused until its time is over.
  */
-interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
+interface LeasedWindow extends Pick<LeaseRequest, 'policy' | 'quota' | 'windowSeconds'> {
   /** Requests that were leased and not yet used. */
   held: number
   /** Requests that were leased, used, and not yet reported. */
@@ -227,6 +246,8 @@ interface LeasedWindow extends Pick<Policy, 'quota' | 'windowSeconds'> {
     reject(error: unknown): void
   }[]
   isLeasing: boolean
+  /** When the last lease or look-up began. */
+  checkedAt: number
 }
 
-const unleased = { held: 0, used: 0, term: 0, remaining: undefined, endsAt: Infinity }
+const unleased = { held: 0, used: 0, term: 0, remaining: undefined, endsAt: Infinity, checkedAt: -Infinity }

@@ -60,6 +60,7 @@ export const revokeKey = definePost({
   summary: 'Revoke the key',
   body: { partner: input.partner },
   limits: ['key'],
+  skipsQuotas: true,
   async handle(_, grant, ports) {
     const { id } = await administer(grant, ports, (keys) => keys.revoke(grant.key.id))
     const data: KeyRevocation = { id, state: 'revoked', revoked_at: rfc3339(grant.now) }

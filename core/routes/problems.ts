@@ -9,6 +9,7 @@ export const problems = defineGet({
   path: '/developer/problems',
   summary: 'List problems',
   parameters: { limit: input.limit('How many rows a page has.', 100, 20), cursor: input.cursor },
+  skipsQuotas: true,
   cacheBy: 'none',
   handle({ query }, { partner: { slug: partner }, key: { environment }, now }, { cursors, reports }) {
     const filter = { partner, environment, since: now - PROBLEM_RETENTION_MS }

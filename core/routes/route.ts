@@ -61,6 +61,8 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   readonly response?: EndpointSchema | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]
+  /** Its requests count toward no quota of the partner, and none refuses them. */
+  readonly skipsQuotas?: true
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   /** The revision of an endpoint of the host's own, by which its responses are cached. */

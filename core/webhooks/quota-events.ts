@@ -2,6 +2,7 @@ import { deriveId } from '../lib/ids.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { QuotaObserver } from '../limits/limiter.ts'
+import { MAX_QUOTA_SECONDS } from '../limits/policies.ts'
 import type { Partner } from '../model.ts'
 import type { Store } from '../ports/store.ts'
 import { createEvent } from './events.ts'
@@ -19,9 +20,9 @@ export function quotaData({ slug, name, contact, tags }: Partner, count: object)
  * no time of the request; what fails is attempted again with a request that counts 10 seconds later.
  */
 export function createQuotaNotifier(
-  store: Pick<Store, 'webhooks' | 'findPartner' | 'sha256'>,
+  store: Pick<Store, 'webhooks' | 'quotas' | 'findPartner' | 'sha256'>,
 ): QuotaObserver {
-  const { webhooks, sha256 } = store
+  const { webhooks, quotas, sha256 } = store
   /** By quota and level, until when the next event is not due, milliseconds since the epoch. */
   const notBefore = createLruCache<number>(10_000)
 
@@ -40,9 +41,11 @@ export function createQuotaNotifier(
       if (partner === undefined) return
       const count = { policy, quota, used: quota - remaining, resets_at: rfc3339(resetsAt) }
       const id = deriveId('msg_', sha256(`${level} ${policy === 'month' ? '' : term || at}`))
-      await webhooks.enqueue([
-        createEvent({ id, type, partner: slug, createdAt: at }, quotaData(partner, count)),
-      ])
+      const event = createEvent({ id, type, partner: slug, createdAt: at }, quotaData(partner, count))
+      // A delivery, by which a repeated event is known, is kept for less than a month.
+      const sent = { policy, subject: id, quota: 1, windowSeconds: MAX_QUOTA_SECONDS }
+      if ((await quotas?.leaseQuota({ ...sent, wanted: 0 }))?.remaining !== 0) await webhooks.enqueue([event])
+      await quotas?.leaseQuota({ ...sent, wanted: 1 })
       notBefore.set(level, resetsAt)
     }
     void enqueue().catch(() => undefined)

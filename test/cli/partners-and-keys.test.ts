@@ -54,12 +54,14 @@ test('quotas of a partner are set for it alone, and shown with what is used and 
     quotas: [{ policy: 'partner', used: null }, { policy: 'month', quota: 12, used: 12, remaining: 0 }],
   })
   t.match(await run(...update, 'month=12'), {
-    stderr: /month=12 \(12 used, 0 left .*\nRequests would be refused now/,
+    stderr: /month=12 \(12 used, 0 left .*\nThe quota is used up/,
   })
 
   for (const wrong of ['month=10/60', 'partner=5', 'partner=5/2678401', 'month=0/5']) {
     t.equal((await run('partners', 'update', 'acme', '--limit', wrong)).code, 2, wrong)
   }
+  const { stderr } = await run('partners', 'update', 'acme', '--limit', 'month=30,000')
+  t.match(stderr, /For a calendar month, it is month=QUOTA\.$/m)
   const command = /partner-api partners update SLUG --limit month=5/
   t.match(await run('keys', 'limit', key, '--limit', 'month=5'), { code: 2, stderr: command })
   t.match(await run('serve', '--limit', 'month=5'), { code: 2, stderr: command })

@@ -21,9 +21,9 @@ const policy = (quota: number, windowSeconds = 60): Policy => ({
 })
 
 /** Counts a request of a key, by default without quotas of its partner. */
-function consume(limiter: Limiter, policies: Policies, names: readonly LimitName[], id: string, at = 0) {
+function consume(limiter: Limiter, policies: Policies, limits: readonly LimitName[], id: string, at = 0) {
   const { key, partner } = factsOf(id)
-  return consumeQuotas({ limiter, quotaCounted: () => {} }, { key, partner, policies }, names, 0, at)
+  return consumeQuotas({ limiter, quotaCounted: () => {} }, { key, partner, policies }, { limits }, 0, at)
 }
 
 function factsOf(id: string, limits: LimitOverrides = {}, environment: Environment = 'live') {
@@ -385,7 +385,8 @@ await t.test('a local share is not returned, and nothing twice', async (t) => {
 })
 
 await t.test('uses are reported once, whatever happens during the lease that reports them', async (t) => {
-  for (const [ms, quota, expected] of [[20, 1_000, [0, 19, 1]], [0, 2_000, [0, 19, 0]]] as const) {
+  const cases = [[20, 1_000, [[0, 19, 0], [1]]], [0, 2_000, [[0, 19, 0], [0]]]] as const
+  for (const [ms, quota, expected] of cases) {
     const ledger = createLedger()
     const limiter = ledger.replica(1)
     const use = (times: number, quota = 1_000) =>
@@ -398,7 +399,8 @@ await t.test('uses are reported once, whatever happens during the lease that rep
     ledger.pass(ms)
     await Promise.all([reporting, use(1, quota)])
     await use(1, 2_000)
-    t.strictSame(ledger.leases.map(({ report }) => report?.used), expected)
+    const reported = ledger.leases.map(({ report }) => report?.used)
+    t.strictSame([reported, ledger.returns.map(({ used }) => used)], expected)
   }
 })
 

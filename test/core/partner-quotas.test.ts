@@ -10,7 +10,7 @@ import {
   type QuotaObserver,
 } from '../../core/limits/limiter.ts'
 import { readQuotaUse, storedSeconds } from '../../core/limits/partner-quotas.ts'
-import { DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
+import { createPolicy, DEFAULT_LIMITS, policiesFor } from '../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
 import type { Environment, Key, LimitOverrides, Partner } from '../../core/model.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
@@ -43,7 +43,7 @@ async function request(
   const result = await consumeQuotas(
     { limiter, quotaCounted },
     { key, partner, policies },
-    ['key'],
+    { limits: ['key'] },
     elapsed,
     now,
   )
@@ -123,6 +123,115 @@ t.test('a store whose clock jumps a month ahead keeps the count of a month', asy
   database.close()
 })
 
+/** A quota store that counts in the way of the quotas of partners, one task later. */
+function createLedger() {
+  const taken = new Map<string, number>()
+  let calls = 0
+  const store: QuotaStore = {
+    async leaseQuota({ subject, quota, wanted }) {
+      calls++
+      await Promise.resolve()
+      const before = taken.get(subject) ?? 0
+      const granted = Math.max(0, Math.min(wanted, quota - before))
+      if (granted > 0) taken.set(subject, before + granted)
+      return { granted, remaining: Math.max(0, quota - before - granted), resetMs: 86_400_000, term: 1 }
+    },
+    returnQuotas(returns) {
+      for (const { subject, unused } of returns) taken.set(subject, taken.get(subject)! - unused)
+    },
+  }
+  let elapsed = 0
+  const options = { replicas: () => 1, elapsed: () => elapsed, localFallback: false }
+  return {
+    taken,
+    calls: () => calls,
+    elapsed: () => elapsed,
+    pass: (ms: number) => elapsed += ms,
+    server: () => createSharedLimiter(store, options),
+  }
+}
+
+t.test('however many partners a server counts, it returns each lease once', async (t) => {
+  const ledger = createLedger()
+  const limiter = ledger.server()
+  const one = createPolicy('month', { quota: 100, windowSeconds: days })
+  const [partners, rounds] = [52_000, 2]
+  for (let count = 0; count < partners * rounds; count++) {
+    // Several at once: windows are evicted during a lease, too.
+    const request = limiter.consume(one, `p${count % partners} 2026-11`, 0)
+    if (count % 8 === 0) await request
+  }
+  await new Promise((resolve) => setTimeout(resolve))
+  await limiter.close()
+  const wrong = [...ledger.taken].filter(([, taken]) => taken !== rounds)
+  t.strictSame([ledger.taken.size, wrong.length], [partners, 0], 'what is counted is what passed')
+})
+
+t.test('a quota that is changed during a lease is not exceeded', async (t) => {
+  for (const changed of [510, 500, 30]) {
+    const limiter = createLedger().server()
+    let passed = 0
+    const send = async (quota: number, count: number) => {
+      const policy = createPolicy('month', { quota, windowSeconds: days })
+      const all = Array.from({ length: count }, () => limiter.consume(policy, 'acme 2026-11', 0))
+      for (const { allowed } of await Promise.all(all)) if (allowed) passed++
+    }
+    const first = [send(505, 1), send(505, 11)]
+    // The first lease is held, and the second is pending.
+    for (let task = 0; task < 5; task++) await Promise.resolve()
+    const second = send(changed, 1)
+    await Promise.all([...first, second])
+    for (let round = 0; round < changed; round++) await send(changed, 3)
+    t.equal(passed, changed)
+  }
+})
+
+t.test('a spent quota is looked up each second, and what other servers return passes', async (t) => {
+  const ledger = createLedger()
+  const [here, drained] = [ledger.server(), ledger.server()]
+  const now = at('2026-11-24T00:00:00Z')
+  const passes = async (limiter = here) =>
+    !(await request(limiter, monthly(100), now, { elapsed: ledger.elapsed() }))!.includes('wait')
+  t.ok(await passes(drained))
+  let count = 0
+  while (await passes()) count++
+  t.equal(count, 98, 'one is held')
+  const before = ledger.calls()
+  for (let refused = 0; refused < 1000; refused++) {
+    ledger.pass(5)
+    if (await passes()) t.fail('passed')
+  }
+  t.equal(ledger.calls() - before, 5, 'in five seconds')
+  await drained.close()
+  t.notOk(await passes(), 'until the next look-up')
+  ledger.pass(1000)
+  t.ok(await passes())
+  t.notOk(await passes())
+
+  const another = ledger.server()
+  const hundred = createPolicy('month', { quota: 100, windowSeconds: days })
+  const other = (limiter: Limiter) => limiter.consume(hundred, 'other 2026-11', ledger.elapsed())
+  await other(another)
+  while ((await other(here)).allowed);
+  await another.close()
+  t.match(await here.peek(hundred, 'other 2026-11', ledger.elapsed()), { remaining: 1 })
+  t.ok((await other(here)).allowed, 'what verify-key shows passes')
+})
+
+t.test('servers that start when a month is spent do not count in the other quota', async (t) => {
+  const { taken, server } = createLedger()
+  const now = at('2026-11-24T00:00:00Z')
+  const limits = { ...monthly(4), partner: { quota: 90, windowSeconds: days } }
+  const first = server()
+  for (let count = 0; count < 4; count++) await request(first, limits, now)
+  for (let start = 0; start < 3; start++) {
+    const limiter = server()
+    const refused = await Promise.all(Array.from({ length: 5 }, () => request(limiter, limits, now)))
+    for (const field of refused) t.match(field, /^"month";r=0;t=\d+ wait \d+$/)
+  }
+  t.equal(taken.get(PARTNER), 4)
+})
+
 t.test('without the store, nothing that needs a lease of a long quota passes', async (t) => {
   let isSilent = true
   const quotas: QuotaStore = {
@@ -169,7 +278,8 @@ t.test('servers that are restarted or killed do not forget a month, though they 
 })
 
 t.test('events are sent once for a window, a quota and a level, whatever the number of servers', async (t) => {
-  const open = await openSqliteStore(newFile())
+  const file = newFile()
+  const open = await openSqliteStore(file)
   const { partners } = await createPartner(open)
   await partners.update(PARTNER, { contact: 'dev@acme.example', tags: ['eu'] })
   const webhook: Webhook = {
@@ -177,9 +287,16 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
     ...{ events: ['quota.warning', 'quota.reached'], secrets: [], failingSince: undefined },
   }
   await open.webhooks!.changeWebhook(webhook.id, 'webhook.created', { actor: 'test', at: 0 }, () => webhook)
-  let [failures, lookUps] = [1, 0]
+  let [failures, lookUps, ended] = [1, 0, 0]
   const store: Store = {
     ...open,
+    quotas: {
+      ...open.quotas!,
+      leaseQuota(request) {
+        if (request.wanted > 0) ended++
+        return open.quotas!.leaseQuota(request)
+      },
+    },
     findPartner: (slug) => {
       lookUps++
       if (failures-- > 0) throw new Error('silent')
@@ -228,5 +345,12 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
   t.strictSame((await sent()).map(({ type }) => type).toSorted(), [
     ...['quota.reached', 'quota.reached', 'quota.reached', 'quota.warning', 'quota.warning', 'quota.warning'],
   ])
+  const database = new DatabaseSync(file)
+  database.exec('DELETE FROM webhook_delivery')
+  database.close()
+  const before = ended
+  await request(servers[0]!.limiter, monthly(10), november, { quotaCounted: createQuotaNotifier(store) })
+  await until(() => ended > before, 'another attempt')
+  t.strictSame(await sent(), [], 'none again after deliveries are deleted')
   t.ok(lookUps <= 13, `${lookUps} look-ups: one for each server and level, and the repeated one`)
 })
