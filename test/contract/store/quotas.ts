@@ -193,7 +193,7 @@ async function quotaPasses(
         let [passed, most, offered, lost, unreported, held] = [0, first, 0, 0, 0, size * share(first)]
         for (const { replica, count, then, quota: changed } of steps) {
           if (changed !== null && changed !== quota) {
-            unreported += size * share(quota)
+            if (name === 'key') unreported += size * share(quota)
             quota = changed
             most = Math.max(passed, quota)
             offered = passed
