@@ -42,11 +42,10 @@ rmSync(dist, { recursive: true, force: true })
 const compiler = join(root, 'node_modules/typescript/bin/tsc')
 execFileSync(process.execPath, [compiler, '-p', join(root, 'cli')], { stdio: 'inherit' })
 cpSync(join(root, 'fixtures/content'), join(dist, 'fixtures/content'), { recursive: true })
-// npm links it into the manual.
-writeFileSync(
-  join(dist, 'partner-api.1'),
-  await formatManPage(version, new Date().toISOString().slice(0, 10)),
-)
+// npm links it into the manual. Its date is that of the commit in a release, so that a commit has one tarball.
+const { SOURCE_DATE_EPOCH = Date.now() / 1000 } = process.env
+const date = new Date(Number(SOURCE_DATE_EPOCH) * 1000).toISOString().slice(0, 10)
+writeFileSync(join(dist, 'partner-api.1'), await formatManPage(version, date))
 
 mkdirSync(target)
 // Deno and JSR find the types of a module by this comment.

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { buildExecutable } from './executable.ts'
+import { buildExecutable, withBun } from './executable.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const rounds = Number(process.argv[2] ?? 15)
@@ -49,7 +49,7 @@ try {
   end([process.execPath, join(root, 'cli/main.ts'), ...store, 'demo', '--no-serve'])
   for (const runtime of ['node', 'bun'] as const) {
     const file = join(folder, runtime)
-    buildExecutable(runtime, file)
+    await withBun((bun) => buildExecutable(runtime, file, bun))
     console.log(`${runtime}: ${(statSync(file).size / 2 ** 20).toFixed(0)} MiB`)
     for (const [name, [measure, words]] of Object.entries(cases)) {
       const times = { sources: [] as number[], executable: [] as number[] }

@@ -4,7 +4,7 @@ import { cpSync, existsSync, readFileSync, realpathSync, symlinkSync, writeFileS
 import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
-import { cleanEnv, type Ended, ending, temporaryFolder } from '../support/cli-program.ts'
+import { cleanEnv, type Ended, ending } from '../support/cli-program.ts'
 import { NOTICE, pages } from './ready.ts'
 
 export const ROOT: string = fileURLToPath(new URL('../..', import.meta.url))
@@ -19,19 +19,10 @@ export interface Manifest {
 
 export const MANIFEST: Manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
-/** The packages as `npm run release` leaves them. */
-export interface Released {
-  /** What the command printed. */
-  readonly report: string
-  /** A project in which both packages are installed. */
-  readonly folder: string
-  /** The folder of a package's files, or the path of one. */
-  pathIn(name: 'partner-api' | 'partner-api-client', file?: string): string
-}
-
 /** What the packages are built from, and what a release reads. */
 const sources = [
   '.gitignore',
+  '.npmrc',
   'package.json',
   'package-lock.json',
   'deno.json',
@@ -76,10 +67,10 @@ export function linkDependencies(project: string, copy: string): void {
 }
 
 /** Commits everything. */
-export async function commit(folder: string): Promise<void> {
+export async function commit(folder: string, more?: Readonly<Record<string, string>>): Promise<void> {
   const identity = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'commit.gpgsign=false']
   await run('git', ['add', '--all'], folder)
-  await run('git', [...identity, 'commit', '--allow-empty', '-qm', 'everything'], folder)
+  await run('git', [...identity, 'commit', '--allow-empty', '-qm', 'everything'], folder, more)
 }
 
 /** Runs `npm run release` on a repository, without npm's own lines. */
@@ -87,30 +78,32 @@ export function release(repository: string, ...args: string[]): Promise<Ended> {
   return attempt(process.execPath, [join(ROOT, 'test/package/release.ts'), ...args], repository)
 }
 
-/** Releases the working copy. @throws with the report if it is not ready. */
-export async function releasePackages(): Promise<Released> {
-  const home = temporaryFolder()
-  const repository = join(home, 'repository')
+/** Copies the project as it is into a repository, and has its pages say that it is published. */
+export async function createReadyRepository(folder: string): Promise<void> {
   const published = (text: string): string => text.replaceAll(new RegExp(NOTICE, 'gi'), 'published')
-  await createRepository(repository, sources, Object.fromEntries(pages.map((page) => [page, published])))
-  const url = 'https://github.com/acme-travel/partner-api'
-  const words = ['--repository', url, '--checked', '--out', join(home, 'out')]
-  const { code, stdout, stderr } = await release(repository, ...words)
-  if (code !== 0) throw new Error(`${stdout}${stderr}`)
-  const folder = join(home, 'out/project')
-  return { report: stdout, folder, pathIn: (name, file = '') => join(folder, 'node_modules', name, file) }
+  await createRepository(folder, sources, Object.fromEntries(pages.map((page) => [page, published])))
 }
 
 /** Runs a program to its end. @throws with its output if it fails. */
-export async function run(program: string, args: readonly string[], cwd: string): Promise<Ended> {
-  const ended = await attempt(program, args, cwd)
+export async function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  more?: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  const ended = await attempt(program, args, cwd, more)
   if (ended.code === 0) return ended
   throw new Error(`${program} ${args.join(' ')}: ${ended.code}\n${ended.stdout}${ended.stderr}`)
 }
 
 /** Runs a program to its end, whatever its exit code. */
-export function attempt(program: string, args: readonly string[], cwd: string): Promise<Ended> {
-  const env = cleanEnv()
+export function attempt(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  more?: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  const env = cleanEnv(more)
   // npm passes its own settings to the programs it runs, and another npm would apply them.
   for (const name of Object.keys(env)) if (/^(?:npm_|NODE_COMPILE_CACHE$|TAP)/.test(name)) delete env[name]
   env['PATH'] = [dirname(process.execPath), env['PATH']].join(delimiter)

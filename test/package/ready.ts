@@ -10,6 +10,9 @@ export interface Links {
   readonly bugs: string
 }
 
+/** A check returns what it found, or throws an error that says what is not ready. */
+export type Check = readonly [name: string, check: () => string | Promise<string>]
+
 const placeholders = [
   /[<>{}[\]$…]|\.\.\.|\bexample\b|placeholder|change-?me|\byour[-_]|localhost/i,
   /\/(?:owner|org|organi[sz]ation|user|username|name|repo|repository|project|todo|tbd|foo|bar|xxx)(?:\/|$|#|\.git)/i,
@@ -54,6 +57,9 @@ export function checkWorkTree(root: string): string {
   return `clean, at ${commit}`
 }
 
+/** When HEAD was committed, in seconds since 1970. */
+export const commitSeconds = (root: string): number => Number(git(root, 'show', '-s', '--format=%ct'))
+
 export function checkTag(root: string): string {
   const tag = `v${readJson(root, 'package.json').version}`
   const commit = git(root, 'rev-parse', '--quiet', '--verify', `refs/tags/${tag}^{commit}`)
@@ -65,21 +71,21 @@ export function checkTag(root: string): string {
 /** @throws if a folder, which a release empties, has anything else than an earlier release. */
 export function checkFolder(out: string): string {
   const others = existsSync(out)
-    ? readdirSync(out).filter((name) =>
-      !/^(?:client|partner|project|manifest-.*|partner-api-.*\.tgz)$/.test(name)
-    )
+    ? readdirSync(out).filter((name) => !/^(?:client|container|SHA256SUMS|partner-api-.*)$/.test(name))
     : []
   if (others.length === 0) return out
   throw new Error(`${out} has other files, which a release would remove: ${others.slice(0, 3).join(', ')}`)
 }
 
 /** What a page says as long as readers have to install a tarball. */
-export const NOTICE = /not published yet|until it is published/i
+export const NOTICE = /not published yet|until it is published|after publishing/i
 
 /** The pages that say how to install a package. */
 export const pages = [
   'README.md',
   'docs/partners.md',
+  'docs/deploy.md',
+  'docs/runtimes.md',
   'docs/upgrade.md',
   'adapters/client/README.md',
   'examples/partners/node/README.md',

@@ -1,4 +1,4 @@
-/** `npm run release` on repositories that are not ready. The package test has one that is. */
+/** `npm run release` on repositories that are not ready. `release-folder.test.ts` has one that is. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -67,7 +67,7 @@ t.test('a folder with other files is refused, and kept', async (t) => {
     for (const name of names) writeFileSync(join(folder, name), '')
     return () => checkFolder(folder)
   }
-  t.equal(inFolder('partner-api-0.1.0.tgz', 'client', 'project', 'partner')(), folder)
+  t.equal(inFolder('partner-api-0.1.0.tgz', 'client', 'container', 'SHA256SUMS')(), folder)
   t.equal(checkFolder(join(folder, 'new')), join(folder, 'new'))
   t.throws(inFolder('package.json'), { message: /has other files.*: package\.json$/ })
   const repository = await repositoryWith(published)
@@ -77,16 +77,16 @@ t.test('a folder with other files is refused, and kept', async (t) => {
   t.ok(existsSync(join(repository, 'package.json')))
 })
 
-t.test('npm run check has to pass, and settings may come from the environment', async (t) => {
-  const check = { scripts: { check: 'echo "the linter says no" && exit 3' } }
+t.test('the types have to be right, and settings may come from the environment', async (t) => {
+  const scripts = { types: 'echo "the compiler says no" && exit 3', prepack: 'exit 1' }
   const folder = await repositoryWith({
     ...published,
-    'package.json': (text) => JSON.stringify({ ...JSON.parse(text), ...check }),
+    'package.json': (text) => JSON.stringify({ ...JSON.parse(text), scripts }),
   })
   const program = [process.execPath, join(ROOT, 'test/package/release.ts')]
   const { code, stdout } = await attempt('env', [`RELEASE_REPOSITORY=${url}`, ...program], folder)
   t.equal(code, 1)
-  t.match(failures(stdout), [/^npm run check: exit code \d+ .*the linter says no/])
+  t.match(failures(stdout), [/^npm run types: exit code \d+ .*the compiler says no/, /^npm pack: /])
   t.notOk(existsSync(join(folder, '.release')))
 })
 
@@ -111,19 +111,19 @@ writeFileSync('dist/index.js', 'import "nothing"\\n')`
         workspaces: [],
         exports: './dist/index.js',
         dependencies: {},
-        scripts: { check: 'true', prepack: 'node build.js' },
+        scripts: { types: 'true', prepack: 'node build.js' },
       }),
   })
   const { code, stdout } = await release(folder, '--repository', url)
   t.equal(code, 1)
-  t.match(stdout, 'ok      npm run check: passed')
+  t.match(stdout, 'ok      npm run types: passed')
   t.match(stdout, 'ok      npm pack: ')
   const failed = failures(stdout)
   const reasons = {
     'partner-api: files':
       'README.md links to docs/none.md, which is not in the package README.md links to none.svg, which is not in the package',
     'partner-api: imports': "Cannot find package 'nothing'",
-    'partner-api: deno publish --dry-run': /core\/mod\.ts/,
+    'partner-api demo': /partner-api/,
     'partner-api-client: files':
       `no LICENSE no README.md client.js is or has a source map client.js names ${folder}`,
     'partner-api-client: manifest': 'npm pkg fix changes it',
@@ -171,10 +171,11 @@ t.test('only real places of a project are accepted', (t) => {
 t.test('usage', async (t) => {
   const { code, stderr } = await release(ROOT, '--publish')
   t.equal(code, 2)
-  t.match(stderr, /--publish.*\n\nUsage: npm run release -- --repository URL/)
+  t.match(stderr, /--publish.*\n\nUsage: npm run release -- \[--repository URL\]/)
   const help = await release(ROOT, '--help')
   t.equal(help.code, 0)
   t.match(help.stdout, /^Usage: /)
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   t.match(scripts.release, /test\/package\/release\.ts$/)
+  t.notMatch(scripts.release, 'lab.ts', 'the test tools are not needed')
 })

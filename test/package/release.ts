@@ -1,13 +1,16 @@
 /**
- * `npm run release -- --repository URL` checks that this commit can be released, and packs what is published. It
- * publishes nothing.
+ * `npm run release` checks that this commit can be released, and makes all that is published. It publishes nothing, and
+ * needs no test tools.
  */
-import { rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import process from 'node:process'
 import { parseArgs } from 'node:util'
+import { writeChecksums, writeContainer, writeExecutables, writeSbom } from './artifacts.ts'
 import { attempt } from './installed.ts'
 import {
+  type Check,
   checkFolder,
   checkPages,
   checkSettings,
@@ -18,19 +21,20 @@ import {
 } from './ready.ts'
 import { installPackages, NAMES, packPackages, verifications } from './tarballs.ts'
 
-const USAGE = `Usage: npm run release -- --repository URL [options]
+const USAGE = `Usage: npm run release -- [--repository URL] [options]
 
-Checks that this commit can be released, and packs it into a folder. Publishes nothing.
+Makes all that is published in a folder: tarballs, executables for this machine, a container context, a list of
+dependencies, checksums. Publishes nothing.
 
-  --repository URL  GitHub or GitLab project (or RELEASE_REPOSITORY)
+  --repository URL  GitHub or GitLab project (or RELEASE_REPOSITORY), for the manifests of packages that are published.
+                    Also checks that the tag is free, and that no page says that they are not published
   --homepage URL    default: the README of the repository (or RELEASE_HOMEPAGE)
   --bugs URL        default: the issues of the repository (or RELEASE_BUGS)
   --out FOLDER      default: .release; what an earlier release left there is removed
-  --checked         npm run check has passed on this commit: skip it
 `
 
-/** A check returns what it found, or throws an error that says what is not ready. */
-type Check = readonly [name: string, check: () => string | Promise<string>]
+const WITHOUT_LINKS = `
+Made to be used, not to be published: pass --repository for that.`
 
 const root = process.cwd()
 let ready = true
@@ -50,44 +54,61 @@ async function runAll(checks: readonly Check[]): Promise<void> {
   }
 }
 
-async function release(out: string, given: Partial<Links>, isChecked: boolean): Promise<boolean> {
+async function release(out: string, given: Partial<Links>): Promise<boolean> {
+  const isForPublishing = Object.values(given).some((url) => url !== '')
   let links: Links | undefined
   let version = ''
   await runAll([
     ['work tree', () => checkWorkTree(root)],
     ['versions', () => `${version = checkVersions(root)} in every manifest and the changelog`],
-    ['tag', () => checkTag(root)],
-    ['pages', () => checkPages(root)],
     ['folder', () => checkFolder(out)],
-    ['settings', () => (links = checkSettings(given)).repository],
+    ...isForPublishing
+      ? [
+        ['tag', () => checkTag(root)],
+        ['pages', () => checkPages(root)],
+        ['settings', () => (links = checkSettings(given)).repository],
+      ] satisfies Check[]
+      : [],
   ])
-  if (!ready || links === undefined) return false
-  await runAll([['npm run check', () => isChecked ? 'skipped, as --checked says that it passed' : check()]])
   if (!ready) return false
 
   rmSync(out, { recursive: true, force: true })
-  const urls = links
-  await runAll([['npm pack', () => packPackages(root, out, urls)]])
-  if (ready) await runAll([['npm install', () => installPackages(root, out, version)]])
-  if (ready) await runAll(verifications(root, out, version))
-  if (!ready) {
-    rmSync(out, { recursive: true, force: true })
-    return false
+  const trial = mkdtempSync(join(tmpdir(), 'partner-api-trial-'))
+  try {
+    await runAll([['npm run types', checkTypes], ['npm pack', () => packPackages(root, out, links)]])
+    if (ready) await runAll([['npm install', () => installPackages(root, out, version, trial)]])
+    if (ready) await runAll(verifications(root, out, version, trial, isForPublishing))
+    if (ready) {
+      await runAll([
+        ['dependencies', () => writeSbom(root, out, version, trial)],
+        ['container', () => writeContainer(root, out, version)],
+        ['executables', () => writeExecutables(root, out, version, trial)],
+      ])
+    }
+    if (ready) await runAll([['checksums', () => writeChecksums(out)]])
+  } finally {
+    rmSync(trial, { recursive: true, force: true })
+    if (!ready) rmSync(out, { recursive: true, force: true })
   }
-  const shown = relative(root, out) || '.'
-  console.log(`
-Left to do:
-  [ ] npm test passes on this commit
-  [ ] git tag v${version} && git push origin v${version}
-In a CI job of ${urls.repository}, because npm attests its builds only (elsewhere, add --provenance=false to npm publish):
-${NAMES.map((name) => `  [ ] npm publish ${join(shown, `${name}-${version}.tgz`)}`).join('\n')}
-  [ ] npx deno publish
-  [ ] (cd ${join(shown, 'client')} && npx deno publish)`)
-  return true
+  if (ready) console.log(links ? listSteps(relative(root, out), version, links) : WITHOUT_LINKS)
+  return ready
 }
 
-async function check(): Promise<string> {
-  const { code, stdout, stderr } = await attempt('npm', ['run', 'check'], root)
+function listSteps(out: string, version: string, { repository }: Links): string {
+  return `
+Left to do:
+  [ ] npm run check and npm test pass on this commit
+  [ ] git tag v${version} && git push origin v${version}
+  [ ] upload SHA256SUMS and ${join(out, `partner-api-${version}*`)} to the release of the tag
+  [ ] podman build --format docker --tag partner-api:${version} ${join(out, 'container')}, and push the image
+In a CI job of ${repository}, because npm attests its builds only (elsewhere, add --provenance=false to npm publish):
+${NAMES.map((name) => `  [ ] npm publish ${join(out, `${name}-${version}.tgz`)}`).join('\n')}
+  [ ] npx deno publish
+  [ ] (cd ${join(out, 'client')} && npx deno publish)`
+}
+
+async function checkTypes(): Promise<string> {
+  const { code, stdout, stderr } = await attempt('npm', ['run', '--silent', 'types'], root)
   if (code === 0) return 'passed'
   throw new Error(`exit code ${code}\n${stdout}${stderr}`)
 }
@@ -101,7 +122,6 @@ function readArguments() {
         homepage: url,
         bugs: url,
         out: { type: 'string', default: '.release' },
-        checked: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     }).values
@@ -111,7 +131,7 @@ function readArguments() {
   }
 }
 
-const { out, checked, help, ...urls } = readArguments()
+const { out, help, ...urls } = readArguments()
 if (help) {
   console.log(USAGE)
 } else {
@@ -121,7 +141,7 @@ if (help) {
     homepage: urls.homepage ?? RELEASE_HOMEPAGE ?? '',
     bugs: urls.bugs ?? RELEASE_BUGS ?? '',
   }
-  const done = await release(resolve(out), given, checked)
+  const done = await release(resolve(out), given)
   console.log(done ? '\nReady. Nothing was published.' : '\nNot ready. Nothing was packed or published.')
   process.exitCode = done ? 0 : 1
 }

@@ -16,18 +16,19 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { isDeepStrictEqual } from 'node:util'
 import { binary, linkDependencies, run } from './installed.ts'
-import type { Links } from './ready.ts'
+import { type Check, commitSeconds, type Links } from './ready.ts'
 
 /** The packages on npm: the service, and the client for partners. */
 export const NAMES = ['partner-api', 'partner-api-client'] as const
 
-const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
+/** A manifest or lock file. */
+export const readJson = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
 
 /**
  * Packs both packages from a copy of the commit, with the links in their manifests. `out` receives the tarballs, and the
- * folder `client` for JSR.
+ * folder `client` for JSR. The same commit has the same tarballs, byte for byte, if the same npm and Node pack them.
  */
-export async function packPackages(root: string, out: string, links: Links): Promise<string> {
+export async function packPackages(root: string, out: string, links?: Links): Promise<string> {
   const copy = mkdtempSync(join(tmpdir(), 'partner-api-release-'))
   mkdirSync(out, { recursive: true })
   try {
@@ -35,16 +36,18 @@ export async function packPackages(root: string, out: string, links: Links): Pro
     linkDependencies(root, copy)
     const manifest = {
       ...readJson(join(copy, 'package.json')),
-      repository: { type: 'git', url: `git+${links.repository}.git` },
-      homepage: links.homepage,
-      bugs: { url: links.bugs },
+      ...links && {
+        repository: { type: 'git', url: `git+${links.repository}.git` },
+        homepage: links.homepage,
+        bugs: { url: links.bugs },
+      },
     }
     writeFileSync(join(copy, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
     const packed: string[] = []
     // The first builds both.
     for (const folder of ['.', './dist/client']) {
       const words = ['pack', folder, '--json', '--loglevel=error', '--pack-destination', out]
-      const { stdout } = await run('npm', words, copy)
+      const { stdout } = await run('npm', words, copy, { SOURCE_DATE_EPOCH: String(commitSeconds(root)) })
       // The output of the build comes first.
       const [{ filename, entryCount, size }] = JSON.parse(stdout.slice(stdout.indexOf('[\n')))
       packed.push(`${filename} has ${entryCount} files and ${size.toLocaleString('en')} bytes`)
@@ -56,53 +59,89 @@ export async function packPackages(root: string, out: string, links: Links): Pro
   }
 }
 
-/**
- * Installs the tarballs, without a registry, where nothing of the checkout can be found: both in `out/project`, with copies
- * of the dependencies of `partner-api`, and the client alone in `out/partner`.
- */
-export async function installPackages(root: string, out: string, version: string): Promise<string> {
-  const [service = '', client = ''] = NAMES.map((name) => join(out, `${name}-${version}.tgz`))
-  // Those of dependencies too: npm's cache need not know their versions.
+/** What the lock file says of the packages that `partner-api` needs: those of dependencies, too. */
+export function dependencies(root: string) {
   const locked: Record<string, { dev?: true; devOptional?: true; optional?: true; link?: true }> =
     readJson(join(root, 'package-lock.json')).packages
-  const dependencies = Object.entries(locked)
-    .filter(([path, { dev, devOptional, optional, link }]) =>
-      /^node_modules\//.test(path) && !dev && !devOptional && !optional && !link
-    )
-    .map(([path]) => realpathSync(join(root, path)))
+  return Object.entries(locked).filter(([path, { dev, devOptional, optional, link }]) =>
+    /^node_modules\//.test(path) && !dev && !devOptional && !optional && !link
+  )
+}
+
+/**
+ * Installs the tarballs, without a registry, where nothing of the checkout can be found: both in `trial/project`, with
+ * copies of the dependencies of `partner-api`, and the client alone in `trial/partner`.
+ */
+export async function installPackages(
+  root: string,
+  out: string,
+  version: string,
+  trial: string,
+): Promise<string> {
+  const [service = '', client = ''] = NAMES.map((name) => join(out, `${name}-${version}.tgz`))
+  // npm's cache need not know the versions of dependencies.
+  const copies = dependencies(root).map(([path]) => realpathSync(join(root, path)))
   const flags = ['--offline', '--install-links', '--ignore-scripts', '--no-audit', '--no-fund']
   const install = async (name: string, packages: readonly string[]) => {
-    const folder = join(out, name)
+    const folder = join(trial, name)
     mkdirSync(folder)
     writeFileSync(join(folder, 'package.json'), '{ "name": "project", "private": true, "type": "module" }\n')
     await run('npm', ['install', ...flags, ...packages], folder)
     return readdirSync(join(folder, 'node_modules')).filter((name) => !name.startsWith('.'))
   }
   const [, alone] = await Promise.all([
-    install('project', [service, client, ...dependencies]),
+    install('project', [service, client, ...copies]),
     install('partner', [client]),
   ])
   if (alone.join() === 'partner-api-client') return 'both packages; the client brings no other package'
   throw new Error(`the client brings other packages: ${alone.join(', ')}`)
 }
 
-/** What is verified of a package after its installation. */
-export function verifications(root: string, out: string, version: string) {
-  return NAMES.flatMap((name) => {
-    const project = join(out, 'project')
-    const unpacked = join(project, 'node_modules', name)
-    const tarball = join(out, `${name}-${version}.tgz`)
-    const checks: Readonly<Record<string, () => string | Promise<string>>> = {
-      'files': () => checkFiles(unpacked, root),
-      'manifest': () => checkManifest(unpacked, out),
-      'imports': () => importEntries(unpacked, project),
-      'publint --strict': () => passes(binary('publint'), ['--strict', '--pack', 'false', unpacked], out),
-      'attw': () => passes(binary('attw'), [tarball, '--profile', 'esm-only'], out),
-      'npm publish --dry-run': () => passes('npm', ['publish', '--dry-run', '--offline', tarball], out),
-      'deno publish --dry-run': () => simulateJsr(name === 'partner-api' ? root : join(out, 'client')),
-    }
-    return Object.entries(checks).map(([what, check]) => [`${name}: ${what}`, check] as const)
+/** What is verified of the installed packages without the test tools. */
+export function verifications(
+  root: string,
+  out: string,
+  version: string,
+  trial: string,
+  isLinked: boolean,
+): readonly Check[] {
+  const project = join(trial, 'project')
+  return [
+    ...ofEach({
+      'files': (name) => checkFiles(join(project, 'node_modules', name), root),
+      'manifest': (name) => checkManifest(join(project, 'node_modules', name), trial, isLinked),
+      'imports': (name) => importEntries(join(project, 'node_modules', name), project),
+      'npm publish --dry-run': (name) =>
+        passes('npm', ['publish', '--dry-run', '--offline', join(out, `${name}-${version}.tgz`)], out),
+    }),
+    ['partner-api demo', async () => {
+      const { stdout } = await run(
+        'npx',
+        ['--no-install', 'partner-api', 'demo', '--no-serve', '--json'],
+        project,
+      )
+      return `created the partner ${JSON.parse(stdout).data.partner}`
+    }],
+  ]
+}
+
+/** What is verified with the test tools. */
+export function toolVerifications(root: string, out: string, version: string, trial: string): Check[] {
+  return ofEach({
+    'publint --strict': (name) => {
+      const unpacked = join(trial, 'project/node_modules', name)
+      return passes(binary('publint'), ['--strict', '--pack', 'false', unpacked], out)
+    },
+    'attw': (name) =>
+      passes(binary('attw'), [join(out, `${name}-${version}.tgz`), '--profile', 'esm-only'], out),
+    'deno publish --dry-run': (name) => simulateJsr(name === 'partner-api' ? root : join(out, 'client')),
   })
+}
+
+function ofEach(checks: Readonly<Record<string, (name: string) => string | Promise<string>>>): Check[] {
+  return NAMES.flatMap((name) =>
+    Object.entries(checks).map(([what, check]) => [`${name}: ${what}`, () => check(name)])
+  )
 }
 
 async function passes(program: string, args: readonly string[], folder: string): Promise<string> {
@@ -142,18 +181,23 @@ function checkFiles(unpacked: string, root: string): string {
 }
 
 /** @throws if npm would change the manifest, or it does not say where the project is. */
-async function checkManifest(unpacked: string, out: string): Promise<string> {
+async function checkManifest(unpacked: string, trial: string, isLinked: boolean): Promise<string> {
   const manifest = readJson(join(unpacked, 'package.json'))
-  const aside = mkdtempSync(join(out, 'manifest-'))
+  const aside = mkdtempSync(join(trial, 'manifest-'))
   cpSync(join(unpacked, 'package.json'), join(aside, 'package.json'))
   await run('npm', ['pkg', 'fix'], aside)
   const isFixed = isDeepStrictEqual(readJson(join(aside, 'package.json')), manifest)
-  rmSync(aside, { recursive: true })
   if (!isFixed) throw new Error('npm pkg fix changes it')
-  const missing = ['description', 'license', 'repository', 'homepage', 'bugs', 'engines', 'exports']
+  const missing = [
+    'description',
+    'license',
+    'engines',
+    'exports',
+    ...isLinked ? ['repository', 'homepage', 'bugs'] : [],
+  ]
     .filter((member) => manifest[member] === undefined)
   if (missing.length > 0) throw new Error(`lacks ${missing.join(', ')}`)
-  return `${manifest.repository.url}, ${manifest.homepage}, ${manifest.bugs.url}`
+  return isLinked ? `${manifest.repository.url}, ${manifest.homepage}, ${manifest.bugs.url}` : 'no links'
 }
 
 async function importEntries(unpacked: string, project: string): Promise<string> {
