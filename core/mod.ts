@@ -31,6 +31,7 @@ export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 
 // Administration, for embedders without the command line.
+export { type ClaimRequest, type ClaimStore, createClaim, revokeClaim } from './admin/claims.ts'
 export type { Operator } from './admin/apply.ts'
 export {
   importKeys,

@@ -28,7 +28,7 @@ state before and after.`)
 
   audit.subcommand(
     'verify',
-    'Verify the audit log, and every partner, key, module and webhook against it; exits 1 and reports what is wrong',
+    'Verify the audit log, and every row that it covers against it; exits 1 and reports what is wrong',
   )
     .option(
       '--seal <sequence:hash>',
@@ -42,9 +42,9 @@ state before and after.`)
       })
     )
     .details(`
-Detects entries that were changed, moved, added or removed; partners, keys and webhooks whose rows differ from the
-entries; and triggers, rules and views that were added to the store. Not covered, since they have no entries: the key
-prefix, the secrets of cursors and webhooks, contacts and notes of partners, the rows of content, signups and counts.
+Detects entries that were changed, moved, added or removed; rows of partners, keys, claims, modules and webhooks that
+differ from them; and triggers, rules and views that were added. Not covered, since they have no entries: the key prefix,
+the secrets of cursors and webhooks, contacts and notes of partners, the rows of content, signups and counts.
 
 The store alone cannot reveal that the end of the log was removed together with its head, or that the whole log was
 rewritten. To detect that too, keep the output of audit seal outside of the store.`)
@@ -132,7 +132,7 @@ export async function verifyAudit(store: Store, seal?: AuditHead): Promise<Comma
   const note = 'The seal 0: is that of an empty log, so it proves nothing about any entry.'
   return {
     data: { valid: true, entries: sequence, seal: hash || null },
-    text: `The audit log is intact, and every partner, key, module and webhook matches it.\n\n${details}`,
+    text: `The audit log is intact, and partners, keys, claims, modules and webhooks match it.\n\n${details}`,
     notes: () => seal?.sequence === 0 ? [note] : [],
   }
 }

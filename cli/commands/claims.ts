@@ -38,15 +38,23 @@ export function withClaim(command: CliCommand): CliCommand {
     .addOption(url.env('PARTNER_API_PUBLIC_URL').argParser(httpUrlOption))
     .option('--service-name <name>', 'Name of the service in the link', serviceNameOption, 'service')
     .hook('preAction', () => {
-      const { claim, publicUrl } = command.opts<LinkOptions>()
-      const isArgument = command.getOptionValueSource('publicUrl') === 'cli'
-      if (claim === undefined ? !isArgument : publicUrl !== undefined) return
-      throw usageError('--claim needs --public-url, the address of the deployment, and the other way round.')
+      const { claim, publicUrl, dryRun } = command.opts<LinkOptions & { readonly dryRun?: true }>()
+      const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli'
+      const needsClaim = isGiven('publicUrl') || isGiven('serviceName')
+      if (claim === undefined ? !needsClaim : publicUrl !== undefined && !dryRun) return
+      const detail = '--claim needs --public-url, and takes no --dry-run'
+      throw usageError(`${detail}; --public-url and --service-name need --claim.`)
     })
 }
 
-/** Creates a claim. @returns The link as the secret of `makeSecret`. */
-export async function newLink(store: Store, { actor }: Invocation, request: ClaimRequest, more: LinkOptions) {
+/** Creates a claim. @param toNotes Those on the scopes of a new key. @returns The link as the secret of `makeSecret`. */
+export async function newLink(
+  store: Store,
+  { actor }: Invocation,
+  request: ClaimRequest,
+  more: LinkOptions,
+  toNotes: (scopes: readonly string[]) => readonly string[] = () => [],
+) {
   const now = timeOf(store)
   const { claim, token } = await createClaim(store, { actor, clock: () => now }, request, more.claim!)
   const { data: { id, ...rest }, text } = toResult(claim, now)
@@ -57,6 +65,7 @@ export async function newLink(store: Store, { actor }: Invocation, request: Clai
     toResult: (name: string, value: string) => ({
       data: { id, [name]: value, ...rest },
       text: `${name}: ${value}\n${text}`,
+      notes: () => toNotes(JSON.parse(claim.draft).scopes),
     }),
   }
 }
@@ -73,7 +82,8 @@ async function list(store: Store, { output }: Invocation, partner: string | unde
     toCells(claim) {
       const { rotates, state } = claimJson(claim, now)
       const { id, partner, name, expiresAt, keyId = '–' } = claim
-      return [id, partner, name, String(rotates ?? '–'), String(state), formatRelative(expiresAt, now), keyId]
+      const ends = claim.state === 'open' ? formatRelative(expiresAt, now) : '–'
+      return [id, partner, name, String(rotates ?? '–'), String(state), ends, keyId]
     },
     rows: 'links',
     after: ({ id }) => id,

@@ -223,11 +223,12 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
     const permissions = { allow, limits, ...(scopes && { scopes }), ...detailsChange(options) }
     const expiresAt = expires?.(now)
     const request = { partner, name, environment, expiresAt, ...permissions }
-    if (options.claim !== undefined) return await newLink(store, invocation, request, options)
-    const { key, text } = await keys.issue(request)
     const advice = `To activate one: ${invocation.output.command(`modules activate ${partner} …`)}`
     const note = `The key has no scopes, because ${partner} has no active module. ${advice}`
-    return newKey(store, key, text, () => key.scopes.length > 0 ? [] : [note])
+    const toNotes = (scopes: readonly string[]) => scopes.length > 0 ? [] : [note]
+    if (options.claim !== undefined) return await newLink(store, invocation, request, options, toNotes)
+    const { key, text } = await keys.issue(request)
+    return newKey(store, key, text, () => toNotes(key.scopes))
   })
 
 type Rotate = StoreAction<[string | undefined, BulkOptions], CommandResult | void>

@@ -74,14 +74,14 @@ stop it, copy again, and serve the new store.`)
     .option('--force', 'Restore even if tables are not those of a store, or audit verify fails')
     .act(restore)
     .details(`
-Fails while another process has the store open. Lists the changes that the restore undoes, such as revocations of keys,
-as commands that make them again: run those that you want before you serve the store. Webhooks start disabled.`)
+Fails while another process has the store open. Disables webhooks, and revokes one-time links. Lists what the restore
+undoes, such as revocations of keys, as commands that repeat it: run those that you want before you serve the store.`)
     .examples(
       'partner-api store restore monday.db --dry-run',
       'partner-api store restore monday.db --replace',
     )
 
-  store.subcommand('reconcile', 'After pg_restore: disable webhooks, and list what the restore undid')
+  store.subcommand('reconcile', 'After pg_restore: disable webhooks, revoke links, list what it undid')
     .requiredOption('--replaced <url>', 'The store that was replaced, which is not changed')
     .act(reconcileWith)
     .details('Run it on the restored store, before you serve that. store restore does the same by itself.')
@@ -94,7 +94,7 @@ as commands that make them again: run those that you want before you serve the s
     .examples('partner-api store show')
   store.subcommand('update', 'Change the settings of the store')
     .option('--max-key-lifetime <duration>', 'Longest lifetime of keys that are issued, imported or updated')
-    .option('--no-max-key-lifetime', 'Let keys last for any time')
+    .option('--no-max-key-lifetime', 'Remove the limit')
     .requiresChange()
     .change(async (opened, invocation, { maxKeyLifetime }: { readonly maxKeyLifetime: number | false }) => {
       const { setMaxLifetime } = createKeyAdministration(opened, invocation)
@@ -107,7 +107,7 @@ as commands that make them again: run those that you want before you serve the s
 
 async function showSettings(store: Store): Promise<CommandResult> {
   const [prefix, ms] = [store.settings.keyPrefix, await store.maxKeyLifetimeMs()]
-  const details = [['key prefix', prefix], ['max key lifetime', ms ? formatDuration(ms) : 'any']] as const
+  const details = [['key prefix', prefix], ['max key lifetime', ms ? formatDuration(ms) : 'none']] as const
   return { data: { key_prefix: prefix, max_key_lifetime_ms: ms ?? null }, text: formatDetails(details) }
 }
 

@@ -1,11 +1,12 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
+import { claimRevocations, createAdministrator } from '../../core/admin/apply.ts'
 import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
 import { formatDuration } from '../../core/admin/validate.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
 import type { Key, LimitOverrides, Module, ModuleDefinition, Modules, Partner } from '../../core/model.ts'
-import type { AuditEntry } from '../../core/ports/audit.ts'
-import type { Administration, Claim } from '../../core/ports/changes.ts'
+import type { AuditEntry, AuditLog } from '../../core/ports/audit.ts'
+import type { Administration } from '../../core/ports/changes.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readKeys, readPages, readPartners, type Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
@@ -14,13 +15,14 @@ import type { Output } from '../output/print.ts'
 import { formatLimits, pluralize, printable, shellQuote } from '../output/text.ts'
 
 type Records =
-  & Omit<Administration, 'apply' | 'findDigests'>
-  & Pick<Store, 'auditHead' | 'listAudit' | 'findKey' | 'listModules' | 'listSignups' | 'webhooks'>
+  & Administration
+  & AuditLog
+  & Pick<Store, 'revision' | 'findKey' | 'listModules' | 'listSignups' | 'webhooks'>
 
 type Words = readonly string[]
 
 /**
- * Disables the webhooks of a restored store, before it is used, and finds what the restore undoes.
+ * Disables the webhooks and revokes the open claims of a restored store, and finds what the restore undoes.
  *
  * @param replaced `undefined` if there was no store, or it cannot be read.
  */
@@ -31,8 +33,11 @@ export async function reconcile(
   now: number,
 ) {
   const undone = replaced ? await readUndone(output, restored, replaced, now).catch(() => null) : null
-  // Some may have been removed since the backup.
-  return { undone, disabled_webhooks: await disableWebhooks(restored, { actor, at: now }) }
+  // Some may have been removed since the backup, and some links used.
+  const disabled = await disableWebhooks(restored, { actor, at: now })
+  const { apply } = createAdministrator(restored, { actor, clock: () => now })
+  const revoked = await apply(() => claimRevocations(restored, now))
+  return { undone, disabled_webhooks: disabled, revoked_claims: revoked.length }
 }
 
 /**
@@ -82,7 +87,6 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   }
   const [hooksBefore, hooks] = [await listWebhooks(restored), await listWebhooks(replaced)]
   lost.push(...without(hooks.map(({ id }) => id), hooksBefore.map(({ id }) => id)))
-  const ofClaims = await claimCommands(restored, replaced, now)
   const ofWebhooks = webhookCommands(replaced.webhooks ? hooksBefore : [], hooks)
   // A scope belongs to one module, and there is an end to their number: the old ones make room.
   const ofModules = [
@@ -94,18 +98,9 @@ async function readUndone(output: Output, restored: Records, replaced: Records, 
   first.push(...command(was !== undefined && was !== max, 'store', 'update', '--no-max-key-lifetime'))
   if (max && max !== was) last.push(['store', 'update', '--max-key-lifetime', formatDuration(max)])
   const erased = await deleteCommands(restored, replaced, after)
-  const commands = [...ofClaims, ...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
+  const commands = [...erased ?? [], ...ofWebhooks, ...ofModules, ...first, ...keys, ...last]
     .map((words) => output.command(words.map(shellQuote).join(' ')))
   return { after, entries: end.sequence - after, commands, lost, are_deletions_unknown: erased === undefined }
-}
-
-/** The commands that end restored claims that were used or revoked. */
-async function claimCommands(restored: Records, replaced: Records, openAt: number): Promise<Words[]> {
-  const commands: Words[] = []
-  for await (const { id } of readPages<Claim>((last, rows) => restored.listClaims({ openAt }, last, rows))) {
-    if ((await replaced.findClaim(id))?.state !== 'open') commands.push(['claims', 'revoke', id])
-  }
-  return commands
 }
 
 const idsPerCommand = 100
@@ -301,11 +296,13 @@ function without<T>(values: readonly T[], others: readonly T[]): T[] {
 export function printUndone(
   output: Output,
   store: string | undefined,
-  { undone, disabled_webhooks: disabled }: Awaited<ReturnType<typeof reconcile>>,
+  { undone, disabled_webhooks: disabled, revoked_claims: revoked }: Awaited<ReturnType<typeof reconcile>>,
 ): void {
   if (disabled.length > 0) {
     output.note(`warning: Webhooks start disabled, until you run webhooks enable: ${disabled.join(' ')}`)
   }
+  const links = pluralize(revoked, 'open link')
+  if (revoked > 0) output.note(`warning: The restore revoked ${links} of the backup: make others.`)
   if (store === undefined) return
   if (undone === null) {
     const reason = `${store} cannot be read, or has no entry in common with the backup`

@@ -4,8 +4,8 @@ import { createClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
-import type { AuditContext, Change } from '../ports/changes.ts'
-import type { Store } from '../ports/store.ts'
+import type { Administration, AuditContext, Change, Claim } from '../ports/changes.ts'
+import { readPages, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
 import { AdminError, validateName } from './validate.ts'
 
@@ -70,6 +70,15 @@ export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promis
         'Treat that key as exposed: rotate or revoke it.'
       : `There is no key with the id ${formatValue(id)}.`,
   )
+}
+
+/** The changes that revoke the open claims of a partner, or all. */
+export async function claimRevocations(store: Administration, openAt: number, partner?: string) {
+  const filter = { openAt, partner }
+  const open = await Array.fromAsync(
+    readPages<Claim>((after, limit) => store.listClaims(filter, after, limit)),
+  )
+  return open.map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
 }
 
 /** Disables those active webhooks of a store that are selected. @returns Their ids. */

@@ -10,7 +10,8 @@ import { createAdministrator, type Operator } from './apply.ts'
 import { createKeyAdministration, type IssuedKey, type NewKey, type RotationOptions } from './keys.ts'
 import { AdminError } from './validate.ts'
 
-type ClaimStore = Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
+/** What claims need of a store. */
+export type ClaimStore = Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
 
 /** What a link makes: a new key, or the successor of the key `rotates`. */
 export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: string })
@@ -18,10 +19,15 @@ export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: strin
 /**
  * Checks a change of keys as if it were made now, and creates a claim in its place, for at most 30 days.
  *
- * @returns Its token, a secret that is not stored.
+ * @returns Its token, a secret that is not stored: the address of a link ends with `/claim/TOKEN`.
  * @throws {AdminError} What the change throws, `invalid_duration`, and `invalid_expiry` if the key ends before the claim.
  */
-export async function createClaim(store: ClaimStore, operator: Operator, request: ClaimRequest, ms: number) {
+export async function createClaim(
+  store: ClaimStore,
+  operator: Operator,
+  request: ClaimRequest,
+  ms: number,
+): Promise<{ readonly claim: Claim; readonly token: string }> {
   if (!(ms > 0 && ms <= 30 * MS_PER_DAY)) {
     throw new AdminError('invalid_duration', 'A link must be valid for 1s to 30d.')
   }

@@ -205,7 +205,7 @@ export function createKeyAdministration(
       requireRanges(allow)
       requireExpiry(expiresAt, now())
       return await issue(environment, async (minted, modules) => {
-        requireLifetime(expiresAt ?? Infinity, await latestEnd(), now(), ['keys issue', slug, '--name', name])
+        requireLifetime(expiresAt ?? Infinity, await latestEnd(), now())
         const requested = names && requireNames('scope', names, modules.scopes)
         const partner = await findPartner(store, slug)
         requireNotRemoved(partner)
@@ -264,7 +264,7 @@ export function createKeyAdministration(
       requireExpiry(update.expiresAt ?? undefined, now())
       return await change(id, ({ key }, _modules, latest) => {
         const { name = key.name, allow = key.allow, expiresAt: end = now() } = update
-        requireLifetime(end ?? Infinity, latest, now(), ['keys update', id])
+        requireLifetime(end ?? Infinity, latest, now())
         const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
         const limits = applyLimitChange(key.limits, update.limits, OVERRIDABLE_LIMITS)
         const change = { id, name, allow, expiresAt, ...changeDetails(NO_KEY_DETAILS, update, key) }
@@ -365,7 +365,7 @@ function rotationChanges(
     throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')
   }
   requireExpiry(expiresAt, now)
-  requireLifetime(expiresAt ?? now, latest, now, ['keys rotate', key.id])
+  requireLifetime(expiresAt ?? now, latest, now)
   const replaced = last ?? key
   const end = expiresAt ?? Math.min(replaced.expiresAt ?? Infinity, latest)
   const successor = newKey({

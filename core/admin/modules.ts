@@ -10,8 +10,9 @@ import {
   type Scope,
   SCOPE_PATTERN,
 } from '../model.ts'
+import type { Administration } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
-import { createAdministrator, type Operator, readModules } from './apply.ts'
+import { claimRevocations, createAdministrator, type Operator, readModules } from './apply.ts'
 import { AdminError, validateName } from './validate.ts'
 
 /**
@@ -29,14 +30,14 @@ export interface ModuleAdministration {
   /**
    * Removes a module, and its scope from keys that are not in force.
    * @throws {AdminError} `module_not_found`, `invalid_module` for one of the eight, `module_in_use` while a partner has it
-   * active or a key in force holds its scope
+   * active, or a key in force or an open claim has its scope
    */
   forget(name: string): Promise<void>
 }
 
 /** Administers the modules of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createModuleAdministration(
-  store: Pick<Store, 'revision' | 'clock' | 'apply' | 'listModules' | 'listPartners' | 'listKeys'>,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules'>,
   operator: Operator,
 ): ModuleAdministration {
   const { now, apply } = createAdministrator(store, operator)
@@ -110,10 +111,16 @@ async function requireInactive(store: Pick<Store, 'listPartners'>, module: Modul
   }
 }
 
-async function requireNotHeld(store: Pick<Store, 'listKeys'>, scope: Scope, now: number): Promise<void> {
+async function requireNotHeld(store: Administration, scope: Scope, now: number): Promise<void> {
   const inForce = { scope, states: ['active', 'retiring'], now } as const
   const [key]: readonly Key[] = await store.listKeys(inForce, undefined, 1)
-  if (key === undefined) return
-  const remedy = { purpose: 'To remove it', command: 'scopes remove', args: [key.id, scope] }
-  throw new AdminError('module_in_use', `Key ${key.id} of ${key.partner} holds ${scope}.`, remedy)
+  if (key !== undefined) {
+    const remedy = { purpose: 'To remove it', command: 'scopes remove', args: [key.id, scope] }
+    throw new AdminError('module_in_use', `Key ${key.id} of ${key.partner} holds ${scope}.`, remedy)
+  }
+  for (const { claim: { id, partner, draft } } of await claimRevocations(store, now)) {
+    if (!JSON.parse(draft).scopes?.includes(scope)) continue
+    const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [id] }
+    throw new AdminError('module_in_use', `Claim ${id} of ${partner} would make a key with ${scope}.`, remedy)
+  }
 }

@@ -6,9 +6,10 @@ import {
   type Partner,
   type PartnerDetails,
 } from '../model.ts'
-import type { Administration, Change, Claim } from '../ports/changes.ts'
+import type { Administration, Change } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
-import { createAdministrator, disableWebhooks, findPartner, type Operator } from './apply.ts'
+import { claimRevocations, createAdministrator, disableWebhooks } from './apply.ts'
+import { findPartner, type Operator } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -147,12 +148,7 @@ export function createPartnerAdministration(
     async remove(slug) {
       await apply(async () => {
         if ((await show(slug)).state === 'removed') return []
-        const changes: Change[] = [{ type: 'partner.removed', slug }]
-        const open = { partner: slug, openAt: now() }
-        for await (const claim of readPages<Claim>((after, limit) => store.listClaims(open, after, limit))) {
-          changes.push({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } })
-        }
-        return changes
+        return [{ type: 'partner.removed', slug }, ...await claimRevocations(store, now(), slug)]
       })
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }

@@ -164,18 +164,12 @@ export function formatDuration(ms: number): string {
 
 const durationUnits = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000]] as const
 
-/** @param latest May be infinite, as `expiresAt`. @param command The one that gives the key its end. */
-export function requireLifetime(
-  expiresAt: number,
-  latest: number,
-  now: number,
-  [command, ...args]: readonly [command: string, ...args: string[]],
-): void {
+/** @param latest May be infinite, as `expiresAt`. */
+export function requireLifetime(expiresAt: number, latest: number, now: number): void {
   if (expiresAt <= latest) return
   const longest = formatDuration(latest - now)
   const detail = `Keys of this store end within ${longest} (store update --max-key-lifetime).`
-  const remedy = { purpose: 'For the latest end', command, args: [...args, '--expires', longest] }
-  throw new AdminError('invalid_expiry', detail, remedy)
+  throw new AdminError('invalid_expiry', `${detail} Pass --expires ${longest}.`)
 }
 
 export function requireExpiry(expiresAt: number | undefined, now: number): void {

@@ -153,7 +153,11 @@ test('restored webhooks start disabled, and what was done to them since is liste
   const commands = data.undone.commands.map((line: string) =>
     line.replace('api', `api --store sqlite:${backup}`)
   )
-  t.same(again.data, { undone: { ...data.undone, commands }, disabled_webhooks: data.disabled_webhooks })
+  t.same(again.data, {
+    undone: { ...data.undone, commands },
+    disabled_webhooks: data.disabled_webhooks,
+    revoked_claims: 0,
+  })
   t.match(await json(...other, '--replaced', `sqlite:${backup}`), { code: 2, error: { code: 'usage' } })
 })
 

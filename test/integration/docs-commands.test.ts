@@ -86,7 +86,7 @@ for (const page of PAGES) {
         t.teardown(() => delete process.env['PGPASSWORD'])
       }
       const { status, output } = await runShell(script, folder)
-      if (status !== 0) t.comment(output)
+      if (status !== 0) t.comment(output.replaceAll('\r', '\n'))
       t.equal(status, 0)
       t.match(output, new RegExp((printed[page] ?? []).map(({ source }) => source).join('.*'), 's'))
     },

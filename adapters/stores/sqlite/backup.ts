@@ -107,8 +107,9 @@ function addViews(database: Database, version: number): void {
 
 /** What commands change in a store. Its schema may be older: then its webhooks are left out. */
 function recordsOf(database: Database, file: string) {
-  const sql = createSqlDatabase(database, createRevisions(database, file))
-  const { webhooks, ...records } = createSharedMembers(sql)
+  const revisions = createRevisions(database, file)
+  const sql = createSqlDatabase(database, revisions)
+  const { webhooks, ...records } = { ...createSharedMembers(sql), revision: revisions.current }
   const { version } = readSchema(database, file)
   addViews(database, version)
   return { ...records, ...listSignups(sql), ...(version === MIGRATIONS.length && { webhooks }) }
@@ -117,7 +118,7 @@ function recordsOf(database: Database, file: string) {
 /** Opens a copy that is not in use, and migrates it. */
 export function openCopy(copy: string) {
   const database = openDatabase(copy, { create: false })
-  // Webhooks are disabled in it.
+  // Webhooks are disabled in it, and claims revoked.
   migrate(database, copy, undefined)
   return { records: recordsOf(database, copy), close: database.close }
 }

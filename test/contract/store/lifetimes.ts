@@ -22,8 +22,8 @@ async function errorOf(change: Promise<unknown>): Promise<unknown> {
   try {
     return await change
   } catch (error) {
-    const { code, message, remedy } = error as { code: string; message: string; remedy?: { args: string[] } }
-    return [code, /\b30d\b/.test(message), remedy?.args]
+    const { code, message } = error as { code: string; message: string }
+    return [code, /\b30d\b/.test(message)]
   }
 }
 
@@ -54,7 +54,7 @@ export async function lifetimesContract(check: Check): Promise<void> {
       for (const ms of [0, 999, 1000.5, -1, 36_526 * MS_PER_DAY, NaN, Infinity]) {
         t.strictSame(
           await errorOf(keys.setMaxLifetime(ms)),
-          ['invalid_duration', false, undefined],
+          ['invalid_duration', false],
           `${ms} ms`,
         )
       }
@@ -67,14 +67,12 @@ export async function lifetimesContract(check: Check): Promise<void> {
     const endless = (await issue(undefined)).key
     await keys.setMaxLifetime(30 * MS_PER_DAY)
     const { key } = await issue(day(30))
-    const later = (args: string[]) => ['invalid_expiry', true, [...args, '--expires', '30d']]
     for (const expiresAt of [undefined, day(30) + 1]) {
-      const args = ['acme', '--name', 'Plugin']
-      t.strictSame(await errorOf(issue(expiresAt)), later(args), `issued until ${expiresAt}`)
+      t.strictSame(await errorOf(issue(expiresAt)), ['invalid_expiry', true], `issued until ${expiresAt}`)
       const update = keys.update(key.id, { expiresAt: expiresAt ?? null })
-      t.strictSame(await errorOf(update), later([key.id]), `updated until ${expiresAt}`)
+      t.strictSame(await errorOf(update), ['invalid_expiry', true], `updated until ${expiresAt}`)
     }
-    t.strictSame(await errorOf(keys.rotate(key.id, { expiresAt: day(30) + 1 })), later([key.id]))
+    t.strictSame(await errorOf(keys.rotate(key.id, { expiresAt: day(30) + 1 })), ['invalid_expiry', true])
     t.equal((await keys.update(endless.id, { name: 'Other' })).expiresAt, undefined, 'it does not change')
     t.equal((await keys.update(endless.id, { expiresAt: day(30) })).expiresAt, day(30))
     await keys.setMaxLifetime(undefined)

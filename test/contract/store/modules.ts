@@ -1,3 +1,4 @@
+import { createClaim, revokeClaim } from '../../../core/admin/claims.ts'
 import { createKeyAdministration } from '../../../core/admin/keys.ts'
 import { createModuleAdministration } from '../../../core/admin/modules.ts'
 import { createPartnerAdministration } from '../../../core/admin/partners.ts'
@@ -110,6 +111,19 @@ export async function modulesContract(check: Check): Promise<void> {
       await partners.deactivate('acme', ['orders'])
       t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
       await keys.disable(key.id)
+      await partners.activate('acme', ['orders'])
+      const offer = () =>
+        createClaim(store, operator, { partner: 'acme', name: 'Key', environment: 'live' }, 3_600_000)
+      const [{ claim }, { claim: other }] = [await offer(), await offer()]
+      await partners.deactivate('acme', ['orders'])
+      t.equal(
+        await codeOf(modules.forget('orders')),
+        'module_in_use',
+        'a link would make a key with its scope',
+      )
+      await revokeClaim(store, operator, claim.id)
+      t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
+      await revokeClaim(store, operator, other.id)
       await modules.forget('orders')
       await modules.define(orders)
       await partners.activate('acme', ['orders'])
