@@ -1,7 +1,7 @@
 /** The endpoints that need no key: health, claims, and documents, which are made once. */
-import { beginLookUp, endLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
+import { beginLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
 import { prefers, prefersGzip } from './http/headers.ts'
-import type { CachedBody, HttpResponse, StaticDocument } from './http/message.ts'
+import type { CachedBody, HandlerResult, HttpResponse, StaticDocument } from './http/message.ts'
 import { type InputError, MAX_BODY_BYTES, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
@@ -19,12 +19,12 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   const compressed = memoize((route, endpoint) => andThen(plain(route, endpoint), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
-    if ('hasPage' in route) return handleLink(context, route)
+    const { params, request, service: { clock, elapsed } } = context
     const errors: InputError[] = []
-    readParameters(parseQuery(context), {}, false, errors)
+    // Mailers add parameters to links.
+    if (!('hasPage' in route)) readParameters(parseQuery(context), {}, false, errors)
     if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
     if ('contentType' in route) {
-      const { params, request } = context
       const { mediaType, alternate } = route
       const isAlternate = alternate && prefers(request.header('accept'), alternate.mediaType, mediaType)
       const document = prefersGzip(request.header('accept-encoding')) ? compressed : plain
@@ -33,37 +33,32 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
         (body) => respondCached(body, context),
       )
     }
-    const result = route.handle(handlers, openRequest(context))
-    return andThen(result, (result) => writer.respondUncached(result, 200, context))
+    const opened: OpenRequest = {
+      params,
+      now: () => clock.now(),
+      async lookUp(problem, find) {
+        await beginLookUp(context)
+        requireUnblocked(context, elapsed())
+        const found = await find() ?? rejectCredential(context, problem)
+        if (request.isAborted) throw new Problem('malformed_request')
+        return found
+      },
+    }
+    const respond = (result: HandlerResult) => writer.respondUncached(result, route.status ?? 200, context)
+    return route.hasPage
+      ? showPage(context, route, opened).then(respond)
+      : andThen(route.handle(handlers, opened), respond)
   }
 
-  /** Its query is ignored: mailers add parameters. */
-  async function handleLink(context: RequestContext, route: OpenRoute): Promise<HttpResponse> {
-    const { request } = context
-    requireUnblocked(context, context.startedAt)
+  async function showPage(context: RequestContext, route: OpenRoute, opened: OpenRequest) {
+    const { request, startedAt } = context
+    requireUnblocked(context, startedAt)
     if (route.method === 'POST') await request.body(MAX_BODY_BYTES)
     const isJson = prefers(request.header('accept'), 'application/json', 'text/html')
     // First: a page that cannot be loaded must not cost the key.
     const page = isJson ? undefined : await import('./openapi/claim-page.ts')
-    const result = await route.handle(handlers, openRequest(context))
-    const shown = page?.createClaimPage(result, handlers.sha256) ?? result
-    return writer.respondUncached(shown, route.status ?? 200, context)
-  }
-}
-
-function openRequest(context: RequestContext): OpenRequest {
-  const { request, params, service } = context
-  return {
-    params,
-    now: () => service.clock.now(),
-    async lookUp(problem, find) {
-      await beginLookUp(context)
-      requireUnblocked(context, service.elapsed())
-      const found = await find() ?? rejectCredential(context, problem)
-      endLookUp(context)
-      if (request.isAborted) throw new Problem('malformed_request')
-      return found
-    },
+    const result = await route.handle(handlers, opened)
+    return page?.createClaimPage(result, handlers.sha256) ?? result
   }
 }
 

@@ -137,6 +137,10 @@ class BunHttpRequest extends FetchRequest {
     this.#server = server
   }
 
+  get isAborted(): boolean {
+    return this.request.signal.aborted
+  }
+
   override get address(): string | undefined {
     return this.#server.requestIP(this.request)?.address
   }

@@ -40,23 +40,18 @@ export function withClaim(command: CliCommand): CliCommand {
     .hook('preAction', () => {
       const { claim, publicUrl, dryRun } = command.opts<LinkOptions & { readonly dryRun?: true }>()
       const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli'
-      const needsClaim = isGiven('publicUrl') || isGiven('serviceName')
-      if (claim === undefined ? !needsClaim : publicUrl !== undefined && !dryRun) return
+      if (claim === undefined ? !isGiven('publicUrl') && !isGiven('serviceName') : publicUrl && !dryRun) {
+        return
+      }
       const detail = '--claim needs --public-url, and takes no --dry-run'
       throw usageError(`${detail}; --public-url and --service-name need --claim.`)
     })
 }
 
-/** Creates a claim. @param toNotes Those on the scopes of a new key. @returns The link as the secret of `makeSecret`. */
-export async function newLink(
-  store: Store,
-  { actor }: Invocation,
-  request: ClaimRequest,
-  more: LinkOptions,
-  toNotes: (scopes: readonly string[]) => readonly string[] = () => [],
-) {
+/** Creates a claim. @param note For a new key without scopes. @returns The link as the secret of `makeSecret`. */
+export async function newLink(store: Store, by: Invocation, key: ClaimRequest, more: LinkOptions, note = '') {
   const now = timeOf(store)
-  const { claim, token } = await createClaim(store, { actor, clock: () => now }, request, more.claim!)
+  const { claim, token } = await createClaim(store, { actor: by.actor, clock: () => now }, key, more.claim!)
   const { data: { id, ...rest }, text } = toResult(claim, now)
   const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
   return {
@@ -65,7 +60,7 @@ export async function newLink(
     toResult: (name: string, value: string) => ({
       data: { id, [name]: value, ...rest },
       text: `${name}: ${value}\n${text}`,
-      notes: () => toNotes(JSON.parse(claim.draft).scopes),
+      notes: () => JSON.parse(claim.draft).scopes?.length === 0 ? [note] : [],
     }),
   }
 }

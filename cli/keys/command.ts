@@ -225,10 +225,9 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
     const request = { partner, name, environment, expiresAt, ...permissions }
     const advice = `To activate one: ${invocation.output.command(`modules activate ${partner} …`)}`
     const note = `The key has no scopes, because ${partner} has no active module. ${advice}`
-    const toNotes = (scopes: readonly string[]) => scopes.length > 0 ? [] : [note]
-    if (options.claim !== undefined) return await newLink(store, invocation, request, options, toNotes)
+    if (options.claim !== undefined) return await newLink(store, invocation, request, options, note)
     const { key, text } = await keys.issue(request)
-    return newKey(store, key, text, () => toNotes(key.scopes))
+    return newKey(store, key, text, () => key.scopes.length > 0 ? [] : [note])
   })
 
 type Rotate = StoreAction<[string | undefined, BulkOptions], CommandResult | void>

@@ -1,6 +1,5 @@
 /** What a restore undoes: the differences from the store that it replaced, as the commands that repeat them. */
-import { claimRevocations, createAdministrator } from '../../core/admin/apply.ts'
-import { disableWebhooks, readModules } from '../../core/admin/apply.ts'
+import { createAdministrator, disableWebhooks, readModules, revokeClaims } from '../../core/admin/apply.ts'
 import { formatDuration } from '../../core/admin/validate.ts'
 import { hasEnded } from '../../core/keys/lifecycle.ts'
 import { rfc3339 } from '../../core/lib/time.ts'
@@ -36,7 +35,7 @@ export async function reconcile(
   // Some may have been removed since the backup, and some links used.
   const disabled = await disableWebhooks(restored, { actor, at: now })
   const { apply } = createAdministrator(restored, { actor, clock: () => now })
-  const revoked = await apply(() => claimRevocations(restored, now))
+  const revoked = await apply(() => revokeClaims(restored, now))
   return { undone, disabled_webhooks: disabled, revoked_claims: revoked.length }
 }
 
@@ -301,8 +300,9 @@ export function printUndone(
   if (disabled.length > 0) {
     output.note(`warning: Webhooks start disabled, until you run webhooks enable: ${disabled.join(' ')}`)
   }
-  const links = pluralize(revoked, 'open link')
-  if (revoked > 0) output.note(`warning: The restore revoked ${links} of the backup: make others.`)
+  if (revoked > 0) {
+    output.note(`warning: The restore revoked ${pluralize(revoked, 'open link')}: make others.`)
+  }
   if (store === undefined) return
   if (undone === null) {
     const reason = `${store} cannot be read, or has no entry in common with the backup`

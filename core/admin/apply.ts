@@ -73,11 +73,9 @@ export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promis
 }
 
 /** The changes that revoke the open claims of a partner, or all. */
-export async function claimRevocations(store: Administration, openAt: number, partner?: string) {
+export async function revokeClaims(store: Administration, openAt: number, partner?: string) {
   const filter = { openAt, partner }
-  const open = await Array.fromAsync(
-    readPages<Claim>((after, limit) => store.listClaims(filter, after, limit)),
-  )
+  const open = await Array.fromAsync(readPages<Claim>((last, rows) => store.listClaims(filter, last, rows)))
   return open.map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
 }
 

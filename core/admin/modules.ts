@@ -12,7 +12,7 @@ import {
 } from '../model.ts'
 import type { Administration } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
-import { claimRevocations, createAdministrator, type Operator, readModules } from './apply.ts'
+import { createAdministrator, type Operator, readModules, revokeClaims } from './apply.ts'
 import { AdminError, validateName } from './validate.ts'
 
 /**
@@ -114,13 +114,12 @@ async function requireInactive(store: Pick<Store, 'listPartners'>, module: Modul
 async function requireNotHeld(store: Administration, scope: Scope, now: number): Promise<void> {
   const inForce = { scope, states: ['active', 'retiring'], now } as const
   const [key]: readonly Key[] = await store.listKeys(inForce, undefined, 1)
-  if (key !== undefined) {
-    const remedy = { purpose: 'To remove it', command: 'scopes remove', args: [key.id, scope] }
-    throw new AdminError('module_in_use', `Key ${key.id} of ${key.partner} holds ${scope}.`, remedy)
-  }
-  for (const { claim: { id, partner, draft } } of await claimRevocations(store, now)) {
-    if (!JSON.parse(draft).scopes?.includes(scope)) continue
-    const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [id] }
-    throw new AdminError('module_in_use', `Claim ${id} of ${partner} would make a key with ${scope}.`, remedy)
-  }
+  const [link] = (await revokeClaims(store, now))
+    .filter(({ claim }) => JSON.parse(claim.draft).scopes?.includes(scope))
+  const holder = key ?? link?.claim
+  if (holder === undefined) return
+  const { id, partner } = holder
+  const [command, args] = key ? ['scopes remove', [id, scope]] as const : ['claims revoke', [id]] as const
+  const detail = `${key ? 'Key' : 'Claim'} ${id} of ${partner} holds ${scope}.`
+  throw new AdminError('module_in_use', detail, { purpose: 'To remove it', command, args })
 }

@@ -8,8 +8,7 @@ import {
 } from '../model.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
-import { claimRevocations, createAdministrator, disableWebhooks } from './apply.ts'
-import { findPartner, type Operator } from './apply.ts'
+import { createAdministrator, disableWebhooks, findPartner, type Operator, revokeClaims } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -148,7 +147,7 @@ export function createPartnerAdministration(
     async remove(slug) {
       await apply(async () => {
         if ((await show(slug)).state === 'removed') return []
-        return [{ type: 'partner.removed', slug }, ...await claimRevocations(store, now(), slug)]
+        return [{ type: 'partner.removed', slug }, ...await revokeClaims(store, now(), slug)]
       })
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }

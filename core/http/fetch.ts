@@ -60,10 +60,6 @@ export class FetchRequest implements HttpRequest {
     return this.#info?.remoteAddr?.hostname
   }
 
-  get isAborted(): boolean {
-    return this.request.signal?.aborted
-  }
-
   header(name: string): string | undefined {
     return this.#headers.get(name) ?? undefined
   }

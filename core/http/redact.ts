@@ -13,13 +13,14 @@ export function redactKeys(name: string): string {
  */
 export function redactPath(path: string): string {
   if (containsEncoded(path, containsKey)) return '/'
-  return path.replace(/[^/]{28,}/g, (segment) => containsEncoded(segment, containsToken) ? '…' : segment)
+  return path.replace(
+    /[^/]{28,}/g,
+    (segment) => containsEncoded(segment, (text) => tokenShape.test(text)) ? '…' : segment,
+  )
 }
 
 /** Up to four characters may be missing. Hexadecimal digests and ids have letters of one case. */
-function containsToken(text: string): boolean {
-  return /(?<![0-9A-Za-z])(?=[0-9A-Z]*[a-z])(?=[0-9a-z]*[A-Z])[0-9A-Za-z]{28}/.test(text)
-}
+const tokenShape = /(?<![0-9A-Za-z])(?=[0-9A-Z]*[a-z])(?=[0-9a-z]*[A-Z])[0-9A-Za-z]{28}/
 
 function containsEncoded(text: string, isSecret: (text: string) => boolean): boolean {
   let decoded = text

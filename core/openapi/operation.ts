@@ -238,11 +238,7 @@ function failuresOf(
     [...byStatus].map(([status, codes]) => {
       const response: ResponseObject = {
         description: STATUSES[status]!,
-        headers: headerRefs(
-          ...commonHeaders(settings),
-          'Referrer-Policy',
-          ...failureHeaders(route, status, codes),
-        ),
+        headers: headerRefs(...commonHeaders(settings), ...failureHeaders(route, status, codes)),
         content: {
           'application/problem+json': {
             schema: { $ref: '#/components/schemas/Problem' },
@@ -265,6 +261,7 @@ function failureHeaders(route: Route, status: number, codes: readonly ProblemCod
   const isLimited = route.access === 'key' &&
     [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
   return [
+    'Referrer-Policy',
     ...(isChallenged ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(isLimited ? rateLimitHeaders : []),

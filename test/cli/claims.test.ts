@@ -114,7 +114,7 @@ test('a restore revokes the open links of the backup', async (t) => {
   t.match(plan.data, { revoked_claims: 2, undone: { commands: [] } })
   const { data, stderr } = await json('store', 'restore', backup, '--replace')
   t.match(data, { revoked_claims: 2, undone: { commands: [] } })
-  t.match(stderr, /^warning: The restore revoked 2 open links of the backup: make others\.$/m)
+  t.match(stderr, /^warning: The restore revoked 2 open links: make others\.$/m)
   const claims: readonly { id: string; state: string }[] = (await json('claims', 'list')).data
   const states = Object.fromEntries(claims.map(({ id, state }) => [id, state]))
   t.same(states, { [used.data.id]: 'revoked', [open.data.id]: 'revoked', [spent.data.id]: 'used' })
