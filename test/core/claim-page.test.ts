@@ -85,6 +85,28 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     }
   }
 
+  await t.test('a second click sends nothing', async (t) => {
+    const url = await newLink()
+    const { page, requests, close } = await openPage(browser, url, {
+      scheme: 'light',
+      width: 390,
+      height: 844,
+    })
+    const released = Promise.withResolvers<void>()
+    await page.route(url, (route) => released.promise.then(() => route.continue()).catch(() => undefined))
+    const sent = page.waitForRequest(url)
+    const { x, y } = (await page.getByRole('button').boundingBox())!
+    // A locator would wait for the next page.
+    const click = () => page.mouse.click(x + 9, y + 9)
+    await click()
+    await sent
+    await click()
+    released.resolve()
+    await page.getByRole('heading', { name: 'Your API key' }).waitFor()
+    t.strictSame(requests, [url, url], 'the page, and one POST')
+    await close()
+  })
+
   await t.test('without its script', async (t) => {
     const { page, close } = await openPage(
       browser,
