@@ -310,8 +310,8 @@ async function everyChange(t: Test, server: PostgresServer): Promise<void> {
   const slow = ['--max-staleness', '10000']
   const [one, other] = await Promise.all([serve('web-1', ...slow), serve('web-2', ...slow)])
   for (const command of changes(id)) {
-    const { code, data, receipt } = await json(...command.split(' '), '--wait')
-    t.equal(code, 0, command)
+    const { code, data, receipt, error } = await json(...command.split(' '), '--wait')
+    t.equal(code, 0, `${command} ${error?.detail ?? ''}`)
     t.type(data, 'object')
     t.same(Object.keys(receipt).sort(), ['ms', 'replicas'])
     t.same(receipt.replicas.map(({ name, applied }) => [name, applied]).sort(), [

@@ -339,10 +339,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [46_200, 102_000],
+  "export { createPartnerApi } from 'partner-api'": [46_700, 102_300],
   "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [62_200, 111_800],
+  "export * from 'partner-api'": [63_400, 112_500],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
@@ -351,10 +351,9 @@ t.test('bundles contain only what is used and stay within their size limits', as
   const said = new Map<string, Weight>()
   for (const [program, [start, whole]] of Object.entries(budgets)) {
     const weight = await weigh(program, folder)
-    t.comment(`${program}: ${weight.start} bytes, with what is loaded later ${weight.whole}`)
     t.match(weight.code, 'export')
-    t.ok(weight.start <= start, `${start} bytes: ${program}`)
-    t.ok(weight.whole <= whole, `${whole} bytes with what is loaded later`)
+    t.ok(weight.start <= start, `${weight.start} of ${start} bytes: ${program}`)
+    t.ok(weight.whole <= whole, `${weight.whole} of ${whole} bytes with what is loaded later`)
     said.set(program, weight)
   }
   const kilobytes = (bytes: number): string =>
