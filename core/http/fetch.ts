@@ -41,6 +41,8 @@ export class FetchRequest implements HttpRequest {
   readonly target: string
   protected readonly request: WebRequest
   readonly #headers: Headers
+  /** The declared length of the body. */
+  readonly #length: string | null
   readonly #info: PeerInfo | undefined
   #reject: ((problem: Problem) => void) | undefined
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
@@ -49,10 +51,12 @@ export class FetchRequest implements HttpRequest {
   #error: unknown
 
   constructor(request: WebRequest, info?: PeerInfo) {
+    const { headers } = request
     this.method = request.method
-    this.target = targetOf(request)
     this.request = request
-    this.#headers = request.headers
+    this.#headers = headers
+    this.#length = headers.get('content-length')
+    this.target = isFramed(this.#length, headers) ? targetOf(request.url) : invalidTarget
     this.#info = info
   }
 
@@ -67,7 +71,7 @@ export class FetchRequest implements HttpRequest {
   /** Whether a body of a known, small length is to be read. */
   get hasSmallBody(): boolean {
     // What is absent counts as 0.
-    const length = this.method === 'POST' ? Number(this.#headers.get('content-length')) : 0
+    const length = this.method === 'POST' ? Number(this.#length) : 0
     return length > 0 && length <= maxSmallBytes && !this.request.bodyUsed
   }
 
@@ -89,10 +93,9 @@ export class FetchRequest implements HttpRequest {
     if (this.#bytes !== undefined) return this.#bytes
     if (this.#error !== undefined) throw this.#error
     if (this.request.bodyUsed) throw new Error(BODY_ALREADY_READ)
-    const length = this.header('content-length')
-    if (Number(length) > maxBytes) throw new Problem('body_too_large')
+    if (Number(this.#length) > maxBytes) throw new Problem('body_too_large')
     if (this.#failure !== undefined) throw new Problem(this.#failure)
-    return length === undefined ? this.#read(maxBytes) : this.#readDeclared(maxBytes)
+    return this.#length === null ? this.#read(maxBytes) : this.#readDeclared(maxBytes)
   }
 
   /** Stops reading the body: reads throw `code`, and the runtime may discard what still arrives. */
@@ -152,12 +155,8 @@ export class FetchRequest implements HttpRequest {
 /** Rejected for its malformed percent-encoding. */
 const invalidTarget = '%'
 
-/**
- * Path and query from the URL of a request, without its fragment. Deno prepends the Host header unchecked, which must
- * not pass for a path. Bun prepends nothing if Host is absent or invalid.
- */
-function targetOf({ url, headers }: Request): string {
-  if (!isFramed(headers) || !isHost(headers.get('host') ?? '')) return invalidTarget
+/** Path and query from the URL of a request, without its fragment. Bun prepends nothing if Host is absent or invalid. */
+function targetOf(url: string): string {
   let start = url.startsWith('http') ? url.indexOf('/', url.indexOf(':') + 3) : 0
   const query = url.indexOf('?')
   // In absolute form the path may be empty, followed by a query that contains slashes.
@@ -168,13 +167,14 @@ function targetOf({ url, headers }: Request): string {
 }
 
 /**
- * Whether the end of a request is unambiguous. Parsers accept joined equal lengths and codings besides chunked, which
- * another server may frame as a different request (RFC 9112 §6.1, §6.3).
+ * Whether the end of a request and its path are unambiguous. Parsers accept joined equal lengths and codings besides
+ * chunked, which another server may frame as a different request (RFC 9112 §6.1, §6.3), and Deno prepends the Host header
+ * to the path unchecked.
  */
-function isFramed(headers: Headers): boolean {
-  const length = headers.get('content-length')
+function isFramed(length: string | null, headers: Headers): boolean {
   const coding = headers.get('transfer-encoding')
-  return (length === null || /^\d+$/.test(length)) && (coding === null || /^chunked$/i.test(coding))
+  return (length === null || /^\d+$/.test(length)) && (coding === null || /^chunked$/i.test(coding)) &&
+    isHost(headers.get('host') ?? '')
 }
 
 /** Whether a Host value contains only characters of names, addresses and ports (RFC 9110 §7.2, RFC 3986 §3.2.2). */
