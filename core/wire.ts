@@ -155,17 +155,19 @@ export interface KeyRotation {
   readonly scopes: readonly Scope[]
   /** When it expires, like its predecessor. */
   readonly expires_at: string | null
-  /** The key of the request, and until when it works. */
+  /** The old key, and until when it works. */
   readonly predecessor: { readonly id: string; readonly ends_at: string }
 }
 
-/** What a one-time link is for: the key `name` of `partner`, until `expires_at`. */
-export type ClaimOffer = { readonly partner: string; readonly name: string; readonly expires_at: string }
-
 /** The key of a one-time link. */
-export type ClaimedKey = Omit<KeyRotation, 'predecessor'>
+export type ClaimedKey = Omit<KeyRotation, 'predecessor'> & Pick<ClaimOffer, 'predecessor'>
 
-/** Confirmation that a key was revoked. */
+/** What a one-time link is for until `expires_at`: the key `name` of `partner`. */
+export type ClaimOffer = Readonly<
+  { partner: string; name: string; expires_at: string; predecessor: KeyRotation['predecessor'] | null }
+>
+
+/** A revoked key. */
 export interface KeyRevocation {
   /** Public id of the key. */
   readonly id: string

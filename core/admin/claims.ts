@@ -1,13 +1,20 @@
 /** One-time links with which partners get their keys. */
 import { formatValue } from '../http/redact.ts'
 import { randomBase62 } from '../keys/format.ts'
-import { claimState } from '../keys/lifecycle.ts'
+import { claimState, endOf } from '../keys/lifecycle.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import { MS_PER_DAY } from '../lib/time.ts'
+import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { Change, Claim } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
-import { createAdministrator, type Operator } from './apply.ts'
-import { createKeyAdministration, type IssuedKey, type NewKey, type RotationOptions } from './keys.ts'
+import { createAdministrator, findKey, type Operator } from './apply.ts'
+import {
+  createKeyAdministration,
+  DEFAULT_OVERLAP_MS,
+  type IssuedKey,
+  type NewKey,
+  type RotatedKey,
+  type RotationOptions,
+} from './keys.ts'
 import { AdminError } from './validate.ts'
 
 /** What claims need of a store. */
@@ -15,6 +22,8 @@ export type ClaimStore = Parameters<typeof createKeyAdministration>[0] & Pick<St
 
 /** What a link makes: a new key, or the successor of the key `rotates`. */
 export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: string })
+
+type MadeKey = IssuedKey | RotatedKey
 
 /**
  * Checks a change of keys as if it were made now, and creates a claim in its place, for at most 30 days.
@@ -48,10 +57,10 @@ export async function createClaim(
 }
 
 /** Makes the key of a claim, in the transaction that ends the claim. @throws {AdminError} Then the claim is unchanged. */
-export function useClaim(store: ClaimStore, { id, draft }: Claim, clock: () => number): Promise<IssuedKey> {
+export function useClaim(store: ClaimStore, { id, draft }: Claim, clock: () => number): Promise<MadeKey> {
   return makeKey(store, { actor: `claim:${id}`, clock }, JSON.parse(draft), async (changes, key) => {
     const claim = await findClaim(store, id)
-    if (claimState(claim, clock()) !== 'open') throw new AdminError('claim_spent', `Claim ${id} is not open.`)
+    if (claimState(claim, clock()) !== 'open') throw spentError(claim)
     return [{ type: 'claim.used', claim: { ...claim, state: 'used', keyId: key.id } }, ...changes]
   })
 }
@@ -62,7 +71,7 @@ async function makeKey(
   operator: Operator,
   request: ClaimRequest,
   replace: (changes: readonly Change[], key: IssuedKey['key']) => MaybePromise<readonly Change[]>,
-): Promise<IssuedKey> {
+): Promise<MadeKey> {
   const apply: Store['apply'] = async (changes, ...given) => {
     const { key } = changes.find((change) => change.type === 'key.issued')!
     return await store.apply(await replace(changes, key), ...given)
@@ -77,10 +86,22 @@ export async function revokeClaim(store: ClaimStore, operator: Operator, id: str
     const claim = await findClaim(store, id)
     if (claim.state === 'open') return [{ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }]
     if (claim.state === 'revoked') return []
-    const remedy = { purpose: 'To revoke that', command: 'keys revoke', args: [claim.keyId!] }
-    throw new AdminError('claim_spent', `Claim ${id} was used and has made key ${claim.keyId}.`, remedy)
+    throw spentError(claim)
   })
   return await findClaim(store, id)
+}
+
+function spentError({ id, keyId }: Claim): AdminError {
+  const remedy = keyId && { purpose: 'To revoke its key', command: 'keys revoke', args: [keyId] }
+  return new AdminError('claim_spent', `Claim ${id} is not open.`, remedy || undefined)
+}
+
+/** The key that a claim replaces, and when that ends if the claim is used now. */
+export async function findPredecessor(store: Pick<Store, 'findKey'>, { draft }: Claim, now: number) {
+  const { rotates, overlapMs = DEFAULT_OVERLAP_MS } = JSON.parse(draft)
+  if (rotates === undefined) return null
+  const end = endOf((await findKey(store, rotates)).key) ?? Infinity
+  return { id: rotates as string, ends_at: rfc3339(Math.min(end, now + overlapMs)) }
 }
 
 /** @throws {AdminError} `claim_not_found` */

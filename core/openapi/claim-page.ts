@@ -3,17 +3,57 @@ import type { HandlerResult } from '../http/message.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { ClaimedKey, ClaimOffer } from '../wire.ts'
 import assets from './claim-assets.json' with { type: 'json' }
-import { fillMarkup, pagePolicy } from './html.ts'
+import { createPage, type Inset, markup } from './html.ts'
 
 /** Puts a page in place of what `showClaim` or `useClaim` returned. */
 export function createClaimPage({ data, headers = [] }: HandlerResult, sha256: Sha256): HandlerResult {
-  const claim = data as ClaimOffer & Partial<ClaimedKey>
-  const end = claim.expires_at === null ? 'never' : `${claim.expires_at.slice(0, 16).replace('T', ' ')} UTC`
-  const scopes = claim.scopes?.join(', ') || 'none'
-  const [title, content] = claim.key ? ['Your API key', assets.key] : ['Get your API key', assets.offer]
-  const shown = fillMarkup(content, { ...claim, scopes, end })
-  const insets = { title, content: shown, style: { html: assets.style }, script: { html: assets.script } }
-  const policy = pagePolicy(assets.style, assets.script, sha256, `'self'`)
-  const { html } = fillMarkup(assets.page, insets)
-  return { html, headers: [...headers, 'Content-Security-Policy', policy] }
+  const claim = data as ClaimOffer | ClaimedKey
+  const { predecessor } = claim
+  const replaces = predecessor && `${predecessor.id}, which works until ${minuteOf(predecessor.ends_at)}`
+  const [title, content] = 'key' in claim
+    ? ['Your API key', keyContent(claim, replaces)]
+    : ['Get your API key', offerContent(claim, replaces && `${replaces} if you make the key now`)]
+  const { html, policy } = createPage(assets, { title, content }, sha256, `'self'`)
+  return { html, headers: [...headers, ...policy] }
+}
+
+function offerContent({ partner, name, expires_at }: ClaimOffer, replaces: string | null): Inset {
+  return markup`
+    <p>This link makes one API key, and shows it once. Have a safe place for it ready, such as a password manager.</p>
+    ${facts({ Partner: partner, Key: name, Replaces: replaces, 'Link valid until': minuteOf(expires_at) })}
+    <form method="post"><button>Make and show the key</button></form>
+  `
+}
+
+function keyContent(
+  { id, key, environment, scopes, expires_at }: ClaimedKey,
+  replaces: string | null,
+): Inset {
+  const expires = expires_at === null ? 'never' : minuteOf(expires_at)
+  return markup`
+    <p>The key is shown only once, and the link is used up. Store the key before you close this page.</p>
+    <pre id="key" tabindex="0" role="group" aria-label="Key">${key}</pre>
+    <div class="actions">
+      <button id="copy" type="button" hidden>Copy</button>
+      <a href="data:application/octet-stream,${key}%0A" download="${id}.key">Download</a>
+      <span role="status"></span>
+    </div>
+    ${
+    facts({
+      ...{ Id: id, Replaces: replaces, Environment: environment },
+      ...{ Scopes: scopes.join(', ') || 'none', Expires: expires },
+    })
+  }
+  `
+}
+
+function facts(rows: Readonly<Record<string, string | null>>): Inset {
+  const shown = Object.entries(rows).map(([name, value]) =>
+    value === null ? undefined : markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
+  )
+  return markup`<dl>${shown}</dl>`
+}
+
+function minuteOf(instant: string): string {
+  return `${instant.slice(0, 16).replace('T', ' ')} UTC`
 }

@@ -1,6 +1,7 @@
 import { PROBLEMS } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { DocumentSettings } from './model.ts'
+import shared from './page-assets.json' with { type: 'json' }
 
 /** HTML, as opposed to text, which is escaped. */
 export interface Markup {
@@ -23,15 +24,23 @@ export function markup(strings: readonly string[], ...insets: readonly Inset[]):
 }
 
 /** The same for a template with the names of its insets in braces. */
-export function fillMarkup(template: string, insets: Readonly<Record<string, Inset>>): Markup {
+function fillMarkup(template: string, insets: Readonly<Record<string, Inset>>): Markup {
   const parts = template.split(/\{(\w+)\}/)
   const strings = parts.filter((_, index) => index % 2 === 0)
   const names = parts.filter((_, index) => index % 2 === 1)
   return markup(strings, ...names.map((name) => insets[name]))
 }
 
-export function pagePolicy(style: string, script: string, sha256: Sha256, form = `'none'`): string {
-  return [
+/** A page with its own style and script inline, and the policy that allows no other. */
+export function createPage(
+  assets: Readonly<Record<'page' | 'style' | 'script', string>>,
+  insets: Readonly<Record<string, Inset>>,
+  sha256: Sha256,
+  form: `'self'` | `'none'` = `'none'`,
+): { readonly html: string; readonly policy: readonly [name: string, value: string] } {
+  const { script } = assets
+  const style = shared.style + assets.style
+  const policy = [
     `default-src 'none'`,
     `style-src ${source(style, sha256)}`,
     `script-src ${source(script, sha256)}`,
@@ -40,6 +49,8 @@ export function pagePolicy(style: string, script: string, sha256: Sha256, form =
     `form-action ${form}`,
     `frame-ancestors 'none'`,
   ].join('; ')
+  const inlined = { ...insets, style: { html: style }, script: { html: script } }
+  return { ...fillMarkup(shared.page + assets.page, inlined), policy: ['Content-Security-Policy', policy] }
 }
 
 /** Allows an inline style or script by its hash (CSP 3 §2.3.1). */

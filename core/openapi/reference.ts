@@ -12,14 +12,13 @@ import {
   baseUrl,
   type CodeBlock,
   codeBlock,
+  createPage,
   EXAMPLE_ORIGIN,
-  fillMarkup,
   type Inset,
   LANGUAGES,
   markPlaces,
   type Markup,
   markup,
-  pagePolicy,
   paragraphs,
   prose,
   table,
@@ -43,13 +42,11 @@ export function createReferencePage(
 ): StaticDocument {
   const { title, summary } = described.info
   const parts = partsOf(described, settings)
-  const page = fillMarkup(assets.page, {
+  const { html, policy } = createPage(assets, {
     title,
     summary,
     icon,
     logo: settings.logo ?? icon,
-    style: { html: assets.style },
-    script: { html: assets.script },
     languages: Object.entries(LANGUAGES).map(([id, name], index) =>
       markup`<input type="radio" name="language" id="in-${id}"${
         index === 0 ? markup` checked` : undefined
@@ -60,15 +57,15 @@ export function createReferencePage(
       value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
     ),
     sections: parts.map(({ section }) => section),
-  })
+  }, sha256)
   const example = `${EXAMPLE_ORIGIN}</span>`
   const address = baseUrl(settings) === EXAMPLE_ORIGIN
     ? `${EXAMPLE_ORIGIN}${settings.basePath}</span>`
     : example
   return {
-    text: page.html.replaceAll(example, address),
+    text: html.replaceAll(example, address),
     headers: [
-      ...['Content-Security-Policy', pagePolicy(assets.style, assets.script, sha256)],
+      ...policy,
       ...['Referrer-Policy', 'no-referrer'],
       ...['Link', '<docs.md>; rel="alternate"; type="text/markdown"'],
     ],

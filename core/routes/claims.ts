@@ -1,11 +1,11 @@
 /** One-time links to keys. Opening one changes nothing, as mail scanners and previews do; its button makes the key. */
-import type { AdminError } from '../admin/validate.ts'
 import { Problem } from '../http/problem.ts'
 import { claimState } from '../keys/lifecycle.ts'
 import { equalDigests } from '../lib/digest.ts'
-import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
+import { rfc3339 } from '../lib/time.ts'
 import type { Claim } from '../ports/changes.ts'
 import type { ClaimedKey, ClaimOffer } from '../wire.ts'
+import { administer, issuedJson } from './key-changes.ts'
 import type { HandlerContext, OpenRequest, OpenRoute } from './route.ts'
 
 const link = {
@@ -23,8 +23,11 @@ export const showClaim: OpenRoute = {
   method: 'GET',
   summary: 'Open a one-time link',
   async handle(ports, request) {
-    const { partner, name, expiresAt } = await findOpen(ports, request)
-    const data: ClaimOffer = { partner, name, expires_at: rfc3339(expiresAt) }
+    const claim = await findOpen(ports, request)
+    const { findPredecessor } = await import('../admin/claims.ts')
+    const predecessor = await findPredecessor(ports.administration, claim, request.now())
+    const { partner, name, expiresAt } = claim
+    const data: ClaimOffer = { partner, name, expires_at: rfc3339(expiresAt), predecessor }
     return { data, headers }
   },
 }
@@ -61,24 +64,16 @@ async function findOpen({ administration, sha256 }: HandlerContext, request: Ope
   return claim
 }
 
-async function makeKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
-  const { administration, revisionCache, elapsed } = ports
-  const { useClaim } = await import('../admin/claims.ts')
-  try {
-    const { key: { id, hint, environment, scopes, expiresAt }, text } = await useClaim(
-      administration,
-      claim,
-      now,
-    )
-    return { id, key: text, hint: `…${hint}`, environment, scopes, expires_at: optionalRfc3339(expiresAt) }
-  } catch (error) {
-    const { name, code } = error as AdminError
-    if (name !== 'AdminError') throw error
-    if (code === 'concurrent_change') throw new Problem('overloaded', { retryAfterSeconds: 1 }, error)
+function makeKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
+  return administer(ports, async () => {
+    const { useClaim } = await import('../admin/claims.ts')
+    const made = await useClaim(ports.administration, claim, now)
+    const predecessor = 'retiresAt' in made
+      ? { id: JSON.parse(claim.draft).rotates, ends_at: rfc3339(made.retiresAt) }
+      : null
+    return { ...issuedJson(made), predecessor }
+  }, (code, error) => {
     const detail = 'The key cannot be made now, and the link was not used. Ask the operator about it.'
-    throw new Problem('claim_spent', code === 'claim_spent' ? {} : { detail }, error)
-  } finally {
-    // Without a response of the store, the key works within the bound.
-    await Promise.resolve(revisionCache.revalidate(elapsed())).catch(() => undefined)
-  }
+    return new Problem('claim_spent', code === 'claim_spent' ? {} : { detail }, error)
+  })
 }

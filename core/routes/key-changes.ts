@@ -1,5 +1,5 @@
 /** What partners do with their own keys: the same changes as the operator's, once the policy allows them. */
-import type { KeyAdministration } from '../admin/keys.ts'
+import type { IssuedKey, KeyAdministration } from '../admin/keys.ts'
 import type { AdminError, AdminErrorCode } from '../admin/validate.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import { FIRST_USE_BOUND_MS } from '../keys/last-used.ts'
@@ -39,15 +39,10 @@ export const rotateKey = definePost({
     }
     // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
     const options = { overlapMs: body.overlap_seconds * 1000, replaces }
-    const { key, text, retiresAt } = await administer(grant, ports, (keys) => keys.rotate(id, options))
+    const made = await changeKey(grant, ports, (keys) => keys.rotate(id, options))
     const data: KeyRotation = {
-      id: key.id,
-      key: text,
-      hint: `…${key.hint}`,
-      environment: key.environment,
-      scopes: key.scopes,
-      expires_at: optionalRfc3339(key.expiresAt),
-      predecessor: { id, ends_at: rfc3339(retiresAt) },
+      ...issuedJson(made),
+      predecessor: { id, ends_at: rfc3339(made.retiresAt) },
     }
     return { data, cacheControl }
   },
@@ -62,7 +57,7 @@ export const revokeKey = definePost({
   limits: ['key'],
   skipsQuotas: true,
   async handle(_, grant, ports) {
-    const { id } = await administer(grant, ports, (keys) => keys.revoke(grant.key.id))
+    const { id } = await changeKey(grant, ports, (keys) => keys.revoke(grant.key.id))
     const data: KeyRevocation = { id, state: 'revoked', revoked_at: rfc3339(grant.now) }
     return { data, cacheControl }
   },
@@ -74,7 +69,6 @@ const problemFor: { readonly [code in AdminErrorCode]?: ProblemCode } = {
   key_expired: 'key_expired',
   key_disabled: 'key_disabled',
   key_rotated: 'rotation_conflict',
-  concurrent_change: 'overloaded',
 }
 
 /** The store as the administration of keys needs it, with the time-outs of the service. */
@@ -88,21 +82,40 @@ export function boundAdministration(
   return { ...facts, ...bound, settings, sha256 }
 }
 
-/** Changes the key of a request. The code is loaded with the first change. */
-async function administer<T>(
-  { key: { id }, now }: Grant,
-  { administration, revisionCache, elapsed }: HandlerContext,
-  change: (keys: KeyAdministration) => Promise<T>,
+/** Makes a change that binds at once here. @param toProblem For an `AdminError`; `undefined` leaves it. */
+export async function administer<T>(
+  { revisionCache, elapsed }: HandlerContext,
+  change: () => Promise<T>,
+  toProblem: (code: AdminErrorCode, error: unknown) => Problem | undefined,
 ): Promise<T> {
-  const { createKeyAdministration } = await import('../admin/keys.ts')
   try {
-    return await change(createKeyAdministration(administration, { actor: `key:${id}`, clock: () => now }))
+    return await change()
   } catch (error) {
-    const code = problemFor[(error as AdminError).code]
-    if (code === undefined || error instanceof Problem) throw error
-    throw new Problem(code, code === 'overloaded' ? { retryAfterSeconds: 1 } : {}, error)
+    const { name, code } = error as AdminError
+    if (name !== 'AdminError') throw error
+    if (code === 'concurrent_change') throw new Problem('overloaded', { retryAfterSeconds: 1 }, error)
+    throw toProblem(code, error) ?? error
   } finally {
     // Without a response of the store, the change takes effect within the bound.
     await Promise.resolve(revisionCache.revalidate(elapsed())).catch(() => undefined)
   }
+}
+
+/** Changes the key of a request. The code is loaded with the first change. */
+function changeKey<T>(
+  { key: { id }, now }: Grant,
+  ports: HandlerContext,
+  change: (keys: KeyAdministration) => Promise<T>,
+): Promise<T> {
+  return administer(ports, async () => {
+    const { createKeyAdministration } = await import('../admin/keys.ts')
+    return await change(
+      createKeyAdministration(ports.administration, { actor: `key:${id}`, clock: () => now }),
+    )
+  }, (code, error) => problemFor[code] && new Problem(problemFor[code], {}, error))
+}
+
+/** A new key as its holder gets it. */
+export function issuedJson({ key: { id, hint, environment, scopes, expiresAt }, text }: IssuedKey) {
+  return { id, key: text, hint: `…${hint}`, environment, scopes, expires_at: optionalRfc3339(expiresAt) }
 }

@@ -9,6 +9,7 @@ import type { ActivityType } from '../ports/reports.ts'
 import {
   type Activity,
   API_VERSION,
+  type ClaimedKey,
   type ClaimOffer,
   type KeyRevocation,
   type KeyRotation,
@@ -125,7 +126,7 @@ export const verificationSchema: field.Schema<Verification> = field.named(
   },
 )
 
-const claimedKey = {
+const issuedKey = {
   id: keyId('Public id of the key.', 'b7Yc0PqLs9Xa'),
   key: field.text('The whole key, a secret. It is not shown again: store it first.', 'spk_live_…', 200),
   hint: keyHint,
@@ -134,18 +135,29 @@ const claimedKey = {
   expires_at: v.nullable(field.instant('When the key expires.', '2027-03-01T09:00:00.000Z')),
 }
 
-const keyRotationSchema: field.Schema<KeyRotation> = field.named('KeyRotation', 'The successor of a key.', {
-  ...claimedKey,
-  predecessor: field.object('The key of the request.', {
+const predecessor = (about: string, end: string) =>
+  field.object(about, {
     id: keyId('Its public id.', 'Zt81mK0qWv3B'),
-    ends_at: field.instant('Until when it still works.', '2026-11-21T09:00:00.000Z'),
-  }),
+    ends_at: field.instant(end, '2026-11-21T09:00:00.000Z'),
+  })
+
+const keyRotationSchema: field.Schema<KeyRotation> = field.named('KeyRotation', 'The successor of a key.', {
+  ...issuedKey,
+  predecessor: predecessor('The key of the request.', 'Until when it still works.'),
 })
 
 const claimOfferSchema: field.Schema<ClaimOffer> = field.named('ClaimOffer', 'What a one-time link is for.', {
   partner: field.slug('Slug of the partner that gets the key.', 'demo'),
   name: field.text('Name of the key.', 'WordPress plugin', 200),
   expires_at: field.instant('When the link ends.', '2026-11-21T09:00:00.000Z'),
+  predecessor: v.nullable(
+    predecessor('The key that it replaces.', 'Until when it works if the link is used now.'),
+  ),
+})
+
+const claimedKeySchema: field.Schema<ClaimedKey> = field.named('ClaimedKey', 'A new key.', {
+  ...issuedKey,
+  predecessor: v.nullable(predecessor('The key that it replaces.', 'Until when it still works.')),
 })
 
 const keyRevocationSchema: field.Schema<KeyRevocation> = field.named('KeyRevocation', 'A revoked key.', {
@@ -392,5 +404,5 @@ export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> =
   'endpoint-markdown': markdownSchema,
   'api-catalog': catalogSchema,
   'show-claim': dataOf(claimOfferSchema),
-  'use-claim': dataOf(field.named('ClaimedKey', 'A new key.', claimedKey)),
+  'use-claim': dataOf(claimedKeySchema),
 }

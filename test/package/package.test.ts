@@ -114,7 +114,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const [, { bytes } = { bytes: Infinity }] = tarballs
   t.comment(`${bytes} bytes`)
-  t.ok(bytes < 26_000, 'less than 26 KB')
+  t.ok(bytes < 26_100, 'less than 26.1 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
@@ -339,7 +339,7 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [46_700, 102_300],
+  "export { createPartnerApi } from 'partner-api'": [46_700, 102_500],
   "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [63_400, 112_500],

@@ -7,6 +7,7 @@ export const claims: readonly Suite[] = [{
     'opening a link changes nothing, and its POST makes the key once': oneKey,
     'a link is a page for browsers, without a script of others': pages,
     'a link of a rotation makes the successor when it is used': rotation,
+    'a link of a rotation names the old key and its end': predecessor,
     'a link that was revoked, has expired or whose partner was removed is spent': spent,
     'a link whose key cannot be made stays open': notNow,
     'concurrent requests make one key': race,
@@ -43,7 +44,7 @@ async function oneKey(t: TestContext, service: Service): Promise<void> {
   }
   const offer = await open(service, path)
   const { expires_at: end, ...data } = offer.json?.data ?? {}
-  t.strictSame(data, { partner: 'demo', name: 'Offered' })
+  t.strictSame(data, { partner: 'demo', name: 'Offered', predecessor: null })
   t.ok(Date.parse(end) > Date.now(), 'the end of the link')
   const made = await use(service, path)
   t.equal(made.status, 201)
@@ -54,7 +55,7 @@ async function oneKey(t: TestContext, service: Service): Promise<void> {
   const { key: text, ...key } = made.json?.data ?? {}
   t.strictSame(key, {
     ...{ id: text.slice(9, 21), hint: `…${text.slice(-4)}`, environment: 'test' },
-    ...{ scopes: ['read:plans'], expires_at: null },
+    ...{ scopes: ['read:plans'], expires_at: null, predecessor: null },
   })
   t.equal(
     (await get(service, '/public/plans?partner=demo', { key: { text } })).status,
@@ -113,6 +114,30 @@ async function rotation(t: TestContext, service: Service): Promise<void> {
   t.strictSame((await plans({ text: json?.data.key })).status, 200)
   expectProblem(t, await plans(old), 'key_expired', 'without an overlap')
   t.equal((await world.keyRing.show(old.id)).successorId, json?.data.id)
+}
+
+async function predecessor(t: TestContext, service: Service): Promise<void> {
+  const { world } = service
+  const { id } = await world.issue({})
+  const { path } = await world.offer({ rotates: id })
+  const before = (await open(service, path)).json?.data.predecessor
+  t.equal(before.id, id)
+  const hours = (Date.parse(before.ends_at) - Date.now()) / 3_600_000
+  t.ok(hours > 23 && hours <= 24, 'the default overlap, from now')
+  const html = { accept: 'text/html' }
+  const offer = await open(service, path, html)
+  t.ok(
+    /<dd>\w{12}, which works until [-\d]{10} [:\d]{5} UTC if you make the key now<\/dd>/.test(offer.text),
+    'the offer',
+  )
+  const expiring = await world.issue({ expiresAt: Date.now() + 3_600_000 })
+  const { path: other } = await world.offer({ rotates: expiring.id }, 60_000)
+  const made = (await use(service, other)).json?.data
+  t.strictSame(made.predecessor, { id: expiring.id, ends_at: made.expires_at }, 'no later than it expires')
+  const page = await use(service, path, html)
+  const { retiresAt = 0 } = await world.keyRing.show(id)
+  const [day, time = ''] = new Date(retiresAt).toISOString().split('T')
+  t.ok(page.text.includes(`<dd>${id}, which works until ${day} ${time.slice(0, 5)} UTC</dd>`), 'the page')
 }
 
 async function spent(t: TestContext, service: Service): Promise<void> {
