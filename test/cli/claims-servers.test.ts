@@ -2,6 +2,7 @@
 import { type Test, test } from 'tap'
 import { newFile, preload, programOn, startServing, stopServing } from '../support/cli-program.ts'
 import { hasServer } from '../postgres/binaries.ts'
+import { freePort } from '../postgres/free-port.ts'
 import { startServer } from '../postgres/server.ts'
 
 /** Ends the process at the first 201, whose key is committed. */
@@ -38,10 +39,10 @@ async function keyOnce(t: Test, store: string): Promise<void> {
   ]
   const serve = ['serve', '--port', '0', '--log', 'all']
 
-  const servers = await Promise.all([
-    startServing(serve, store),
-    startServing(serve, store),
-  ])
+  const ports = [await freePort(), await freePort()]
+  const servers = await Promise.all(
+    ports.map((port) => startServing([...serve, '--metrics', `${port}`, '--metrics-by', 'partner'], store)),
+  )
   const { link } = (await json(...issue, servers[0].url)).data
   const { pathname } = new URL(link)
   const statuses = await Promise.all(
@@ -58,6 +59,11 @@ async function keyOnce(t: Test, store: string): Promise<void> {
     [201, ...Array(59).fill(410)],
     'one request gets the key',
   )
+  for (const port of ports) {
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    t.match(metrics, /^partner_api_requests_total\{.*"use-claim".*\}/m)
+    t.notMatch(metrics, pathname.slice(-32), 'no metric has the token')
+  }
   const [first] = (await json('keys', 'list')).data
   for (
     const { stderr } of await Promise.all(

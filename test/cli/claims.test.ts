@@ -75,6 +75,10 @@ test('a link is printed, listed, used once and revoked', async (t) => {
     (await run('claims', 'list', '--limit', '1')).stdout,
     /^ID +PARTNER +NAME +ROTATES +STATE +ENDS +KEY\nclm_\w+ +acme +Shop +– +used +– +\w{12}\n$/,
   )
+  t.match(
+    (await run('claims', 'list', '--open')).stdout,
+    /\nclm_\w+ +acme +Shop +\w{12} +open +in [\w ]+? +–\n$/,
+  )
   t.match(await run('audit', 'verify'), { code: 0, stdout: /keys, claims, modules and webhooks match it/ })
   await refuses(t, {
     [`claims revoke ${made.data.id}`]: '1 claim_spent',

@@ -62,9 +62,9 @@ test('quotas of a partner are set for it alone, and shown with what is used and 
   }
   const { stderr } = await run('partners', 'update', 'acme', '--limit', 'month=30,000')
   t.match(stderr, /For a calendar month, it is month=QUOTA\.$/m)
-  const command = /partner-api partners update SLUG --limit month=5/
-  t.match(await run('keys', 'limit', key, '--limit', 'month=5'), { code: 2, stderr: command })
-  t.match(await run('serve', '--limit', 'month=5'), { code: 2, stderr: command })
+  const command = /partner-api partners update SLUG --limit month=5000$/m
+  t.match(await run('keys', 'limit', key, '--limit', 'month=5,000'), { code: 2, stderr: command })
+  t.match(await run('serve', '--limit', 'month=5000'), { code: 2, stderr: command })
 })
 
 test('partners are created, listed, changed and suspended', async (t) => {
