@@ -7,7 +7,7 @@ import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
 import { readQuotaUse } from '../core/limits/partner-quotas.ts'
 import { DEFAULT_LIMITS, isPartnerQuota, policiesFor, type Policy } from '../core/limits/policies.ts'
-import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
+import type { Key, KeyFacts, Modules, Partner, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
@@ -57,9 +57,11 @@ export async function dryRun(
   const found = await findRefusals(store, batches, { from, to, days, now })
   const { totals, keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
   const update = changes.find((each) => each.type === 'partner.updated')
-  const quotas = update === undefined ? [] : await readQuotaUse(store, update, now)
+  const { quotas, isLower } = update
+    ? await readChangedQuotas(store, update, now)
+    : { quotas: [], isLower: false }
   const isUnknown = hasNewRanges && requestCount === 0
-  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || quotas.length > 0)
+  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || isLower)
   const requests = isUnknown
     ? 'An unknown number of requests'
     : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
@@ -95,6 +97,18 @@ export async function dryRun(
     text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
     notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
   }
+}
+
+/** What is used of the quotas that an update changes, and whether one refuses more than before. */
+async function readChangedQuotas(store: Store, update: Pick<Partner, 'slug' | 'limits'>, now: number) {
+  const { limits } = await findPartner(store, update.slug)
+  let isLower = false
+  const quotas = (await readQuotaUse(store, update, now)).filter(({ policy }) => {
+    const [{ quota, windowSeconds }, before] = [update.limits[policy]!, limits[policy]]
+    isLower ||= !before?.quota || quota < before.quota || windowSeconds > before.windowSeconds
+    return quota !== before?.quota || windowSeconds !== before.windowSeconds
+  })
+  return { quotas, isLower }
 }
 
 /** The requests of a period that the changes would refuse: by endpoint and reason, and by key. */

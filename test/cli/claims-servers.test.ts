@@ -43,7 +43,7 @@ async function keyOnce(t: Test, store: string): Promise<void> {
   const servers = await Promise.all(
     ports.map((port) => startServing([...serve, '--metrics', `${port}`, '--metrics-by', 'partner'], store)),
   )
-  const { link } = (await json(...issue, servers[0].url)).data
+  const { link } = (await json(...issue, servers[0]!.url)).data
   const { pathname } = new URL(link)
   const statuses = await Promise.all(
     Array.from({ length: 60 }, async (_, index) => {

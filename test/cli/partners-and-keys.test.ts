@@ -57,6 +57,11 @@ test('quotas of a partner are set for it alone, and shown with what is used and 
     stderr: /month=12 \(12 used, 0 left .*\nThe quota is used up/,
   })
 
+  const higher = (await json(...update, 'month=31')).data
+  t.match(higher, { is_lower_bound: false, quotas: [{ quota: 31, used: 12, remaining: 19 }] })
+  const renamed = await json('partners', 'update', 'acme', '--name', 'Acme Travel', '--dry-run')
+  t.match(renamed.data, { requests: 0, is_lower_bound: false, quotas: [] }, 'it has a quota, and keeps it')
+
   for (const wrong of ['month=10/60', 'partner=5', 'partner=5/2678401', 'month=0/5']) {
     t.equal((await run('partners', 'update', 'acme', '--limit', wrong)).code, 2, wrong)
   }
