@@ -12,7 +12,7 @@ import {
   problemForError,
   toOriginForm,
 } from './node-request.ts'
-import { createResponseWriter, isDeno, serializeResponse, writeResponse } from './node-response.ts'
+import { isDeno, serializeResponse, writeResponse } from './node-response.ts'
 import type { PendingRequests, ServableApi } from './server.ts'
 
 /** How much of an unread body the server receives in order to keep the connection, in bytes. */
@@ -28,8 +28,6 @@ interface ConnectionState {
   readonly isDraining: () => boolean
   readonly pending: PendingRequests
   readonly writeTimeoutMs: number
-  /** Writes the response to a request after which the connection stays open. */
-  readonly writeKept: ReturnType<typeof createResponseWriter>
   /**
    * The latest request of a connection, if it has a body or its response is not sent yet: a connection error may belong
    * to it, and must not overtake its response.
@@ -58,7 +56,6 @@ export function attachApi(
     isDraining,
     pending,
     writeTimeoutMs,
-    writeKept: createResponseWriter(server.keepAliveTimeout),
     latestRequests: new WeakMap(),
     closingSockets: new Set(),
     overflowTails: new WeakMap(),
@@ -126,7 +123,7 @@ function answer(state: ConnectionState, httpRequest: NodeHttpRequest): void {
 }
 
 function respond(
-  { api, closingSockets, writeKept, writeTimeoutMs }: ConnectionState,
+  { api, closingSockets, writeTimeoutMs }: ConnectionState,
   httpRequest: NodeHttpRequest,
   httpResponse: HttpResponse,
   isLast: boolean,
@@ -143,9 +140,7 @@ function respond(
     socket.destroySoon = () => closeGracefully(closingSockets, socket)
   }
   try {
-    if (closesConnection || httpRequest.awaitsContinue) {
-      writeResponse(response, httpResponse, closesConnection)
-    } else writeKept(response, httpResponse)
+    writeResponse(response, httpResponse, closesConnection)
   } catch {
     // Node rejected a header. Nothing has been sent yet.
     writeResponse(response, api.refuse('internal'), closesConnection)

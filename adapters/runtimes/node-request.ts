@@ -169,7 +169,7 @@ export function toOriginForm(url: string, method: string | undefined): string | 
   return absolute?.startsWith('/') === false ? `/${absolute}` : absolute
 }
 
-/** An error of Node's parser, its timer or the socket. */
+/** An error of Node's parser, its timer or the socket. Node's types lack the packet that it documents. */
 export type ConnectionError = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
 /** @returns `undefined` when the connection is broken, so that no response can be sent. */

@@ -203,7 +203,8 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
     connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
   server.maxHeadersCount = maxParserHeaders
-  // Undocumented, but as old as Node: a client may close its half after the request (RFC 9112 §9.6).
+  // A client may close its half after the request (RFC 9112 §9.6). Undocumented, but as old as Node; a Node without it
+  // closes the connection of such a client.
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 

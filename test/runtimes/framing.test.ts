@@ -15,6 +15,8 @@ const tooLarge = [['headers_too_large'], 'either'] as const
 const notFound = [['route_not_found'], 'either'] as const
 
 const parsers: Readonly<Record<string, OwnParser | undefined>> = {
+  'Node 22': undefined,
+  'Node 24': undefined,
   'Node 26': undefined,
   // What Bun's parser rejects never reaches the service, so it gets no problem body.
   Bun: {

@@ -48,6 +48,10 @@ const post = (length: number): string => `POST /body HTTP/1.1\r\nHost: a\r\nCont
 
 const type = 'Content-Type'
 
+/** Takes from Node the undocumented member of its servers that the adapter sets. */
+const withoutHalfOpen = "data:text/javascript,import { Server } from 'node:http'; Object.defineProperty(" +
+  "Server.prototype, 'httpAllowHalfOpen', { get: () => false, set() {} })"
+
 /** Each pair of neighbours differs in something that a `Response` may take over from another one. */
 const RESPONSES: readonly PlainResponse[] = [
   { status: 200, headers: [type, 'a/b', 'ETag', '"1"', 'X-Request-Id', 'a'], cached: 'one' },
@@ -84,7 +88,8 @@ function described({ status, headers, body, cached }: PlainResponse) {
 t.jobs = RUNTIMES.length
 for (const runtime of RUNTIMES) {
   t.test(runtime.name, { buffered: true, skip: absence(runtime) ?? false, timeout: 120_000 }, async (t) => {
-    const { tell: sendCommand, response, serve, signal, end } = startRuntime(runtime.command)
+    const here = startRuntime(runtime.command)
+    const { tell: sendCommand, response, serve, signal, end } = here
     t.teardown(end)
 
     await t.test('a request has the address of its client, and invalid options are refused', async (t) => {
@@ -218,6 +223,31 @@ for (const runtime of RUNTIMES) {
       }
       t.equal((await fetch(`${url}/now`)).status, 200, 'other clients are served')
     })
+
+    if (runtime.name.startsWith('Node')) {
+      await t.test('a client that closes its half gets a pending response, if Node allows that', async (t) => {
+        const limited = startRuntime([...runtime.command, '--import', withoutHalfOpen])
+        t.teardown(limited.end)
+        const written: string[] = []
+        for (const { serve, response, tell } of [here, limited]) {
+          const { open } = await serve()
+          const [staying, leaving] = [await open(), await open()]
+          leaving.write(get('/wait'))
+          t.match(await response(), { asked: '/wait' })
+          leaving.end()
+          await leaving.flushed()
+          staying.write(get('/now').replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
+          written.push((await staying.ended()).replace(/^Date: .*/m, ''))
+          tell('release')
+          const pending = await leaving.answer().catch(() => undefined)
+          t.equal(pending?.status, tell === sendCommand ? 200 : undefined)
+          t.equal(await leaving.ended(), '')
+          for (const connection of [staying, leaving]) connection.destroy()
+        }
+        t.match(written[0], /^HTTP\/1.1 200 /)
+        t.equal(written[1], written[0], 'other responses have the same bytes')
+      })
+    }
 
     await t.test('what follows an error on a connection does not reach another one', async (t) => {
       const timed = await serve({ requestTimeoutMs: 500 })
