@@ -98,7 +98,7 @@ export async function start(
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         said += text
-        if (/ready|Listening/.test(said)) resolve()
+        if (/ready|Listening|Development Server .* started/.test(said)) resolve()
       })
     }
     void ended.then(() => reject(new Error(`${words.join(' ')} ended: ${said}`)))
