@@ -1,7 +1,9 @@
 /** Runs the WordPress plugin on a service that also fails, and checks what people see. */
-import { rmSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { launchBrowser, noBrowser, openPage } from '../support/browser.ts'
 import { openPartnerProject, sentWithOneKey, textOf } from './partner-project.ts'
 import { HOSTILE } from './recorder.ts'
 import { ADMINISTRATOR, hasWordPress, startWordPress } from './wordpress.ts'
@@ -9,7 +11,10 @@ import { ADMINISTRATOR, hasWordPress, startWordPress } from './wordpress.ts'
 await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   const partner = await openPartnerProject(t)
   const { folder, key, service, serviceUrl, requests, statuses, cli, signups, see, end } = partner
-  const plugin = join(folder, 'wordpress/partner-directory.php')
+  const [, assemble = ''] =
+    /```sh\n(.*?)```/s.exec(readFileSync(join(folder, 'wordpress/README.md'), 'utf8')) ?? []
+  execFileSync('sh', ['-ec', assemble], { cwd: folder })
+  const plugin = join(folder, 'partner-directory')
   const [clock, drips] = [join(folder, 'minutes'), join(folder, 'drips')]
   const wordpress = await startWordPress(
     plugin,
@@ -20,6 +25,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
       hostile: '[partner_directory limit="5"]',
       mistake: '[partner_directory limit="many"]',
       signup: '[partner_signup]',
+      widget: '<!-- wp:partner-directory/widget {"align":"wide"} /-->',
     },
     // The plugin's own clock, a language of which it must make a tag, and no other time-out on a busy machine.
     `namespace Partner_Directory;
@@ -118,7 +124,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
 
   await t.test('a valid key is saved, and never shown', async (t) => {
     const few = await cli('keys', 'issue', 'demo', '--name', 'Few', '--scope', 'read:profiles')
-    const warning = 'Saved. Ask the operator for these modules: countries, pricing, signup.'
+    const warning = 'Saved. Ask the operator for these modules: countries, pricing, signup, widget.'
     t.match(await save({ key: few.key }), warning)
     const text = await save({ key: `${key}\n` })
     t.match(text, 'Settings saved.')
@@ -193,6 +199,56 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     await cli('keys', 'enable', id)
     waitMinutes(14)
     t.equal((await visit('refusal')).html, shared.html)
+    requests()
+  })
+
+  await t.test('the block', async (t) => {
+    const shown = await visit('widget')
+    t.match(shown.html, /<div class="alignwide wp-block-partner-directory-widget"><partner-widget src="">/)
+    t.match(shown.text, /Meet the makers .+ Companies we work with .+ The newest companies .+ Plans/)
+    t.equal((await visit('widget')).html, shown.html)
+    t.match(requests(), [{ line: 'GET /service/partner-widget?partner=demo', status: 200 }])
+    const [, id = ''] = /<input type="hidden" name="page_id" value="(\d+)">/.exec(shown.html) ?? []
+    const search = (query: string) => load(`/?page_id=${id}&${query}`)
+    t.match((await search('partner_q=O%27Brien%21&partner_country=DE')).text, 'No company matches.')
+    t.match((await search('partner_q=%21')).text, 'Please search again')
+    const found = await search('partner_industry=food-and-drink')
+    t.match(found.text, /Companies that match .+ Plans/)
+    t.match(requests(), [
+      { line: 'GET /service/public/profiles?partner=demo&q=O%27Brien%21&country=DE&limit=12' },
+      { status: 400 },
+      { status: 200 },
+    ])
+    for (const mode of ['down', 'rows'] as const) {
+      service.mode = mode
+      t.match(
+        (await search('partner_q=bread')).text,
+        /Meet the makers .+ is not available at the moment/,
+        mode,
+      )
+    }
+    service.mode = 'pass'
+    requests()
+
+    await t.test('in a browser', { skip: noBrowser }, async (t) => {
+      const browser = await launchBrowser()
+      t.teardown(() => browser.close())
+      const screen = { scheme: 'light', width: 1440, height: 900 } as const
+      const { page } = await openPage(browser, `${wordpress.url}/?page_id=${id}`, screen)
+      await page.evaluate('globalThis.stays = true')
+      await page.getByLabel('Search').fill('bread')
+      await t.resolves(page.getByRole('status').getByText('Companies that match').waitFor())
+      t.equal(new URL(page.url()).search, `?page_id=${id}&partner_q=bread`)
+      t.ok(await page.evaluate('stays'), 'the page was loaded once')
+
+      await page.goto(`${wordpress.url}/wp-login.php`)
+      await page.locator('#user_login').fill(ADMINISTRATOR.log)
+      await page.locator('#user_pass').fill(ADMINISTRATOR.pwd)
+      await page.locator('#wp-submit').click()
+      await page.waitForURL(/wp-admin/)
+      await page.goto(`${wordpress.url}/wp-admin/post.php?post=${id}&action=edit`)
+      await t.resolves(page.locator('.wp-block partner-widget .partner-results h3').first().waitFor())
+    })
     requests()
   })
 
@@ -300,7 +356,7 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
       "return $wpdb->get_col(\"SELECT option_name FROM $wpdb->options WHERE option_value LIKE '%spk_%' OR option_name LIKE '%partner_directory%'\");"
     t.ok((await wordpress.evaluate(`global $wpdb; ${rows}`) as string[]).length > 5)
     const uninstall =
-      "require ABSPATH . 'wp-admin/includes/plugin.php'; uninstall_plugin('partner-directory.php');"
+      "require ABSPATH . 'wp-admin/includes/plugin.php'; uninstall_plugin('partner-directory/partner-directory.php');"
     t.same(await wordpress.evaluate(`global $wpdb; ${uninstall} ${rows}`), [])
   })
   await t.test('so does uninstalling in a network with an object cache, from a site without the plugin', async (t) => {
@@ -327,20 +383,23 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     const settings = `['url' => '${service.url}', 'partner' => 'demo', 'key' => '${key}']`
     const plugin = "require_once ABSPATH . 'wp-admin/includes/plugin.php';"
     await wordpress.evaluate(
-      `${plugin} deactivate_plugins('partner-directory.php');
+      `${plugin} deactivate_plugins('partner-directory/partner-directory.php');
       switch_to_blog(wpmu_create_blog('${host}', '/two/', 'Two', 1));
       wp_installing(false);
-      activate_plugin('partner-directory.php');
+      activate_plugin('partner-directory/partner-directory.php');
       update_option('partner_directory', ${settings}, false);
-      \\Partner_Directory\\read('/public/plans', array('slug' => 'string'));`,
+      \\Partner_Directory\\read('/public/plans', array('*' => array('slug' => 'string')));`,
       network,
     )
     t.same(await wordpress.evaluate(count, network), [1, true])
-    await wordpress.evaluate(`${plugin} uninstall_plugin('partner-directory.php');`, network)
+    await wordpress.evaluate(
+      `${plugin} uninstall_plugin('partner-directory/partner-directory.php');`,
+      network,
+    )
     t.same(await wordpress.evaluate(count, network), [0, false])
   })
   await t.test('no warning of PHP, and no key in a page, URL or log', async (t) => {
-    t.notMatch(wordpress.log(), /partner-directory\.php/)
+    t.notMatch(wordpress.log(), /partner-(directory|widget)\.php/)
     see(wordpress.log())
     await end(t)
   })

@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { basename, delimiter, join } from 'node:path'
 import process from 'node:process'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
@@ -35,7 +35,7 @@ export interface WordPress {
 export const ADMINISTRATOR = { log: 'admin', pwd: 'correct horse' }
 
 /**
- * @param plugin Path of the plugin, which is active.
+ * @param plugin Folder of the plugin, which is active. Its main file has the same name.
  * @param pages The content of pages, by their titles.
  * @param code PHP code that runs with every page.
  */
@@ -72,7 +72,7 @@ export async function startWordPress(
       require ABSPATH . 'wp-admin/includes/upgrade.php';
       add_filter('pre_wp_mail', '__return_true');
       wp_install('Partner site', '${ADMINISTRATOR.log}', 'admin@example.com', false, '', '${ADMINISTRATOR.pwd}');
-      activate_plugin('${plugin.split('/').at(-1)}');
+      activate_plugin('${basename(plugin)}/${basename(plugin)}.php');
       foreach (json_decode('${JSON.stringify(pages)}', true) as $name => $content) {
         wp_insert_post(['post_type' => 'page', 'post_status' => 'publish', 'post_title' => $name, 'post_content' => $content]);
       }`
@@ -119,7 +119,7 @@ function write(site: string, url: string, plugin: string, code: string): void {
   const content = join(site, 'wp-content')
   mkdirSync(join(content, 'mu-plugins'))
   mkdirSync(join(content, 'themes/plain'), { recursive: true })
-  cpSync(plugin, join(content, 'plugins', plugin.split('/').at(-1)!))
+  cpSync(plugin, join(content, 'plugins', basename(plugin)), { recursive: true })
   const files = {
     [join(site, 'wp-config.php')]: `${
       Object.entries(settings).map(([name, value]) => `define('${name}', ${JSON.stringify(value)});`).join(

@@ -1,7 +1,7 @@
 <?php
 /**
  * Plugin Name:       Partner Directory
- * Description:       Shows the directory of a partner API, and sends it the signups of a form.
+ * Description:       Shows the directory and the widget of a partner API, and sends it the signups of a form.
  * Version:           1.0.0
  * Requires at least: 5.9
  * Requires PHP:      7.4
@@ -16,9 +16,12 @@ namespace Partner_Directory;
 use WP_Error;
 
 defined( 'ABSPATH' ) || exit;
+require __DIR__ . '/partner-widget.php';
 
 const OPTION  = 'partner_directory';
 const SERVICE = 'service'; // The first segment of the paths, unless the operator has changed it.
+const NAMED   = array( 'name' => 'string' );
+const CARD    = NAMED + array( 'headline' => 'string', 'industry' => NAMED, 'country' => NAMED ); // The shape of a profile.
 
 /** The settings: address, partner, key, and `label`, which describes the key. */
 function settings(): array {
@@ -159,7 +162,7 @@ function verify_settings( $input ): array {
 	$data         = $result['body']['data'];
 	$new['label'] = $data['partner']['name'] . ', ' . $data['key']['name'] . ' (' . $data['key']['hint'] . ')';
 	$ready        = wp_list_pluck( wp_list_filter( $data['modules'], array( 'ready' => true ) ), 'module' );
-	$missing      = array_diff( array( 'profiles', 'countries', 'pricing', 'signup' ), $ready );
+	$missing      = array_diff( array( 'profiles', 'countries', 'pricing', 'signup', 'widget' ), $ready );
 	if ( $missing ) {
 		/* translators: %s: names of modules */
 		$text = sprintf( __( 'Saved. Ask the operator for these modules: %s.', 'partner-directory' ), implode( ', ', $missing ) );
@@ -191,10 +194,22 @@ function render_settings(): void {
 	echo '</form></div>';
 }
 
+/** A path with the partner and a query. */
+function target( string $path, array $query = array() ): string {
+	// PHP's http_build_query() and add_query_arg() write lists as country[0]=DE. The service takes country=DE&country=FR.
+	$path .= '?partner=' . rawurlencode( settings()['partner'] );
+	foreach ( $query as $parameter => $values ) {
+		foreach ( (array) $values as $value ) {
+			$path .= '&' . $parameter . '=' . rawurlencode( $value );
+		}
+	}
+	return $path;
+}
+
 /**
- * Reads a list from the service, at most every five minutes. While the service is down, returns a copy of the last day.
+ * Reads from the service, at most every five minutes. While the service is down, returns a copy of the last day.
  *
- * @param array $shape Of each item.
+ * @param array $shape Of the `data`.
  * @return array|WP_Error The body of the response.
  */
 function read( string $path, array $shape, array $query = array() ) {
@@ -202,13 +217,7 @@ function read( string $path, array $shape, array $query = array() ) {
 	if ( '' === $settings['key'] ) {
 		return new WP_Error( 'not_set_up', __( 'Enter the key in Settings → Partner directory.', 'partner-directory' ) );
 	}
-	// PHP's http_build_query() and add_query_arg() write lists as country[0]=DE. The service takes country=DE&country=FR.
-	$path .= '?partner=' . rawurlencode( $settings['partner'] );
-	foreach ( $query as $parameter => $values ) {
-		foreach ( (array) $values as $value ) {
-			$path .= '&' . $parameter . '=' . rawurlencode( $value );
-		}
-	}
+	$path = target( $path, $query );
 	$name = OPTION . '_' . wp_hash( $settings['url'] . $settings['key'] . $path ); // Another key may see other content.
 	$copy = get_transient( $name );
 	// Each attempt stores the copy anew, so the age of the content is not that of the transient.
@@ -222,7 +231,7 @@ function read( string $path, array $shape, array $query = array() ) {
 	// One visitor waits for the service: meanwhile, and for half a minute after a failure, others get what there is.
 	$copy['until'] = time() + 30;
 	set_transient( $name, $copy, DAY_IN_SECONDS );
-	$result = send( $settings, 'GET', $path, array( 'headers' => array_filter( array( 'If-None-Match' => $copy['etag'] ) ) ), array( '*' => $shape ) );
+	$result = send( $settings, 'GET', $path, array( 'headers' => array_filter( array( 'If-None-Match' => $copy['etag'] ) ) ), $shape );
 	if ( ! is_wp_error( $result ) ) {
 		$copy['until']   = time() + 5 * MINUTE_IN_SECONDS;
 		$copy['expires'] = time() + DAY_IN_SECONDS;
@@ -246,11 +255,9 @@ function render_directory( $attributes ): string {
 		return $cursor . '~' . wp_hash( wp_json_encode( $query ) . $cursor );
 	};
 	// Only signed cursors are sent: with invented ones, strangers could use up the quota of the key.
-	$signed = sanitize_text_field( wp_unslash( $_GET['partner_cursor'] ?? '' ) ); // phpcs:ignore WordPress.Security.NonceVerification
+	$signed = sanitize_text_field( wp_unslash( $_GET['partner_next'] ?? '' ) ); // phpcs:ignore WordPress.Security.NonceVerification
 	$cursor = explode( '~', $signed )[0];
-	$named  = array( 'name' => 'string' );
-	$shape  = $named + array( 'headline' => 'string', 'industry' => $named, 'country' => $named );
-	$body   = read( '/public/profiles', $shape, hash_equals( $sign( $cursor ), $signed ) ? $query + array( 'cursor' => $cursor ) : $query );
+	$body   = read( '/public/profiles', array( '*' => CARD ), hash_equals( $sign( $cursor ), $signed ) ? $query + array( 'cursor' => $cursor ) : $query );
 	if ( is_wp_error( $body ) ) {
 		$text = current_user_can( 'manage_options' ) ? explain( $body ) : __( 'The directory is not available at the moment.', 'partner-directory' );
 		return '<p class="partner-directory">' . esc_html( $text ) . '</p>';
@@ -263,10 +270,45 @@ function render_directory( $attributes ): string {
 	$html = '<ul>' . $html . '</ul>';
 	if ( is_string( $body['page']['next_cursor'] ?? null ) ) {
 		// The service's Link header names the next page, too, but relative to the URL of the request.
-		$next  = add_query_arg( 'partner_cursor', rawurlencode( $sign( $body['page']['next_cursor'] ) ) );
+		$next  = add_query_arg( 'partner_next', rawurlencode( $sign( $body['page']['next_cursor'] ) ) );
 		$html .= '<a rel="next" href="' . esc_url( $next ) . '">' . esc_html__( 'Next', 'partner-directory' ) . '</a>';
 	}
 	return '<div class="partner-directory">' . $html . '</div>';
+}
+
+/** The block `partner-directory/widget`, whose search has the parameters of its page. */
+function render_widget(): string {
+	$error = null;
+	$body  = static function ( $result ) use ( &$error ) {
+		if ( is_wp_error( $result ) ) {
+			$error   = $result;
+			$invalid = 400 === ( $result->get_error_data()['status'] ?? 0 );
+			throw $invalid ? new \DomainException() : new \RuntimeException( 'Partner widget: ' . $result->get_error_code() );
+		}
+		return $result['body'] ?? $result;
+	};
+	$read   = static function () use ( $body ) {
+		$price = array( 'amount_minor' => 'integer', 'exponent' => 'integer', 'currency' => 'string' );
+		$shape = array(
+			'partner'    => NAMED,
+			'profiles'   => array( '*' => CARD ),
+			'countries'  => array( '*' => NAMED + array( 'code' => 'string' ) ),
+			'industries' => array( '*' => NAMED + array( 'slug' => 'string' ) ),
+			'plans'      => array( '*' => NAMED + array( 'price' => $price, 'interval' => 'string' ) ),
+		);
+		return $body( read( '/partner-widget', $shape ) )['data'];
+	};
+	$search = static function ( array $query ) use ( $body ) {
+		// Visitors choose the words: copies of all that they search for would fill the database.
+		return $body( send( settings(), 'GET', target( '/public/profiles', $query ), array(), array( '*' => CARD ) ) );
+	};
+	// Without pretty permalinks, a form with the method GET would lose the parameter that names the page.
+	wp_parse_str( (string) wp_parse_url( (string) get_permalink(), PHP_URL_QUERY ), $keep );
+	$html = \PartnerWidget\draw( wp_unslash( $_GET ), $read, $search, compact( 'keep' ) )['html']; // phpcs:ignore WordPress.Security.NonceVerification
+	if ( $error && current_user_can( 'manage_options' ) ) {
+		$html .= '<p>' . esc_html( explain( $error ) ) . '</p>';
+	}
+	return '<div ' . get_block_wrapper_attributes() . '>' . $html . '</div>';
 }
 
 /** WordPress has locales such as de_DE and de_DE_formal; the service takes language tags such as de-DE. */
@@ -301,7 +343,7 @@ function sign_up( array $fields ) {
 /** The shortcode `[partner_signup]`: a form, which posts to its own page. */
 function render_signup(): string {
 	$choices = static function ( string $path, string $id, array $query = array() ): array {
-		$body = read( $path, array( $id => 'string', 'name' => 'string' ), $query );
+		$body = read( $path, array( '*' => NAMED + array( $id => 'string' ) ), $query );
 		return is_wp_error( $body ) ? array() : wp_list_pluck( $body['data'], 'name', $id );
 	};
 	$fields  = array(
@@ -370,6 +412,15 @@ function uninstall(): void {
 
 add_shortcode( 'partner_directory', __NAMESPACE__ . '\render_directory' );
 add_shortcode( 'partner_signup', __NAMESPACE__ . '\render_signup' );
+add_action(
+	'init',
+	static function () {
+		$editor = array( 'wp-block-editor', 'wp-blocks', 'wp-components', 'wp-element', 'wp-server-side-render' );
+		wp_register_script( 'partner-directory-block', plugins_url( 'block.js', __FILE__ ), $editor, '1.0.0', true );
+		wp_register_script( 'partner-directory-widget', plugins_url( 'partner-widget.js', __FILE__ ), array(), '1.0.0', true );
+		register_block_type( __DIR__, array( 'render_callback' => __NAMESPACE__ . '\render_widget' ) );
+	}
+);
 add_action(
 	'admin_menu',
 	static function () {
