@@ -3,47 +3,54 @@
  * Cloudflare's edge.
  */
 import t from 'tap'
-import { framingContract, type OwnParser } from '../contract/http/framing.ts'
+import { PROBLEMS } from '../../core/http/problem.ts'
+import { framingContract, type Outcome, type OwnParser } from '../contract/http/framing.ts'
+import { tableRows } from '../integration/docs.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 import { startChild } from './child.ts'
+import { DIFFERENCES } from './differences.ts'
 import { RUNTIMES } from './runtimes.ts'
 import { makeTemplate } from './template.ts'
 
-const served = [[200], 'either'] as const
-const malformed = [['malformed_request'], 'either'] as const
-const tooLarge = [['headers_too_large'], 'either'] as const
-const notFound = [['route_not_found'], 'either'] as const
+/** The outcomes that differ on a runtime. */
+const differencesOn = (runtime: 'Deno' | 'Bun'): Readonly<Record<string, Outcome>> =>
+  Object.fromEntries(
+    DIFFERENCES.flatMap(({ cases }) =>
+      Object.entries(cases).flatMap(([name, { [runtime]: outcome }]) => outcome ? [[name, outcome]] : [])
+    ),
+  )
 
 const parsers: Readonly<Record<string, OwnParser | undefined>> = {
   'Node 22': undefined,
   'Node 24': undefined,
   'Node 26': undefined,
   // What Bun's parser rejects never reaches the service, so it gets no problem body.
-  Bun: {
-    refusesAlone: true,
-    differences: {
-      'empty lines before a request (RFC 9112 §2.2)': malformed,
-      // The limit of a head is 16 KiB (`bun --max-http-header-size` allows more) and about 200 fields.
-      'headers of 17 KB': tooLarge,
-      'headers at the limit': tooLarge,
-      'a thousand headers': tooLarge,
-      'asterisk form': malformed,
-      // Bun parses it as a URL.
-      'a target with a high byte': notFound,
-      'chunks with a trailer': served,
-      'twenty thousand trailers': served,
-      'a trailer of 140 KB': served,
-    },
-  },
-  // Its `node:http` uses Node's parser, but limits each trailer separately and does not limit chunk extensions.
-  Deno: {
-    refusesAlone: false,
-    differences: {
-      'a chunk extension of 1 MB': [[200], 'kept'],
-      'twenty thousand trailers': [[200], 'kept'],
-    },
-  },
+  Bun: { refusesAlone: true, differences: differencesOn('Bun') },
+  Deno: { refusesAlone: false, differences: differencesOn('Deno') },
 }
+
+t.test('the docs have a row for each difference, and its cells have each outcome', (t) => {
+  const rows = DIFFERENCES.map(({ row }) => `| ${row.join(' | ')} |`)
+  t.same(tableRows('docs/deploy.md', 'differences'), rows)
+  for (const { row, cases } of DIFFERENCES) {
+    const [request, , Deno, Bun] = row
+    for (const [name, outcomes] of Object.entries(cases)) {
+      for (const [runtime, cell] of Object.entries({ Deno, Bun })) {
+        const [responses, after] = outcomes[runtime as 'Deno' | 'Bun'] ?? [[], 'either']
+        const stated = responses.map((wanted) =>
+          typeof wanted === 'string'
+            ? `${PROBLEMS[wanted].status} with a problem`
+            : wanted < 400
+            ? `${wanted}`
+            : `${wanted} without a body`
+        )
+        if (responses.length === 0 && after === 'closed') stated.push('closed')
+        t.same(stated.filter((words) => !cell.includes(words)), [], `${request}: ${name} on ${runtime}`)
+      }
+    }
+  }
+  t.end()
+})
 
 const two = 'Content-Length: 2\r\nContent-Length: 2'
 const host = 'Host: partner-api.test'

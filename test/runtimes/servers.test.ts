@@ -224,6 +224,19 @@ for (const runtime of RUNTIMES) {
       t.equal((await fetch(`${url}/now`)).status, 200, 'other clients are served')
     })
 
+    await t.test('pipelined requests are answered in order, except that Bun closes the connection', async (t) => {
+      const { open } = await serve()
+      const connection = await open()
+      connection.write(get('/wait') + get('/now'))
+      t.match(await response(), { asked: '/wait' })
+      if (runtime.name === 'Bun') t.equal(await connection.ended(), '')
+      sendCommand('release')
+      if (runtime.name !== 'Bun') {
+        for (const turn of ['first', 'second']) t.equal((await connection.answer()).status, 200, turn)
+      }
+      connection.destroy()
+    })
+
     if (runtime.name.startsWith('Node')) {
       await t.test('a client that closes its half gets a pending response, if Node allows that', async (t) => {
         const limited = startRuntime([...runtime.command, '--import', withoutHalfOpen])

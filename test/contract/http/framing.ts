@@ -24,7 +24,7 @@ export type Outcome = readonly [
 export interface OwnParser {
   /** Whether it refuses messages without the service, with an empty response or by closing the connection. */
   readonly refusesAlone: boolean
-  /** Other differences, by case name. */
+  /** Other differences, by case name. An error status is one without a body. */
   readonly differences: Readonly<Record<string, Outcome>>
 }
 
@@ -45,6 +45,7 @@ export async function framingContract(
   const withFields = (...fields: string[]) =>
     `${line()}${named}${fields.map((field) => `${field}\r\n`).join('')}\r\n`
   const content = JSON.stringify({ partner })
+  const signup = JSON.stringify({ partner, email: 'jane@example.com', name: 'Jane' })
   const chunk = `${content.length.toString(16)}\r\n${content}\r\n`
   const posts = (...fields: string[]) =>
     `${line('POST', '/service/developer/verify-key')}${named}Authorization: Bearer ${key}\r\n` +
@@ -120,6 +121,19 @@ export async function framingContract(
     ['asterisk form without OPTIONS', `${line('GET', '*')}${named}\r\n`, bad],
     ['authority form', `${line('CONNECT', 'other.test:443')}${named}\r\n`, bad],
     ['a target with a control character', `${line('GET', '/a\x01')}${named}\r\n`, bad],
+    ['dot segments', `${line('GET', '/service/x/../health')}${named}\r\n`, 'route_not_found', 'kept'],
+    [
+      'encoded dot segments',
+      `${line('GET', '/service/x/%2e%2E/health')}${named}\r\n`,
+      'route_not_found',
+      'kept',
+    ],
+    [
+      'a backslash in a target',
+      `${line('GET', '/service\\health')}${named}\r\n`,
+      'route_not_found',
+      'kept',
+    ],
     ['a target with a high byte', `${line('GET', '/\xe9')}${named}\r\n`, bad],
 
     ['a target at the limit', `${line('GET', targetOf(8192))}${named}\r\n`, 'invalid_parameter', 'kept'],
@@ -182,6 +196,13 @@ export async function framingContract(
     ['a body of 10 MB', posts('Content-Length: 10000000') + ' '.repeat(10_000_000), 'body_too_large'],
 
     [
+      'a bare Idempotency-Key with a comma',
+      `${posts('Idempotency-Key: a, b', `Content-Length: ${signup.length}`)}${signup}`
+        .replace('/developer/verify-key', '/partner/signups'),
+      201,
+    ],
+
+    [
       'an expectation that is met',
       `${sized.slice(0, -2)}Expect: 100-continue\r\n\r\n${content}`,
       [100, 200],
@@ -203,7 +224,12 @@ export async function framingContract(
     ],
   ]
 
-  async function violations(bytes: Buffer, [responses, after]: Outcome, halves: boolean): Promise<string[]> {
+  async function violations(
+    name: string,
+    bytes: Buffer,
+    [responses, after]: Outcome,
+    halves: boolean,
+  ): Promise<string[]> {
     const found: string[] = []
     const connection = await connectRaw(host, port)
     const cut = halves ? bytes.length >> 1 : bytes.length
@@ -212,7 +238,13 @@ export async function framingContract(
     if (halves) connection.write(bytes.subarray(cut))
     try {
       for (const wanted of responses) {
-        if (ownParser?.refusesAlone && typeof wanted === 'string') {
+        if (ownParser?.refusesAlone && Number(wanted) >= 400) {
+          const response = await connection.answer().catch(() => undefined)
+          const isAlone = response?.status === wanted && response.body === '' &&
+            !response.headers.has('x-request-id')
+          // A server that closes with unread input resets the connection, which may overtake its response.
+          if (!isAlone && (response || bytes.length < 16_384)) found.push(`${wanted} got ${response?.status}`)
+        } else if (ownParser?.refusesAlone && typeof wanted === 'string') {
           const response = await connection.answer().catch(() => undefined)
           found.push(...refusalViolations(response, wanted))
         } else found.push(...responseViolations(await connection.answer(), wanted))
@@ -221,8 +253,10 @@ export async function framingContract(
         connection.write(good)
         if ((await connection.answer()).status !== 200) found.push('the connection cannot be used again')
       }
-      if (after === 'closed' && !ownParser?.refusesAlone && await connection.ended() !== '') {
-        found.push('more was sent before the connection was closed')
+      if (after === 'closed' && (!ownParser?.refusesAlone || Object.hasOwn(ownParser.differences, name))) {
+        const ended = connection.ended()
+        const rest = await (ownParser?.refusesAlone ? ended.catch(() => '') : ended)
+        if (rest !== '') found.push('more was sent before the connection was closed')
       }
     } catch (error) {
       found.push(String(error))
@@ -235,7 +269,7 @@ export async function framingContract(
     await Promise.all(
       cases.map(async ([name, bytes, wanted, after = typeof wanted === 'string' ? 'closed' : 'kept']) => {
         const outcome = ownParser?.differences[name] ?? [[wanted].flat(), after] as const
-        const found = await violations(Buffer.from(bytes, 'latin1'), outcome, halves)
+        const found = await violations(name, Buffer.from(bytes, 'latin1'), outcome, halves)
         t.strictSame(found, [], halves ? `${name}, in halves` : name)
       }),
     )
