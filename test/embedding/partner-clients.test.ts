@@ -1,6 +1,6 @@
 /** Runs the clients in Python and PHP on a service that also fails, with the same cases. */
 import { spawn, spawnSync } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { createWebhookSecret, signWebhook } from '../../adapters/webhooks/secrets.ts'
@@ -73,7 +73,7 @@ for _ in range(2):
     response = api.sign_up(form, "own-1").response
     show([response.status, response.replayed, response.request_id, response.rate_limits])`,
       rotation: `def fail(key): raise ValueError("disk full")
-attempt(lambda: api.rotate_key(fail))
+for _ in range(2): attempt(lambda: api.rotate_key(fail))
 old = api.verify_key()["key"]
 stored = []
 rotation = api.rotate_key(stored.append, 60)
@@ -127,8 +127,10 @@ attempt(fn() => $slugs($api->with(timeout: $timeout)->profiles(['country' => 'DE
       response: `for ($i = 0; $i < 2; $i++) {
   $response = $api->signUp(['email' => 'twice@example.com', 'name' => 'Twice'], 'own-2')->response;
   show([$response->status, $response->replayed, $response->requestId, $response->rateLimits()]);
+  foreach ($response->headers as $name => $_) if (!preg_match('/^[a-z-]+$/D', $name)) show($name);
 }`,
       rotation: `attempt(fn() => $api->rotateKey(fn() => throw new \\DomainException('disk full')));
+try { $api->rotateKey(fn() => false); } catch (\\RuntimeException $error) { show($error->getMessage()); }
 $old = $api->verifyKey()['key'];
 $rotation = $api->rotateKey(function (string $key) use (&$stored) { $stored = $key; }, 60);
 show([$old['rotation'] !== null, isset($rotation['key']), $rotation['id'] === $api->verifyKey()['key']['id'], str_contains($stored, $rotation['id'])]);`,
@@ -173,6 +175,28 @@ for (const [name, language] of Object.entries(languages)) {
       t.equal(stderr, '')
       requests()
     })
+    if (name === 'php') {
+      await t.test('a page, a form and a rotation of its README run', async (t) => {
+        await cli('partners', 'update', 'demo', '--self-service', 'rotate')
+        const readme = readFileSync(join(cwd, 'README.md'), 'utf8')
+        const [start = '', ...others] = Array.from(
+          readme.matchAll(/```php\n(.*?)```/gs),
+          ([, block = '']) => block,
+        )
+        const head = start.slice(0, start.indexOf('try {')).replace('<?php', '').replace("'acme'", "'demo'")
+        const given =
+          `$_GET = ['q' => 'universite']; $_POST = ['email' => 'form@example.com', 'name' => 'Form'];`
+        const { stdout, stderr } = await run(
+          ['-r', `${head}${given}${others.slice(0, 3).join('')}echo $signup['id'];`],
+          { PARTNER_API_KEY: await issue() },
+        )
+        t.equal(stderr, '')
+        t.match(stdout, /^(<li>.+<\/li>\n){6}sgn_\w+$/)
+        t.match(readFileSync(join(cwd, 'acme.key'), 'utf8'), /^spk_live_/)
+        if (process.platform !== 'win32') t.equal(statSync(join(cwd, 'acme.key')).mode & 0o777, 0o600)
+        requests()
+      })
+    }
     await t.test('the first call of the docs runs', async (t) => {
       const { stdout, stderr } = await run([language.firstCall])
       t.match(stdout, /Bäckerei Weißenfluß & Töchter\n/)
@@ -248,8 +272,9 @@ for (const [name, language] of Object.entries(languages)) {
     })
     await t.test('a key is replaced once the new one is stored', async (t) => {
       await cli('partners', 'update', 'demo', '--self-service', 'rotate')
-      const [failure, result] = await evaluate('rotation', { PARTNER_API_KEY: await issue() })
+      const [failure, other, result] = await evaluate('rotation', { PARTNER_API_KEY: await issue() })
       t.equal(failure, 'disk full')
+      t.match(other, /^disk full$|^The new key was not stored\.$/)
       t.same(result, [true, false, true, true])
       requests()
     })

@@ -189,14 +189,17 @@ final class Client
         return $this->post('/partner/signups', $form, $idempotencyKey ?? bin2hex(random_bytes(16)));
     }
 
-    /** Replaces the key: `$store` keeps the new one, which is used after that. If anything fails, call it again. */
+    /**
+     * Replaces the key: `$store` keeps the new one, which is used after that. If it throws or returns false, the old one
+     * stays in use. If anything fails, call this again.
+     */
     public function rotateKey(callable $store, ?int $overlapSeconds = null): Result
     {
         $body = $overlapSeconds === null ? [] : ['overlap_seconds' => $overlapSeconds];
         $rotation = $this->post('/developer/rotate-key', $body, null, true);
         $key = (string) ($rotation['key'] ?? '');
         unset($rotation['key']);
-        $store($key);
+        if ($store($key) === false) throw new \RuntimeException('The new key was not stored.'); // As PHP's functions fail.
         $this->useKey($key);
         return $rotation;
     }
@@ -291,8 +294,8 @@ final class Client
             CURLOPT_HEADERFUNCTION => function ($_, string $line) use (&$fields): int {
                 // An informational response comes first.
                 $fields = str_starts_with($line, 'HTTP/') ? [] : $fields;
-                [$name, $value] = explode(':', $line, 2) + [1 => ''];
-                $fields[strtolower($name)] = trim($value);
+                [$name, $value] = explode(':', $line, 2) + [1 => null];
+                if ($value !== null) $fields[strtolower($name)] = trim($value);
                 return strlen($line);
             },
             CURLOPT_WRITEFUNCTION => function ($_, string $part) use (&$text): int {
