@@ -46,9 +46,9 @@ export interface PartnerApiPorts {
   /** Partners, keys and, without a `directory`, profiles. */
   readonly store: Store
   /** A source of profiles and industries to use instead of the store. */
-  readonly directory?: Directory
+  readonly directory?: Directory | undefined
   /** Where to keep signups instead of the store. */
-  readonly signups?: SignupDestination
+  readonly signups?: SignupDestination | undefined
 }
 
 /** The service, ready to mount. */

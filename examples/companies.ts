@@ -2,15 +2,31 @@
 import { DatabaseSync } from 'node:sqlite'
 import { type Directory, fold, foldWords } from 'partner-api'
 
-type Row = any
+/** A company with its sector, as the tables have it. */
+interface Row {
+  readonly handle: string
+  readonly title: string
+  readonly tagline: string
+  readonly country: string
+  readonly code: string
+  readonly label: string
+  readonly logo: string | null
+  readonly live_since: number
+  readonly changed_at: number
+  readonly about: string | null
+  readonly homepage: string | null
+  readonly city: string | null
+  readonly keywords: string
+  readonly mail: string | null
+}
 
 export function openCompanies(file: string): Directory {
   const database = new DatabaseSync(file, { readOnly: true })
   database.function('folded', { deterministic: true }, (text) => fold(String(text)))
   database.function('words', { deterministic: true }, (text) => ` ${foldWords(String(text)).join(' ')}`)
 
-  const ask = (sql: string, values: Record<string, string | number | null>): Row[] =>
-    database.prepare(sql).all(values)
+  const ask = <R = Row>(sql: string, values: Record<string, string | number | null> = {}) =>
+    database.prepare(sql).all(values) as unknown as R[]
   const live = 'FROM company JOIN sector ON sector.id = company.sector_id WHERE company.live_since <= :now'
   const orders = {
     name: { key: 'folded(company.title)', direction: 'ASC', beyond: '>' },
@@ -53,24 +69,28 @@ export function openCompanies(file: string): Directory {
 
     countProfiles(_partner, by, now) {
       const column = by === 'country' ? 'country' : 'code'
-      const rows = ask(`SELECT ${column} AS name, count(*) AS count ${live} GROUP BY ${column}`, { now })
+      const rows = ask<{ name: string; count: number }>(
+        `SELECT ${column} AS name, count(*) AS count ${live} GROUP BY ${column}`,
+        { now },
+      )
       return new Map(rows.map(({ name, count }) => [name, count]))
     },
 
     listIndustries: () =>
-      ask('SELECT code, label FROM sector', {}).map(({ code, label }) => ({
+      ask<Pick<Row, 'code' | 'label'>>('SELECT code, label FROM sector').map(({ code, label }) => ({
         slug: code,
         name: label,
         parentSlug: undefined,
       })),
 
     nextProfileChangeAt(_partner, now) {
-      const [row] = ask('SELECT min(live_since) AS next FROM company WHERE live_since > :now', { now })
-      return row.next ?? undefined
+      const sql = 'SELECT min(live_since) AS next FROM company WHERE live_since > :now'
+      return ask<{ next: number | null }>(sql, { now })[0]?.next ?? undefined
     },
 
-    // Changes with every commit of another connection. Without it, every request queries the tables.
-    directoryRevision: () => String(ask('PRAGMA data_version', {})[0].data_version),
+    // Changes with every commit of another connection, not with those of this one, which only reads. Without it, every
+    // request queries the tables.
+    directoryRevision: () => String(ask<{ data_version: number }>('PRAGMA data_version')[0]?.data_version),
   }
 }
 

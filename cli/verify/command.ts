@@ -166,7 +166,8 @@ function formatVerification(verification: Verification, output: Output): string 
       ? [['replaced by', `${rotation.successor_id}; stops working at ${rotation.retires_at}`] as const]
       : [],
     ...limits.map(({ policy, quota, window_seconds, remaining }) => {
-      const limit = `${pluralize(quota, 'request')} in ${pluralize(window_seconds, 'second')}`
+      const window = policy === 'month' ? 'a month' : pluralize(window_seconds, 'second')
+      const limit = `${pluralize(quota, 'request')} in ${window}`
       return [`${printable(policy)} limit`, `${limit}, ${remaining.toLocaleString('en')} left`] as const
     }),
     ['changes', formatStaleness(verification)],

@@ -42,15 +42,15 @@ export interface NewKey extends DetailsChange<KeyDetails> {
   /** 1–200 code points without control characters. */
   readonly name: string
   /** Names of scopes that active modules need; by default all of them. */
-  readonly scopes?: readonly string[]
+  readonly scopes?: readonly string[] | undefined
   /** The signups of a `test` key are stored as tests; its requests and signups are never counted. */
   readonly environment: Environment
   /** Milliseconds since the epoch, in the future; by default never. */
   readonly expiresAt?: number | undefined
   /** Addresses and CIDR ranges from which it may be used; by default from anywhere. */
-  readonly allow?: readonly string[]
+  readonly allow?: readonly string[] | undefined
   /** Its own limits; none by default. */
-  readonly limits?: LimitOverrides
+  readonly limits?: LimitOverrides | undefined
 }
 
 /** The members of a key that change; the others stay. `null` removes a detail. */

@@ -33,7 +33,7 @@ export interface NewPartner extends DetailsChange<PartnerDetails> {
   /** Names of the modules that are active from the start. */
   readonly modules: readonly string[]
   /** Its own limits; none by default. */
-  readonly limits?: LimitOverrides
+  readonly limits?: LimitOverrides | undefined
 }
 
 /** The members of a partner that change; the others stay. `null` removes a detail. */

@@ -34,8 +34,11 @@ export async function packPackages(root: string, out: string, links?: Links): Pr
   try {
     await run('git', ['checkout-index', '--all', '--prefix', `${copy}/`], root)
     linkDependencies(root, copy)
+    const { scripts: { prepare: _, ...scripts }, ...own } = readJson(join(copy, 'package.json'))
     const manifest = {
-      ...readJson(join(copy, 'package.json')),
+      ...own,
+      // npm warns its users about `prepare`, which is of checkouts only.
+      scripts,
       ...links && {
         repository: { type: 'git', url: `git+${links.repository}.git` },
         homepage: links.homepage,
