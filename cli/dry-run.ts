@@ -36,27 +36,39 @@ interface Refusal {
   readonly errors: number
 }
 
+type KeyRefusals =
+  & Record<'id' | 'partner' | 'name' | 'refused_from', string>
+  & { readonly requests: number; readonly refusals: readonly Refusal[] }
+
 /** The result names the keys with the most requests. */
 const maxKeys = 1000
 const maxShownKeys = 20
 /** Bounds the counts of a page of keys, which has one for each day and endpoint of each key. */
 const maxKeyDays = 7000
 
-/** @param change Makes the change, in a store that only records it. */
+/** @param change Makes the change, in a store that only judges it: each part at once, since there may be many. */
 export async function dryRun(
   store: Store,
   days: number,
   style: TableStyle,
   change: (store: Store) => Promise<unknown>,
 ): Promise<CommandResult> {
-  const batches: (readonly Change[])[] = []
-  await change({ ...store, apply: (recorded) => batches.push(recorded) > 0 })
-  const changes = batches.flat()
   const now = timeOf(store)
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
-  const found = await findRefusals(store, batches, { from, to, days, now })
-  const { totals, keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
-  const update = changes.find((each) => each.type === 'partner.updated')
+  const { found, add } = createRefusalSum(store, await readEndpoints(store), { from, to, days, now })
+  const types: string[] = []
+  let update: Extract<Change, { type: 'partner.updated' }> | undefined
+  await change({
+    ...store,
+    async apply(changes) {
+      types.push(...changes.map(({ type }) => type))
+      update ??= changes.find((each) => each.type === 'partner.updated')
+      await add(changes)
+      return true
+    },
+  })
+  const { keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
+  const totals = [...found.totals.values()]
   const { quotas, isLower } = update
     ? await readChangedQuotas(store, update, now)
     : { quotas: [], isLower: false }
@@ -80,7 +92,7 @@ export async function dryRun(
   ]
   const notes: readonly (readonly [holds: boolean, note: string])[] = [
     [true, 'Dry run: nothing was changed.'],
-    [changes.length === 0, 'Nothing would change.'],
+    [types.length === 0, 'Nothing would change.'],
     [keys.length > maxShownKeys, `The busiest ${maxShownKeys} keys are shown; --json has up to ${maxKeys}.`],
     [quotas.length > 0, `After the change: ${formatQuotas(quotas)}.`],
     [quotas.some((each) => each.remaining === 0), 'The quota is used up: requests are refused until then.'],
@@ -89,7 +101,7 @@ export async function dryRun(
   ]
   return {
     data: {
-      ...{ dry_run: true, changes: changes.map(({ type }) => type), from, to },
+      ...{ dry_run: true, changes: types, from, to },
       ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
       ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount },
       ...{ refusals: totals, keys, quotas },
@@ -111,58 +123,59 @@ async function readChangedQuotas(store: Store, update: Pick<Partner, 'slug' | 'l
   return { quotas, isLower }
 }
 
-/** The requests of a period that the changes would refuse: by endpoint and reason, and by key. */
-async function findRefusals(
+/** Adds up the requests of a period that changes would refuse: by endpoint and reason, and by key. */
+function createRefusalSum(
   store: Store,
-  batches: readonly (readonly Change[])[],
+  service: Endpoints,
   { from, to, days, now }: { from: string; to: string; days: number; now: number },
 ) {
-  const totals = new Map<string, Refusal & { readonly keys: number }>()
-  const keys = []
-  let [keyCount, requestCount, start, hasLowerLimits, hasNewRanges] = [0, 0, now, false, false]
-  const service = await readEndpoints(store)
-  const pageRows = Math.ceil(Math.min(maxKeys, maxKeyDays / days))
-  for await (const [changes, page] of pagesOfKeys(store, batches, pageRows)) {
-    const effects = effectsOf(store, page, changes, service, now)
-    hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
-    hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
-    const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
-    const ids = affected.map(({ key }) => key.id)
-    const usage = Map.groupBy(await store.keyUsage(ids, from, to), ({ keyId }) => keyId)
-    for (const effect of affected) {
-      const { id, partner, name } = effect.key
-      const refusals = countRefusals(effect, service, usage.get(id) ?? [], days)
-      if (refusals.length === 0) continue
-      for (const refusal of refusals) {
-        const title = `${refusal.endpoint} ${refusal.policy} ${refusal.code}`
-        const { keys, requests, errors } = totals.get(title) ?? { keys: 0, requests: 0, errors: 0 }
-        const sums = { requests: requests + refusal.requests, errors: errors + refusal.errors }
-        totals.set(title, { ...refusal, ...sums, keys: keys + 1 })
-      }
-      const requests = sumOf(refusals, 'requests')
-      keys.push({ id, partner, name, refused_from: rfc3339(effect.at), requests, refusals })
-      keyCount++
-      requestCount += requests
-      start = effect.at
-    }
-    keys.sort((a, b) => b.requests - a.requests).splice(maxKeys)
+  const found = {
+    totals: new Map<string, Refusal & { readonly keys: number }>(),
+    keys: [] as KeyRefusals[],
+    ...{ keyCount: 0, requestCount: 0, start: now, hasLowerLimits: false, hasNewRanges: false },
   }
-  return { totals: [...totals.values()], keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges }
+  const pageRows = Math.ceil(Math.min(maxKeys, maxKeyDays / days))
+
+  async function add(changes: readonly Change[]): Promise<void> {
+    for await (const page of pagesOfKeys(store, changes, pageRows)) {
+      const effects = effectsOf(store, page, changes, service, now)
+      found.hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
+      found.hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
+      const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
+      const ids = affected.map(({ key }) => key.id)
+      const usage = Map.groupBy(await store.keyUsage(ids, from, to), ({ keyId }) => keyId)
+      for (const effect of affected) {
+        const { id, partner, name } = effect.key
+        const refusals = countRefusals(effect, service, usage.get(id) ?? [], days)
+        if (refusals.length === 0) continue
+        for (const refusal of refusals) {
+          const title = `${refusal.endpoint} ${refusal.policy} ${refusal.code}`
+          const { keys, requests, errors } = found.totals.get(title) ?? { keys: 0, requests: 0, errors: 0 }
+          const sums = { requests: requests + refusal.requests, errors: errors + refusal.errors }
+          found.totals.set(title, { ...refusal, ...sums, keys: keys + 1 })
+        }
+        const requests = sumOf(refusals, 'requests')
+        found.keys.push({ id, partner, name, refused_from: rfc3339(effect.at), requests, refusals })
+        found.keyCount++
+        found.requestCount += requests
+        found.start = effect.at
+      }
+      found.keys.sort((a, b) => b.requests - a.requests).splice(maxKeys)
+    }
+  }
+
+  return { found, add }
 }
 
-/** The keys that each batch of changes of one partner or key concerns, in pages, with the changes. */
-async function* pagesOfKeys(store: Store, batches: readonly (readonly Change[])[], pageRows: number) {
-  for (const changes of batches) {
-    const change = changes.find((each) => 'id' in each || 'slug' in each)
-    if (change && 'id' in change) yield [changes, [await findKey(store, change.id)]] as const
-    if (!change || !('slug' in change)) continue
-    const partner = await findPartner(store, change.slug)
-    const readPage = (after: Key | undefined, rows: number) =>
-      store.listKeys({ partner: partner.slug }, after, rows)
-    for await (const page of pagesOf(readPage, pageRows)) {
-      yield [changes, page.map((key): KeyFacts => ({ key, partner }))] as const
-    }
-  }
+/** The keys that changes of one partner or key concern, in pages. */
+async function* pagesOfKeys(store: Store, changes: readonly Change[], rows: number) {
+  const change = changes.find((each) => 'id' in each || 'slug' in each)
+  if (change && 'id' in change) yield [await findKey(store, change.id)]
+  if (!change || !('slug' in change)) return
+  const partner = await findPartner(store, change.slug)
+  const readPage = (after: Key | undefined, rows: number) =>
+    store.listKeys({ partner: partner.slug }, after, rows)
+  for await (const page of pagesOf(readPage, rows)) yield page.map((key): KeyFacts => ({ key, partner }))
 }
 
 type Effect = ReturnType<typeof effectOf>

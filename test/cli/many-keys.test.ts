@@ -7,6 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { type Test, test } from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { dryRun } from '../../cli/dry-run.ts'
 import { changeSelected } from '../../cli/keys/selection.ts'
 import { Output } from '../../cli/output/print.ts'
 import { run as runCli } from '../../cli/program.ts'
@@ -190,6 +191,22 @@ test('a dry run counts the requests of all selected keys, and changes nothing', 
   t.notOk(existsSync(out))
   t.ok(before.equals(readFileSync(file)))
   t.match((await run('keys', 'disable', '--tag', 'none', '--dry-run')).stderr, 'Nothing would change.')
+})
+
+test('a dry run judges each change before the next one is made', async (t) => {
+  const { issue, store } = await createStore()
+  const ids = [(await issue()).key.id, (await issue()).key.id]
+  const judged: string[] = []
+  const keyUsage: Store['keyUsage'] = (ids, ...period) => {
+    judged.push(...ids ?? [])
+    return store.keyUsage(ids, ...period)
+  }
+  await dryRun({ ...store, keyUsage }, 1, { width: Infinity, styleHeading: String }, async ({ apply }) => {
+    for (const [index, id] of ids.entries()) {
+      await apply([{ type: 'key.revoked', id }], '', { actor: 'test', at: now })
+      t.same(judged, ids.slice(0, index + 1))
+    }
+  })
 })
 
 const line = /^(\w{12}) (\w{12}) (spk_live_\2_\w{38})$/
