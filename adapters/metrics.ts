@@ -217,6 +217,8 @@ function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () =
     for await (const { slug } of readPartners(store)) {
       const filter = { partner: slug, endsBefore: now + 14 * MS_PER_DAY, now }
       for (const key of await store.listKeys(filter, undefined, 1_000)) {
+        // The successor of a rotated key is there.
+        if (key.successorId !== undefined) continue
         found[14]++
         if (endOf(key)! < now + 3 * MS_PER_DAY) found[3]++
       }
@@ -229,7 +231,13 @@ function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () =
       dueAt = performance.now() + 600_000
       count(Date.now()).catch(() => counts = {})
     }
-    return [metric('keys_expiring', 'Keys in force that end within so many days', byLabel('days', counts))]
+    return [
+      metric(
+        'keys_expiring',
+        'Keys without a successor that end within so many days',
+        byLabel('days', counts),
+      ),
+    ]
   }
 }
 

@@ -38,7 +38,7 @@ export async function checkDeployment(
     const proxy = trustedProxies === 0 ? health.header('via') ?? health.header('server') : undefined
     const place = `${origin} is behind ${displayName(proxy ?? '')}`
     const untrusted = issue(
-      `${place}, and the settings of serve trust no proxy.`,
+      `${place}, and the settings of serve on this machine trust no proxy.`,
       'partner-api serve --trust-proxies 1',
     )
     check('deployment-proxies', proxy !== undefined && untrusted)

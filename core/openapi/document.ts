@@ -118,11 +118,15 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => a < b ? -1 : 1))
 }
 
-/** Links to the other documents (RFC 9727). References are relative to the catalog's own address: only the client knows the host name that it used. */
-export function createApiCatalog({ names, basePath }: DocumentSettings): StaticDocument {
+/**
+ * Links to the other documents (RFC 9727). References have no host, which only the client knows, and the path of the first
+ * of `servers`: a proxy may remove the start of it.
+ */
+export function createApiCatalog({ names, basePath, servers }: DocumentSettings): StaticDocument {
   const catalog = '/.well-known/api-catalog'
+  const { pathname = basePath } = servers?.[0] ? new URL(servers[0].url, 'http://relative.example') : {}
   // The root of the service is no resource.
-  const root = `${basePath}/${names.name}`
+  const root = `${pathname.replace(/\/+$/, '')}/${names.name}`
   const api = `${root}/docs`
   const linkset = [
     { anchor: catalog, item: [{ href: api }] },

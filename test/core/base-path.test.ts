@@ -110,6 +110,8 @@ t.test('the URLs of a deployment include the base path', async (t) => {
     deployment: { servers: [{ url: `${url}/` }, { url: '/api' }] },
   })
   t.equal((await json('/api/service/openapi.json')).servers[0].url, `${url}/`)
+  const { linkset: [, { anchor }] } = await json('/.well-known/api-catalog')
+  t.equal(anchor, '/shop/api/service/docs', 'a proxy removes /shop')
   const page = await (await call('/api/service/docs')).text()
   t.match(page, '<code><span class="origin">https://api.example.com</span>/shop/api</code>')
   t.match(page, '<span class="origin">https://api.example.com</span>/shop/api/service/public/plans')

@@ -195,8 +195,9 @@ async function behind(t: Test, name: string, proxy: Proxy): Promise<void> {
     }
     const home = await fetch(`${url}/`, { redirect: 'manual' })
     t.same([home.status, home.headers.get('location')], [302, '/partners/service/docs'])
-    const { status } = await fetch(new URL('/.well-known/api-catalog', url))
-    t.equal(status, 200)
+    const catalog = await fetch(new URL('/.well-known/api-catalog', url))
+    const { linkset: [{ item: [{ href }] }] } = await catalog.json()
+    t.equal((await fetch(new URL(href, url))).status, 200)
     t.equal((await fetch(new URL('/elsewhere', url))).status, 404)
   })
 

@@ -39,6 +39,8 @@ async function serveDemo(name: string, options: readonly string[] = [], command?
   const { json } = programOn(storeUrl)
   const { key } = (await json('demo', '--no-serve')).data
   for (const end of ['2d', '10d', '20d']) await json('keys', 'issue', 'demo', '--name', 'x', '--expires', end)
+  const { data: [soonest] } = await json('keys', 'list', '--expiring', '3d')
+  await json('keys', 'rotate', soonest.id)
   const monitor = `http://127.0.0.1:${await freePort()}`
   const args = ['serve', '--port', '0', '--metrics', new URL(monitor).port, ...options]
   const served = await startServing(args, storeUrl, { ...(command && { command }), cwd: ROOT })
