@@ -28,7 +28,10 @@ export interface Metrics {
   /** Adds metrics that are read when the metrics of this process are collected. */
   add(source: () => MaybePromise<MetricsSample>): void
   /** Adds the measurements of the service, and the keys of its store that end soon. */
-  watch(api: Pick<PartnerApi, 'measurements'>, store: Pick<Store, 'listPartners' | 'listKeys'>): void
+  watch(
+    api: Pick<PartnerApi, 'measurements'>,
+    store: Pick<Store, 'listPartners' | 'listKeys' | 'standbyReads'>,
+  ): void
   /** Reads the metrics of this process. */
   collect(): Promise<MetricsSample>
 }
@@ -91,7 +94,16 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
   return {
     observer,
     add: (source) => sources.push(source),
-    watch: (api, store) => sources.push(() => measure(api), createKeyCounter(store)),
+    watch(api, store) {
+      const countReads = () => [
+        metric(
+          'standby_reads_total',
+          'Reads that a standby may answer, by result',
+          byLabel('result', store.standbyReads?.() ?? {}),
+        ),
+      ]
+      sources.push(() => measure(api), createKeyCounter(store), countReads)
+    },
     async collect() {
       const added = await Promise.all([...sources, processMetrics].map((source) => source()))
       return [

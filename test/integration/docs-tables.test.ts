@@ -195,7 +195,7 @@ t.test('the parameters of the PostgreSQL URL match the code', (t) => {
   const text = readPage(page) + readPage('docs/SECURITY.md') + readPage('docs/faq.md')
   for (
     const [, query = ''] of text.matchAll(
-      /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler)=\w[\w-]*)`/g,
+      /`\??((?:sslmode|connect_timeout|target_session_attrs|pooler|reads)=\w[\w-]*)`/g,
     )
   ) {
     t.ok(parse(query), query)

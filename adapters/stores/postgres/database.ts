@@ -6,7 +6,8 @@ import type { Connection, ConnectionOptions, Query } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
-import { runTransaction } from './transaction.ts'
+import { createStandby, type Standby } from './standby.ts'
+import { runTransaction, type TransactionOptions, type TransactionWork } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
 /**
@@ -32,15 +33,18 @@ export interface Database {
   readonly write: Query
   /**
    * Runs `work` in a transaction, and again on 40001, 40P01 and if the connection is lost before the commit: it may do
-   * nothing but query. With `readOnly`, it sees one snapshot; with `isSearch`, each statement has a quarter of the time
-   * of a look-up.
+   * nothing but query. With `readOnly`, it sees one snapshot.
    *
    * @throws {StoreError} as `write` does.
    */
   transaction<T>(
-    work: (query: Query, rollback: () => void) => Promise<T>,
-    options?: { readonly readOnly: boolean; readonly isSearch?: boolean },
+    work: TransactionWork<T>,
+    options?: { readonly readOnly: boolean },
   ): Promise<T>
+  /** Runs `work` in a transaction that is `readOnly`. Each statement has a quarter of the time of a look-up. */
+  search<T>(work: (query: Query) => Promise<T>): Promise<T>
+  /** Undefined unless standbys answer reads. */
+  readonly standby: Standby | undefined
   /** Call when a look-up finds its server read-only: all connections are replaced. @throws {StoreError} */
   reportReadOnly(): void
   /**
@@ -54,6 +58,9 @@ export interface Database {
   /** Closes all connections. What is in flight has a second or two. */
   close(): Promise<void>
 }
+
+/** Reads of requests. */
+export type Reader = Pick<Database, 'lookUp' | 'read' | 'search'>
 
 export interface ConnectOptions {
   /** Milliseconds, 20 or more, default 1,000, for a look-up or an asynchronous commit. */
@@ -112,6 +119,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   )
   const listener = createListener(openSlot, hosts.isClosed)
   const run = createRunner(place, hosts, pool, timeoutMs)
+  const statementTimeoutMs = Math.ceil(lookUpTimeoutMs / 4)
 
   /** Has all connections replaced: their server may not be the primary any more. */
   function renew(): void {
@@ -124,6 +132,8 @@ export function connect(address: string, options: ConnectOptions = {}): Database
       (connection) => connection.query(sql, parameters) as Promise<never>,
       { ...options, deadline: performance.now() + withinMs },
     )
+  const transact = <T>(work: TransactionWork<T>, options: Omit<TransactionOptions, 'place'>): Promise<T> =>
+    run((connection) => runTransaction(connection, { place, ...options }, work), options)
   const asyncCommit = queryOf(lookUpTimeoutMs, { shared: asyncCommits, commits: true })
   let canNotify = true
   let closing: Promise<void> | undefined
@@ -136,11 +146,11 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     read: queryOf(timeoutMs, {}),
     write: queryOf(timeoutMs, { commits: true }),
 
-    transaction(work, { readOnly, isSearch } = { readOnly: false }) {
-      const statementTimeoutMs = isSearch ? Math.ceil(lookUpTimeoutMs / 4) : undefined
-      const options = { place, readOnly, statementTimeoutMs }
-      return run((connection) => runTransaction(connection, options, work), { readOnly })
-    },
+    transaction: (work, options = { readOnly: false }) => transact(work, options),
+    search: (work) => transact(work, { readOnly: true, statementTimeoutMs }),
+    standby: url.readsStandbys
+      ? createStandby(hosts.openStandby, () => epoch, url, { lookUpTimeoutMs, statementTimeoutMs })
+      : undefined,
 
     reportReadOnly() {
       if (!url.primaryOnly) return

@@ -1,6 +1,6 @@
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Query, Value } from './connection.ts'
-import type { Database } from './database.ts'
+import type { Reader } from './database.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,
@@ -30,14 +30,13 @@ type SampleRow = [places: number, matches: number, matchesOf: string | null, ...
  * that takes too long.
  */
 export function searchPage(
-  database: Database,
+  reader: Reader,
   range: PageRange,
   words: readonly string[],
   limit: number,
 ): Promise<CardRow[]> {
-  return database.transaction(
-    async (query) => (await search(query, range, words, roundUpPageSize(limit), limit)).slice(0, limit),
-    { readOnly: true, isSearch: true },
+  return reader.search(async (query) =>
+    (await search(query, range, words, roundUpPageSize(limit), limit)).slice(0, limit)
   )
 }
 

@@ -7,11 +7,12 @@ import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { createContent } from './content.ts'
-import { connect, type Database } from './database.ts'
+import { connect, type Database, type Reader } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
 import { batchKeyLookups } from './key-lookups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
+import { createReader } from './reader.ts'
 import { createReplicaRegistry } from './replicas.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
@@ -37,7 +38,7 @@ export interface PostgresStoreOptions {
  * Opens a store. It is in the schema `partner_api` of the database.
  *
  * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, as for libpq, with
- * `pooler=transaction` for a pooler in transaction mode.
+ * `pooler=transaction` for a pooler in transaction mode, and `reads=standby` for reads from standbys.
  * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and `migrate` is
  * false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL is malformed, the
  * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it is unfinished, or it has
@@ -77,13 +78,17 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
-  const shared = createSharedMembers(sql)
+  const standbyReads = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
+  const [facts, content] = (['facts', 'content'] as const)
+    .map((kind) => createReader(database, revisions, kind, standbyReads)) as [Reader, Reader]
+  const shared = createSharedMembers(sql, { facts, content })
   let modules: readonly ModuleDefinition[] = []
   return {
     ...shared,
     listModules: async () => modules = await shared.listModules(),
     knownModules: () => modules,
     settings,
+    ...(database.standby && { standbyReads: () => standbyReads }),
     close: database.close,
     async check() {
       await revisions.current()
@@ -91,8 +96,8 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    findKey: batchKeyLookups(database, shared.findKey),
-    ...createDirectory(database),
+    findKey: batchKeyLookups(facts, shared.findKey),
+    ...createDirectory(content),
     ...createContent(database, sql),
     ...createSignups(database, sql),
     replicas: createReplicaRegistry(database, sql, revisions),

@@ -22,20 +22,23 @@ export const SET_DURABLE_COMMIT =
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
+export interface TransactionOptions {
+  /** Where the database is, for messages. */
+  readonly place: string
+  readonly readOnly: boolean
+  /** Default: no limit. */
+  readonly statementTimeoutMs?: number
+}
+
+export type TransactionWork<T> = (query: Query, rollback: () => void) => Promise<T>
+
 /**
  * Runs `work` once. It throws the first error of a statement if another run may succeed.
- *
- * @param place Where the database is, for messages.
- * @param statementTimeoutMs Default: no limit.
  */
 export async function runTransaction<T>(
   connection: Connection,
-  { place, readOnly, statementTimeoutMs }: {
-    place: string
-    readOnly: boolean
-    statementTimeoutMs?: number | undefined
-  },
-  work: (query: Query, rollback: () => void) => Promise<T>,
+  { place, readOnly, statementTimeoutMs }: TransactionOptions,
+  work: TransactionWork<T>,
 ): Promise<T> {
   /** The first error: others follow from it. */
   let failure: unknown

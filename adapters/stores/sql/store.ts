@@ -1,5 +1,6 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
 import { sha256 } from '../../digest.ts'
 import type { RowFormat } from '../row-format.ts'
 import type { Store } from '../../../core/ports/store.ts'
@@ -10,12 +11,21 @@ import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createWebhookStore } from './webhooks.ts'
 
-/** The members of a store whose statements are the same for both databases. */
-export function createSharedMembers(sql: SqlDatabase) {
+type Reader = Pick<SqlDatabase, 'lookUp' | 'read'>
+
+/**
+ * The members of a store whose statements are the same for both databases.
+ *
+ * @param readers What requests read is read by these, by what it depends on.
+ */
+export function createSharedMembers(
+  sql: SqlDatabase,
+  readers: Readonly<Record<keyof Revision, Reader>> = { facts: sql, content: sql },
+) {
   return {
     sha256,
-    ...createCatalog(sql),
-    ...createKeyLookup(sql),
+    ...createCatalog(readers.content),
+    ...createKeyLookup({ ...sql, ...readers.facts }),
     ...createAdministration(sql),
     ...createAuditLog(sql),
     ...createReports(sql),
@@ -25,7 +35,7 @@ export function createSharedMembers(sql: SqlDatabase) {
 }
 
 /** What is small enough to be read whole. Profiles, which are not, are each database's own. */
-function createCatalog({ lookUp, read }: Pick<SqlDatabase, 'lookUp' | 'read'>) {
+function createCatalog({ lookUp, read }: Reader) {
   const { banners, industries, plans } = CONTENT_TABLES
   const readAll = <R>({ name, columns, read: readRow }: RowFormat<R> & { readonly name: string }) => () =>
     andThen(read(`SELECT ${columns} FROM partner_api.${name}`), (rows) => rows.map(readRow))

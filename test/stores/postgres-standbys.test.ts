@@ -1,0 +1,322 @@
+/** Reads from standbys: the contracts, and standbys that are behind, stuck, cut off, in trouble or promoted. */
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { createReader } from '../../adapters/stores/postgres/reader.ts'
+import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { deployAt } from '../contract/http/deploy.ts'
+import { httpContract } from '../contract/http/suites.ts'
+import { createPartners, profile, publish, query, T0 } from '../contract/store/samples.ts'
+import { type SharedStore, storeContract } from '../contract/store/suites.ts'
+import { contractStore, openDatabase, serverFor } from '../postgres/fixtures.ts'
+import { createOracle } from '../postgres/freshness.ts'
+import { startGate } from '../postgres/network.ts'
+import { hasPooler, startPooler } from '../postgres/pooler.ts'
+import { PATIENT } from '../postgres/server.ts'
+import { startStandby } from '../postgres/standby.ts'
+import { until, within } from '../postgres/until.ts'
+import { startChild } from '../runtimes/child.ts'
+import { makePostgresTemplate } from '../runtimes/postgres-template.ts'
+import { RUNTIMES } from '../runtimes/runtimes.ts'
+import { siteOn } from '../runtimes/sites.ts'
+
+const server = await serverFor(t)
+const standby = await startStandby(server)
+t.teardown(() => standby.close())
+const gate = await startGate(standby.port)
+t.teardown(() => gate.close())
+
+/** The URL of a database on its primary and its standby, which is behind the gate. */
+function withStandby(url: string): string {
+  return `${url.replace(/@[^/]+/, `@127.0.0.1:${gate.port},127.0.0.1:${server.port}`)}?reads=standby`
+}
+
+const direct = await server.createDatabase()
+const url = withStandby(direct)
+const writer = await openPostgresStore(direct)
+t.teardown(async () => await writer.close())
+await publish(writer, [profile('one')])
+await standby.caughtUp()
+
+async function open(t: Test, url: string, options: { lookUpTimeoutMs?: number } = PATIENT) {
+  const store = await openPostgresStore(url, options) as SharedStore
+  t.teardown(async () => await store.close())
+  const counts = store.standbyReads!()
+  return Object.assign(store, {
+    counts,
+    /** @returns By how much each count has grown during a call. */
+    async counted(call: () => unknown) {
+      const before = { ...counts }
+      await call()
+      return Object.fromEntries(
+        Object.entries(counts).map(([name, count]) => [name, count - before[name]!]).filter(([, more]) =>
+          more
+        ),
+      )
+    },
+  })
+}
+
+/** Every read that a standby may answer. */
+const READS = {
+  findKey: (store) => store.findKey('acme-live'),
+  findImportedKey: (store) => store.findImportedKey!('some_imported_key_that_is_long'),
+  listModules: (store) => store.listModules!(),
+  listProfiles: (store) => store.listProfiles('acme', query(), T0),
+  search: (store) => store.listProfiles('acme', query({ words: ['profile'] }), T0),
+  findProfile: (store) => store.findProfile('acme', 'one', T0),
+  countProfiles: (store) => store.countProfiles('acme', 'country', T0),
+  listIndustries: (store) => store.listIndustries(),
+  nextProfileChangeAt: (store) => store.nextProfileChangeAt('acme', T0),
+  findBanner: (store) => store.findBanner('acme'),
+  listPlans: (store) => store.listPlans(),
+} satisfies Record<string, (store: Store) => unknown>
+
+/** A store that confirms the revision before each of these reads, as a service does within its bound. */
+function confirming(store: Store): Store {
+  const members = Object.keys(READS).filter((name) => name !== 'search').map((name) => {
+    const read = store[name as 'findKey'] as (...args: unknown[]) => unknown
+    return [name, async (...args: unknown[]) => {
+      await store.revision()
+      return await read(...args)
+    }]
+  })
+  return {
+    ...store,
+    ...Object.fromEntries(members),
+    // The last use of a key moves no revision.
+    async recordKeyUses(uses) {
+      await store.recordKeyUses(uses)
+      await standby.caughtUp()
+    },
+  }
+}
+
+await t.test('a store that reads from a standby passes the contract', async (t) => {
+  fc.configureGlobal({ numRuns: 3 })
+  const { emptied, close } = await contractStore(server, withStandby)
+  t.teardown(close)
+  let counts: Readonly<Record<string, number>> = {}
+  await storeContract(t, async () => {
+    const store = confirming(await emptied())
+    counts = store.standbyReads!()
+    return store
+  })
+  t.ok(counts['answered']! > counts['behind']! + counts['not_asked']!, JSON.stringify(counts))
+})
+
+await t.test('a service that reads from a standby passes the contract', async (t) => {
+  const child = startChild(RUNTIMES.find(({ name }) => name === 'Node 26')!.command)
+  t.teardown(() => child.end())
+  const template = await makePostgresTemplate(server)
+  const copied = {
+    ...template,
+    async copy() {
+      const url = withStandby(await template.copy())
+      await standby.caughtUp()
+      return url
+    },
+    discard: (url: string) => template.discard(url.replace(/@[^/]+/, `@127.0.0.1:${server.port}`)),
+  }
+  await httpContract(t, deployAt(siteOn(child, copied, [])), [
+    ...['credentials', 'directory', 'paging', 'visibility', 'banner', 'caching'] as const,
+    ...['failures', 'administration', 'imported-keys', 'signups'] as const,
+  ])
+})
+
+/** Reads until the standby answers: connections are opened in the background. */
+const untilAnswered = (
+  store: Awaited<ReturnType<typeof open>>,
+  read: (store: Store) => unknown = READS.findProfile,
+) =>
+  until(async () => {
+    await store.revision()
+    const { answered = 0 } = await store.counted(() => read(store))
+    return answered > 0
+  }, 'the standby to answer')
+
+await t.test('every read of requests comes from the standby', async (t) => {
+  const store = await open(t, url)
+  for (const [name, read] of Object.entries(READS)) {
+    await untilAnswered(store, read)
+    t.strictSame(await store.counted(() => read(store)), { answered: 1 }, name)
+    t.strictSame(await read(store), await read(writer), name)
+  }
+  const others = await store.counted(async () => {
+    await store.revision()
+    await store.findPartner('acme')
+    await store.listKeys({}, undefined, 1)
+    await store.listPartners(undefined, 1)
+  })
+  t.strictSame(others, {}, 'and nothing else does')
+})
+
+/** Changes the profile. @returns Its new name. */
+async function change(store: Store): Promise<string> {
+  const name = `Changed ${changes++}`
+  await store.importContent('profiles', [profile('one', { name })], { now: T0, actor: 'ada' })
+  return name
+}
+let changes = 0
+const nameIn = async (store: Store) => (await store.findProfile('acme', 'one', T0))?.name
+
+await t.test('a standby that lacks a confirmed change is not used until it has it', async (t) => {
+  const store = await open(t, url)
+  await untilAnswered(store)
+  await standby.admin`select pg_wal_replay_pause()`
+  t.teardown(() => standby.admin`select pg_wal_replay_resume()`)
+  const before = await nameIn(store)
+  const changed = await change(writer)
+  t.equal(await nameIn(store), before, 'a change that is not confirmed may be missing')
+  await store.revision()
+  t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { behind: 1 })
+  await standby.admin`select pg_wal_replay_resume()`
+  await untilAnswered(store)
+  t.equal(await nameIn(store), changed)
+})
+
+await t.test('a change of facts is none of content', async (t) => {
+  const store = await open(t, url)
+  await untilAnswered(store)
+  await standby.admin`select pg_wal_replay_pause()`
+  t.teardown(() => standby.admin`select pg_wal_replay_resume()`)
+  await createPartners(writer, 'acme')
+  await store.revision()
+  t.strictSame(await store.counted(() => READS.findProfile(store)), { answered: 1 })
+})
+
+await t.test('a change of the process itself is in its next read', async (t) => {
+  const store = await open(t, url)
+  await untilAnswered(store)
+  await standby.admin`select pg_wal_replay_pause()`
+  t.teardown(() => standby.admin`select pg_wal_replay_resume()`)
+  const changed = await change(store)
+  t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { not_asked: 1 })
+})
+
+await t.test('rows that are newer than the confirmed revision are used once the primary has confirmed it', async (t) => {
+  const store = await open(t, url)
+  await untilAnswered(store)
+  const changed = await change(writer)
+  await standby.caughtUp()
+  t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { answered: 1 })
+})
+
+await t.test('the primary answers when a standby fails or takes long', async (t) => {
+  const database = openDatabase(t, url, { lookUpTimeoutMs: 1_200 })
+  const revisions = createRevisions(database)
+  await revisions.current()
+  const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
+  const reader = createReader(database, revisions, 'content', counts)
+  const troubles = {
+    // As in a conflict with what it replays, the transaction fails and the connection remains.
+    'an error': 'SELECT 1 / CASE WHEN pg_is_in_recovery() THEN 0 ELSE 1 END',
+    'a long statement': 'SELECT 1 FROM pg_sleep(CASE WHEN pg_is_in_recovery() THEN 60 ELSE 0 END)',
+    'a lost connection':
+      'SELECT 1 WHERE NOT pg_is_in_recovery() OR NOT pg_terminate_backend(pg_backend_pid(), 10000)',
+  }
+  for (const [trouble, sql] of Object.entries(troubles)) {
+    const ways: Record<string, (sql: string) => Promise<unknown>> = {
+      lookUp: (sql) => reader.lookUp(sql),
+      read: (sql) => reader.read(sql),
+      search: (sql) => reader.search((query) => query(sql)),
+    }
+    for (const [name, read] of Object.entries(ways)) {
+      await until(async () => {
+        const { answered } = counts
+        await read('SELECT 1')
+        return counts.answered > answered
+      }, 'a standby to answer')
+      const { failed } = counts
+      t.equal(String(await read(sql)), '1', `${name}: ${trouble}`)
+      t.equal(counts.failed, failed + 1)
+    }
+  }
+})
+
+await t.test('with a pooler, a read and its revision come from one server', {
+  skip: hasPooler() ?? false,
+}, async (t) => {
+  const poolers = await Promise.all([startPooler(server), startPooler(standby)])
+  t.teardown(() => Promise.all(poolers.map((pooler) => pooler.close())))
+  const hosts = poolers.map((pooler) => new URL(pooler.url(direct)).host).join(',')
+  const store = await open(t, `${url.replace(/@[^/]+/, `@${hosts}`)}&pooler=transaction`)
+  for (const [name, read] of Object.entries(READS)) {
+    await untilAnswered(store, read)
+    t.strictSame(await store.counted(() => read(store)), { answered: 1 }, name)
+    t.strictSame(await read(store), await read(writer), name)
+  }
+})
+
+await t.test('without the primary, a standby that has the confirmed revision answers', async (t) => {
+  const store = await open(t, url)
+  await untilAnswered(store)
+  const expected = await nameIn(writer)
+  await server.kill()
+  t.teardown(() => server.restart())
+  await until(async () => {
+    const answered = await store.counted(() => nameIn(store).catch(() => undefined))
+    return answered['answered'] === 1
+  }, 'the standby to answer')
+  t.equal(await nameIn(store), expected)
+  await t.rejects(async () => await store.revision(), { code: 'unreachable' })
+  t.equal(await nameIn(store), expected)
+})
+
+// Last: the standby is promoted.
+await t.test('no read lacks a confirmed change, whatever happens to the standby', async (t) => {
+  const database = await server.createDatabase()
+  const store = await open(t, withStandby(database), {})
+  const writer = await openPostgresStore(database)
+  t.teardown(async () => await writer.close())
+  const oracle = await createOracle(writer, store)
+  t.teardown(() => oracle.close())
+  const { counts } = store
+  const more = async (name: string, by = 20) => {
+    const enough = counts[name]! + by
+    await until(() => counts[name]! >= enough, `${by} more reads ${name}`)
+  }
+
+  const faults: Record<string, () => Promise<unknown>> = {
+    'in order': () => more('answered', 500),
+    async 'replay paused'() {
+      await standby.admin`select pg_wal_replay_pause()`
+      await more('behind')
+      await standby.admin`select pg_wal_replay_resume()`
+      await more('answered', 100)
+    },
+    async 'cut off'() {
+      gate.cut()
+      await more('failed', 1)
+      await more('not_asked', 200)
+      await gate.restore()
+      await more('answered', 100)
+    },
+    async 'refuses connections'() {
+      await gate.reset()
+      await more('not_asked', 200)
+      await gate.restore()
+      await more('answered', 100)
+    },
+    async hangs() {
+      await Promise.all([more('failed', 1), standby.pause()])
+      await more('not_asked', 200)
+      await standby.resume()
+      await more('answered', 100)
+    },
+    async promoted() {
+      await Promise.all([more('failed', 1), standby.promote()])
+      await more('not_asked', 200)
+    },
+  }
+  for (const [name, fault] of Object.entries(faults)) {
+    const stop = oracle.changeEvery(10)
+    let isOver = false
+    const [outcome] = await Promise.all([
+      oracle.readWhile(() => !isOver),
+      within(fault(), name).finally(() => isOver = true),
+    ]).finally(stop)
+    t.match(outcome, { stale: 0, failed: 0 }, name)
+  }
+})
