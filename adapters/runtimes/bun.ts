@@ -14,7 +14,6 @@ import {
   resolveListenOptions,
   type RunningServer,
   type ServableApi,
-  waitForDrain,
 } from './server.ts'
 
 export type { RunningServer, ServableApi }
@@ -29,29 +28,12 @@ export interface ServeOptions extends ListenOptions {
   readonly keepAliveTimeoutMs?: number
 }
 
-/**
- * The part of Bun's server that is used here. Some of its behavior can't be configured. It answers what its parser
- * rejects without a problem body: 431 for heads over 16 KiB (`bun --max-http-header-size` allows more) or with more than
- * about 200 fields, 400 for bad framing, 505 for other versions. A head must arrive within 10 to 12 s. Bun normalizes
- * the URL, so dot segments and backslashes are gone before the service could refuse them. It closes a connection on
- * which a client sends another request before the response to the first.
- */
+/** The part of Bun's server that is used here. It answers what its parser rejects, without a problem body. */
 interface BunServer {
   readonly port: number
   readonly pendingRequests: number
   requestIP(request: Request): { readonly address: string } | null
   stop(closeActiveConnections?: boolean): Promise<void>
-}
-
-interface BunServeOptions {
-  readonly port: number
-  readonly hostname: string
-  /** Seconds. */
-  readonly idleTimeout: number
-  readonly maxRequestBodySize: number
-  readonly development: false
-  readonly reusePort: boolean
-  fetch(request: Request, server: BunServer): Response | Promise<Response>
 }
 
 /**
@@ -69,26 +51,31 @@ interface BunServeOptions {
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveListenOptions(options)
-  const { host, requestTimeoutMs, drainTimeoutMs, reusePort } = settings
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
   const convert = createResponseConverter(() => api.refuse('internal'))
   const respond = (response: HttpResponse): Response =>
-    convert(isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response)
-  let isDraining = false
-  const pending = createPendingRequests(requestTimeoutMs)
+    convert(
+      pending.isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response,
+    )
+  const pending = createPendingRequests(settings.requestTimeoutMs)
   const server = listen({
     port: settings.port,
-    hostname: host,
+    hostname: settings.host,
+    // Seconds.
     idleTimeout: Math.ceil(keepAliveTimeoutMs / 1000),
     // The service limits bodies itself: Bun's own response has no body.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
     // Bun's default in production is true.
-    reusePort,
-    fetch(request, server) {
-      const httpRequest = new BunHttpRequest(request, server)
+    reusePort: settings.reusePort,
+    fetch(request: Request, server: BunServer): Response | Promise<Response> {
+      const httpRequest = new FetchRequest(request, {
+        get remoteAddr() {
+          return { hostname: server.requestIP(request)?.address }
+        },
+      })
       // A target has no fragment (RFC 9112 §3.2): Bun keeps it.
       const response = request.url.includes('#')
         ? api.refuse('malformed_request', httpRequest.address)
@@ -98,17 +85,21 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
     },
   })
-  return createRunningServer(host, server.port, async (delay) => {
-    isDraining = true
-    await delay
-    // The system resets connections that wait when the listener closes: Bun takes them over first.
-    await new Promise((resolve) => setTimeout(resolve, 1))
-    await waitForDrain(drainTimeoutMs, stopServer(server), pending, () => server.stop(true))
-    await api.close()
+  return createRunningServer(api, settings, server.port, pending, {
+    takeOver: () => new Promise((resolve) => setTimeout(resolve, 1)),
+    async stop() {
+      // Bun alone would also wait for connections without any request.
+      const interval = setInterval(() => server.pendingRequests > 0 || server.stop(true), 50)
+      await server.stop()
+      clearInterval(interval)
+    },
+    forceClose: () => server.stop(true),
   })
 }
 
-function listen(options: BunServeOptions): BunServer {
+function listen(
+  options: Readonly<Record<string, unknown>> & { readonly port: number; readonly hostname: string },
+): BunServer {
   const { Bun } = globalThis as unknown as { readonly Bun: { serve: typeof listen } }
   try {
     return Bun.serve(options)
@@ -117,31 +108,5 @@ function listen(options: BunServeOptions): BunServer {
     // Bun reports an unknown host name as EINVAL.
     if (error.code === 'EINVAL') error.code = 'ENOTFOUND'
     throw listenError(options.hostname, options.port, error)
-  }
-}
-
-/** Stops accepting and waits for the last response; Bun alone would also wait for connections without any request. */
-async function stopServer(server: BunServer): Promise<void> {
-  const interval = setInterval(() => {
-    if (server.pendingRequests === 0) server.stop(true)
-  }, 50)
-  await server.stop()
-  clearInterval(interval)
-}
-
-class BunHttpRequest extends FetchRequest {
-  readonly #server: BunServer
-
-  constructor(request: Request, server: BunServer) {
-    super(request)
-    this.#server = server
-  }
-
-  get isAborted(): boolean {
-    return this.request.signal.aborted
-  }
-
-  override get address(): string | undefined {
-    return this.#server.requestIP(this.request)?.address
   }
 }

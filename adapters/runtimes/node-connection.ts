@@ -17,127 +17,126 @@ import type { PendingRequests, ServableApi } from './server.ts'
 
 /** How much of an unread body the server receives in order to keep the connection, in bytes. */
 const maxUnreadBytes = 65_536
-/** How much may wait to be sent before the server stops reading requests, in bytes. */
-const maxUnsentBytes = 65_536
 /** How long a client may continue to send after the last response, in milliseconds. */
 const lingerMs = 5_000
 
-interface ConnectionState {
+/** A server and its open connections. */
+export interface Serving {
   readonly api: ServableApi
-  /** Whether every response ends its connection. */
-  readonly isDraining: () => boolean
   readonly pending: PendingRequests
   readonly writeTimeoutMs: number
-  /**
-   * The latest request of a connection, if it has a body or its response is not sent yet: a connection error may belong
-   * to it, and must not overtake its response.
-   */
-  readonly latestRequests: WeakMap<Duplex, NodeHttpRequest>
-  /** Connections that get their last response: nothing more is processed on them (RFC 9112 §9.6). */
-  readonly closingSockets: Set<Duplex>
-  /** End of the latest packet of a request head that is too large. */
-  readonly overflowTails: WeakMap<Duplex, string>
+  readonly connections: Map<Duplex, Connection>
 }
 
-/**
- * Answers with `api` on a server: requests, and what the parser rejects.
- *
- * @param pending Receives the requests with pending responses.
- */
-export function attachApi(
-  server: Server,
-  api: ServableApi,
-  isDraining: () => boolean,
-  pending: PendingRequests,
-  writeTimeoutMs: number,
-): void {
-  const state: ConnectionState = {
-    api,
-    isDraining,
-    pending,
-    writeTimeoutMs,
-    latestRequests: new WeakMap(),
-    closingSockets: new Set(),
-    overflowTails: new WeakMap(),
-  }
+interface Connection {
+  readonly socket: Socket
+  /** Whether it was opened while the server drained: its first request may be on its way. */
+  readonly isLate: boolean
+  /**
+   * The latest request, if it has a body or its response is not sent yet: a connection error may belong to it, and must
+   * not overtake its response.
+   */
+  latest: NodeHttpRequest | undefined
+  /** Whether it gets its last response: nothing more is processed on it (RFC 9112 §9.6). */
+  isClosing: boolean
+  /** End of the latest packet of a request head that is too large. */
+  overflow: string
+}
+
+/** Answers on a server: requests, and what the parser rejects. */
+export function attachApi(server: Server, serving: Serving): void {
+  const { connections } = serving
   server.on('connection', (socket: Socket) => {
+    const isLate = serving.pending.isDraining
+    const connection: Connection = { socket, isLate, latest: undefined, isClosing: false, overflow: '' }
+    connections.set(socket, connection)
     // Node caches the address on first access, so that it is still known after the client has disconnected.
     void socket.remoteAddress
-    socket.setTimeout(writeTimeoutMs)
-    socket.once('close', () => state.closingSockets.delete(socket))
+    socket.setTimeout(serving.writeTimeoutMs)
+    socket.once('close', () => connections.delete(socket))
     // Deno's parser does not report a truncated body.
-    socket.once('end', () => state.latestRequests.get(socket)?.fail('malformed_request'))
+    socket.once('end', () => connection.latest?.fail('malformed_request'))
   })
-  server.on('request', (request, response) => handleRequest(state, request, response, false))
-  server.on('checkContinue', (request, response) => handleRequest(state, request, response, true))
+  const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue = false): void => {
+    const connection = connections.get(request.socket)
+    if (connection === undefined || connection.isClosing) request.resume()
+    else handleRequest(serving, connection, request, response, expectsContinue)
+  }
+  server.on('request', (request, response) => handle(request, response))
+  server.on('checkContinue', (request, response) => handle(request, response, true))
   // RFC 9110 §10.1.1: a server may ignore an unknown expectation.
-  server.on('checkExpectation', (request, response) => handleRequest(state, request, response, false))
+  server.on('checkExpectation', (request, response) => handle(request, response))
   server.on('clientError', (error, socket) => {
-    if (isDeno) detachParser(state, error, socket)
-    handleConnectionError(state, error, socket)
+    const connection = connections.get(socket)
+    if (connection === undefined) return void socket.destroy()
+    if (isDeno) detachParser(serving, error, connection)
+    handleConnectionError(serving, error, connection)
   })
   server.on('connect', (request, socket) => {
     // Node no longer handles errors of this socket.
     socket.on('error', () => socket.destroy()).resume()
-    rejectNext(state, socket, findHeadProblem(request) ?? 'malformed_request')
+    rejectNext(serving, connections.get(socket)!, findHeadProblem(request) ?? 'malformed_request')
   })
 }
 
 function handleRequest(
-  state: ConnectionState,
+  serving: Serving,
+  connection: Connection,
   request: IncomingMessage,
   response: ServerResponse,
   expectsContinue: boolean,
 ): void {
-  const { api, closingSockets, latestRequests } = state
-  const { socket } = request
-  if (closingSockets.size > 0 && closingSockets.has(socket)) return void request.resume()
   const target = toOriginForm(request.url as string, request.method)
   const httpRequest = new NodeHttpRequest(request, response, target ?? '/', expectsContinue)
   // Node assigns the socket to one response at a time.
-  if (httpRequest.hasBody || response.socket === null) latestRequests.set(socket, httpRequest)
+  if (httpRequest.hasBody || response.socket === null) connection.latest = httpRequest
   const problemCode = findHeadProblem(request) ?? (target === undefined ? 'malformed_request' : undefined)
   if (problemCode !== undefined) {
-    return respond(state, httpRequest, api.refuse(problemCode, httpRequest.address), true)
+    return respond(
+      serving,
+      connection,
+      httpRequest,
+      serving.api.refuse(problemCode, httpRequest.address),
+      true,
+    )
   }
   // The parser reports the head before the body that has arrived with it.
-  if (httpRequest.hasBody && !expectsContinue) process.nextTick(answer, state, httpRequest)
-  else answer(state, httpRequest)
+  if (httpRequest.hasBody && !expectsContinue) process.nextTick(answer, serving, connection, httpRequest)
+  else answer(serving, connection, httpRequest)
 }
 
-function answer(state: ConnectionState, httpRequest: NodeHttpRequest): void {
-  const { isDraining, latestRequests } = state
-  const { socket } = httpRequest.request
-  const isLatest = (): boolean => latestRequests.get(socket) === httpRequest
-  const result = state.api.handle(httpRequest)
+function answer(serving: Serving, connection: Connection, httpRequest: NodeHttpRequest): void {
+  const { api, pending, writeTimeoutMs } = serving
+  const result = api.handle(httpRequest)
+  const isLast = (): boolean => pending.isDraining && connection.latest === httpRequest
   if (!(result instanceof Promise)) {
-    return respond(state, httpRequest, result, isDraining() && (!httpRequest.hasBody || isLatest()))
+    const closes = pending.isDraining && !httpRequest.hasBody || isLast()
+    return respond(serving, connection, httpRequest, result, closes)
   }
-  latestRequests.set(socket, httpRequest)
-  socket.setTimeout(state.writeTimeoutMs)
-  state.pending.add(
-    httpRequest,
-    result,
-    (httpResponse) => respond(state, httpRequest, httpResponse, isDraining() && isLatest()),
-  )
+  connection.latest = httpRequest
+  connection.socket.setTimeout(writeTimeoutMs)
+  pending.add(httpRequest, result, (httpResponse) => {
+    respond(serving, connection, httpRequest, httpResponse, isLast())
+  })
 }
 
 function respond(
-  { api, closingSockets, writeTimeoutMs }: ConnectionState,
+  { api, writeTimeoutMs }: Serving,
+  connection: Connection,
   httpRequest: NodeHttpRequest,
   httpResponse: HttpResponse,
   isLast: boolean,
 ): void {
   const { request, response } = httpRequest
-  const { socket } = request
+  const { socket } = connection
   if (response.destroyed) return
   const isWaiting = response.socket === null
   const closesConnection = isLast || !response.shouldKeepAlive || requestsUpgrade(request) ||
     httpRequest.isReceiving && hasTooMuchUnread(httpRequest)
   if (closesConnection) {
-    closingSockets.add(socket)
+    connection.isClosing = true
     // Node calls this method after the last response.
-    socket.destroySoon = () => closeGracefully(closingSockets, socket)
+    socket.destroySoon = () => closeGracefully(connection)
   }
   try {
     writeResponse(response, httpResponse, closesConnection)
@@ -147,38 +146,24 @@ function respond(
   }
   // `server.timeout` would set and clear a timer for every request, which is slow on Deno.
   if (isWaiting || socket.writableLength > 0) socket.setTimeout(writeTimeoutMs)
-  // Deno would continue to read requests.
-  if (isDeno && socket.writableLength > maxUnsentBytes && !socket.isPaused()) {
-    socket.pause().once('drain', () => socket.resume())
-  }
 }
 
-/**
- * Closes a connection without losing sent data. Closing with unread input would reset the connection, and the reset may
- * overtake the response (RFC 9112 §9.6).
- */
-function closeGracefully(
-  closingSockets: Set<Duplex>,
-  socket: Duplex,
-  finalBytes: Uint8Array = new Uint8Array(),
-): void {
+/** Closing with unread input would reset the connection, and the reset may overtake the response (RFC 9112 §9.6). */
+function closeGracefully(connection: Connection, finalBytes: Uint8Array = new Uint8Array()): void {
+  const { socket } = connection
   if (socket.writableEnded) return
-  closingSockets.add(socket)
+  connection.isClosing = true
   socket.end(finalBytes)
   const timer = setTimeout(() => socket.destroy(), lingerMs)
   socket.once('close', () => clearTimeout(timer))
 }
 
 /** Answers invalid input with a problem, after the responses to the requests before it. */
-function rejectNext(
-  { api, closingSockets, latestRequests }: ConnectionState,
-  socket: Duplex,
-  code: ProblemCode,
-): void {
-  if (closingSockets.has(socket)) return
-  afterResponse(latestRequests.get(socket), () => {
-    const { remoteAddress } = socket as Socket
-    closeGracefully(closingSockets, socket, serializeResponse(api.refuse(code, remoteAddress)))
+function rejectNext({ api }: Serving, connection: Connection, code: ProblemCode): void {
+  const { isClosing, latest, socket } = connection
+  if (isClosing) return
+  afterResponse(latest, () => {
+    closeGracefully(connection, serializeResponse(api.refuse(code, socket.remoteAddress)))
   })
 }
 
@@ -187,41 +172,35 @@ function afterResponse(httpRequest: NodeHttpRequest | undefined, callback: () =>
   else httpRequest.response.once('finish', callback)
 }
 
-function handleConnectionError(state: ConnectionState, error: ConnectionError, socket: Duplex): void {
+function handleConnectionError(serving: Serving, error: ConnectionError, connection: Connection): void {
+  const { latest } = connection
   const code = problemForError(error)
-  if (code === undefined) return void socket.destroy()
-  const httpRequest = state.latestRequests.get(socket)
-  if (!httpRequest?.isReceiving) {
-    return code === 'headers_too_large'
-      ? handleHeaderOverflow(state, error.rawPacket, socket)
-      : rejectNext(state, socket, code)
-  }
-  httpRequest.fail(code)
-  // The response was sent before the error, and where the next request would begin is unknown.
-  if (httpRequest.response.writableEnded) {
-    afterResponse(httpRequest, () => closeGracefully(state.closingSockets, socket))
+  if (code === undefined) connection.socket.destroy()
+  else if (latest?.isReceiving) {
+    latest.fail(code)
+    // The response was sent before the error, and where the next request would begin is unknown.
+    if (latest.response.writableEnded) afterResponse(latest, () => closeGracefully(connection))
+  } else if (code !== 'headers_too_large') rejectNext(serving, connection, code)
+  else {
+    // Once enough of the head has arrived to decide whether the target or the headers are too large.
+    const text = connection.overflow + (error.rawPacket?.toString('latin1') ?? '')
+    const overflow = classifyOverflow(text)
+    if (overflow !== undefined) rejectNext(serving, connection, overflow)
+    else connection.overflow = text.slice(-16)
   }
 }
 
 /**
- * Discards what arrives after an error. By then, Deno has returned the connection's parser to its pool but still passes
- * packets to it, so that they would enter the request of another connection that has been given the parser. On Node, a
- * connection keeps its parser, which repeats the error for every packet: `handleHeaderOverflow` needs that.
+ * Discards what arrives after an error. Deno would pass it to the connection's parser, which another connection may have
+ * by then. On Node, a connection keeps its parser, which repeats the error for every packet: an overflow needs that.
  */
-function detachParser(state: ConnectionState, error: ConnectionError, socket: Duplex): void {
+function detachParser(serving: Serving, error: ConnectionError, connection: Connection): void {
+  const { socket } = connection
   socket.removeAllListeners('data')
   if (error.code !== 'HPE_HEADER_OVERFLOW') return
   socket.on('data', (rawPacket: Buffer) => {
-    handleConnectionError(state, Object.assign(error, { rawPacket }), socket)
+    handleConnectionError(serving, Object.assign(error, { rawPacket }), connection)
   })
-}
-
-/** Rejects a request head once enough of it has arrived to decide whether the target or the headers are too large. */
-function handleHeaderOverflow(state: ConnectionState, packet: Buffer | undefined, socket: Duplex): void {
-  const text = (state.overflowTails.get(socket) ?? '') + (packet?.toString('latin1') ?? '')
-  const code = classifyOverflow(text)
-  if (code !== undefined) rejectNext(state, socket, code)
-  else state.overflowTails.set(socket, text.slice(-16))
 }
 
 /** Whether the bytes after the request may belong to another protocol (RFC 9110 §7.8). */

@@ -8,9 +8,7 @@ import type { MaybePromise } from '../../core/lib/promise.ts'
 
 const emptyBytes = new Uint8Array()
 
-/**
- * A request of `node:http`. A class for its prototype: an object literal would create the accessors for each request.
- */
+/** A request of `node:http`. A class for its prototype: a literal would create the accessors for each request. */
 export class NodeHttpRequest implements HttpRequest {
   readonly method: string
   readonly target: string
@@ -128,19 +126,12 @@ export class MountedHttpRequest extends NodeHttpRequest {
 const maxTargetBytes = 8192
 const maxHeaderBytes = 32_768
 
-/**
- * The limit of Node's parser. It counts target and headers together and does not report which of them is too large, so
- * it accepts more, and `findHeadProblem` counts each. Four times the limit exceeds one packet.
- */
+/** Node's parser counts target and headers together: it accepts more, and `findHeadProblem` counts each. */
 export const maxParserHeaderBytes = 4 * maxHeaderBytes
 /** Node silently drops headers beyond this number. No more fit: the shortest is `a:` and CRLF. */
 export const maxParserHeaders = maxHeaderBytes / 4
 
-/**
- * Finds what is wrong with a request head that Node's parser has accepted.
- *
- * @returns `undefined` for a valid head. A problem of the target comes first.
- */
+/** Finds what is wrong with a request head that Node's parser has accepted. A problem of the target comes first. */
 export function findHeadProblem(request: IncomingMessage): ProblemCode | undefined {
   const { headers, httpVersion, rawHeaders } = request
   if ((request.url as string).length > maxTargetBytes) return 'uri_too_long'
@@ -160,8 +151,7 @@ export function findHeadProblem(request: IncomingMessage): ProblemCode | undefin
 
 /**
  * Converts a target to origin form. Proxies may send the absolute form (RFC 9112 §3.2.2).
- *
- * @returns The asterisk form for OPTIONS as it is; `undefined` for it elsewhere, and for the authority form.
+ * @returns The asterisk form of OPTIONS as it is; `undefined` for another one, and for the authority form.
  */
 export function toOriginForm(url: string, method: string | undefined): string | undefined {
   if (url.charCodeAt(0) === 0x2f || url === '*' && method === 'OPTIONS') return url
@@ -182,25 +172,19 @@ export function problemForError({ code }: ConnectionError): ProblemCode | undefi
 }
 
 /**
- * Tells which limit a head exceeds when the parser gives up. A line that ends as a request line does is the target's.
- *
- * @param text The packets since then: the parser reports each one.
- * @returns `undefined` until the line has ended.
+ * Tells which limit a head exceeds when the parser gives up, once the line has ended. One that ends as a request line does
+ * is the target's. @param text The packets since then: the parser reports each one.
  */
 export function classifyOverflow(text: string): ProblemCode | undefined {
-  const end = text.indexOf('\n')
-  if (end < 0) return undefined
-  const line = text.slice(0, end)
+  const [line, next] = text.split('\n', 2) as [string, string?]
+  if (next === undefined) return undefined
   if (!/ HTTP\/\d\.\d\r?$/.test(line)) return 'headers_too_large'
   const [, target, version] = line.split(' ')
   // When the target began in an earlier packet, only its end is known.
   return version !== undefined && target!.length <= maxTargetBytes ? 'headers_too_large' : 'uri_too_long'
 }
 
-/**
- * Node's `node:http`. An import would read all of its members, including WebSocket, and so load the whole fetch
- * implementation, which delays the start of a server.
- */
+/** An import of `node:http` would read its member WebSocket, and so load the whole fetch implementation. */
 export function loadHttp(): typeof import('node:http') {
   return process.getBuiltinModule('node:http')
 }

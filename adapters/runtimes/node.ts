@@ -8,10 +8,10 @@
  */
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
 import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
-import { attachApi } from './node-connection.ts'
+import { attachApi, type Serving } from './node-connection.ts'
 import {
   loadHttp,
   maxParserHeaderBytes,
@@ -28,7 +28,6 @@ import {
   resolveListenOptions,
   type RunningServer,
   type ServableApi,
-  waitForDrain,
 } from './server.ts'
 
 export type { ListenOptions, RunningServer, ServableApi }
@@ -86,22 +85,14 @@ export interface NodeResponse {
  */
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveOptions(options)
-  const { host, maxConnections, reusePort } = settings
+  const { host, maxConnections, reusePort, writeTimeoutMs } = settings
   const server = createServer(settings)
   const pending = createPendingRequests(0)
-  const connections = new Set<Socket>()
-  /** Those of the last second of the delay, whose first request may be on its way. */
-  const lateConnections = new Set<Socket>()
-  let isDraining = false
+  const connections: Serving['connections'] = new Map()
   let isStopping = false
   let isFull = false
-  attachApi(server, api, () => isDraining, pending, settings.writeTimeoutMs)
+  attachApi(server, { api, pending, connections, writeTimeoutMs })
   server.on('connection', (socket) => {
-    connections.add(socket)
-    if (isDraining) {
-      lateConnections.add(socket)
-      setTimeout(() => lateConnections.delete(socket), lateMs).unref()
-    }
     if (connections.size === maxConnections && !isFull && !isStopping) {
       // A closed socket keeps its descriptor for a while, and Deno never recovers from running out of descriptors.
       isFull = true
@@ -109,7 +100,6 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       api.connectionsRefused(maxConnections)
     }
     socket.once('close', () => {
-      connections.delete(socket)
       if (isFull && connections.size < 0.9 * maxConnections) resumeAccepting()
     })
   })
@@ -127,20 +117,21 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     if (!isStopping && !server.listening) server.listen({ port, host, reusePort })
   }
 
-  return createRunningServer(host, port, async (delay) => {
-    isDraining = true
-    await delay
-    await takeOver(server)
-    isStopping = true
-    const closed = once(server, 'close')
-    stopAccepting(server)
-    // Not at once: the next request of a busy connection may be on its way, and gets a response that closes it.
-    const interval = setInterval(closeIdle, 50, server, connections, lateConnections)
-    await waitForDrain(settings.drainTimeoutMs, closed, pending, () => {
-      for (const connection of connections) connection.destroy()
-    })
-    clearInterval(interval)
-    await api.close()
+  return createRunningServer(api, settings, port, pending, {
+    takeOver: () => takeOver(server),
+    async stop() {
+      isStopping = true
+      const closed = once(server, 'close')
+      stopAccepting(server)
+      // Not at once: the next request of a busy connection may be on its way, and gets a response that closes it.
+      let turns = lateTurns
+      const interval = setInterval(() => closeIdle(server, connections, turns-- > 0), 50)
+      await closed
+      clearInterval(interval)
+    },
+    forceClose() {
+      for (const socket of connections.keys()) socket.destroy()
+    },
   })
 }
 
@@ -208,10 +199,7 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
-/**
- * Keeps connections open, unlike close() of `node:http`, which would destroy those with unsent responses. On Bun
- * `node:http` is not built on `node:net` and has no other close().
- */
+/** Unlike close() of `node:http`, which destroys connections with unsent responses. Bun has no other for `node:http`. */
 function stopAccepting(server: Server): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }
@@ -220,9 +208,8 @@ function stopAccepting(server: Server): void {
 const backlog = 511
 
 /**
- * Takes over the connections that wait for the server: the system resets them when the listener closes. Deno does so after
- * a timer, and Node takes over one in each turn of its loop. By the second turn without any, their requests are answered,
- * so that little time is left for others to come.
+ * Deno takes over waiting connections after a timer, and Node one in each turn of its loop. By the second turn without
+ * any, their requests are answered, so that little time is left for others to come.
  */
 async function takeOver(server: Server): Promise<void> {
   let quietTurns = 0
@@ -234,16 +221,17 @@ async function takeOver(server: Server): Promise<void> {
   }
 }
 
-/** How long a new connection may take to send a request, in milliseconds. */
-const lateMs = 1_000
+/** How many turns of 50 ms a connection that was opened during the delay may take to send a request. */
+const lateTurns = 20
 
-/** Closes idle connections, unless a response is still being sent or a new connection has not been used yet. */
-function closeIdle(server: Server, connections: ReadonlySet<Socket>, late: ReadonlySet<Socket>): void {
-  for (const { writableLength } of connections) if (writableLength > 0) return
-  for (const { bytesRead, destroyed } of late) if (bytesRead === 0 && !destroyed) return
+/** Closes idle connections, unless a response is still being sent or, until then, a late connection is not used yet. */
+function closeIdle(server: Server, connections: Serving['connections'], waitsForLate: boolean): void {
+  for (const { isLate, socket: { bytesRead, writableLength } } of connections.values()) {
+    if (writableLength > 0 || waitsForLate && isLate && bytesRead === 0) return
+  }
   server.close()
   // Up to version 24, Node does not count a connection without any request as idle.
-  for (const connection of connections) if (connection.bytesRead === 0) connection.destroy()
+  for (const { socket } of connections.values()) if (socket.bytesRead === 0) socket.destroy()
 }
 
 /**

@@ -62,32 +62,18 @@ export function resolveListenOptions(options: ListenOptions): Required<ListenOpt
   return { port, host, requestTimeoutMs, drainTimeoutMs, reusePort }
 }
 
-export function createRunningServer(
-  host: string,
-  port: number,
-  drain: (delay?: Promise<unknown>) => Promise<void>,
-): RunningServer {
-  let draining: Promise<void> | undefined
-  return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    host,
-    port,
-    drain: (delay) => draining ??= drain(delay),
-  }
-}
-
 /** The error for an address that can't be listened on. @param cause The runtime's own, with a `code`. */
 export function listenError(host: string, port: number, cause: Error & { readonly code?: string }): Error {
   const reason = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message
   return new Error(`Cannot listen on ${host}:${port}: ${reason}`, { cause })
 }
 
-/** The requests whose responses are pending. */
-export type PendingRequests = ReturnType<typeof createPendingRequests>
-
 interface PendingRequest {
   fail(code: ProblemCode): void
 }
+
+/** The requests whose responses are pending. */
+export type PendingRequests = ReturnType<typeof createPendingRequests>
 
 /** @param bodyTimeoutMs Milliseconds in which a body must arrive; 0 for no limit, or if the runtime has its own. */
 export function createPendingRequests(bodyTimeoutMs: number) {
@@ -96,17 +82,24 @@ export function createPendingRequests(bodyTimeoutMs: number) {
   let sweep: ReturnType<typeof setInterval> | undefined
   let onIdle = (): void => undefined
 
-  /** A timer for each request would take longer than a small request. */
-  function timeOutOldBodies(): void {
-    if (requests.size === 0) sweep = void clearInterval(sweep)
-    const latest = performance.now() - bodyTimeoutMs
+  /** Answers 408 to requests that began until then and whose body has not arrived. */
+  function timeOutBodies(latest: number): void {
     for (const [request, begunAt] of requests) {
       if (begunAt > latest) return
       request.fail('request_timeout')
     }
   }
 
+  /** A timer for each request would take longer than a small request. */
+  function timeOutOldBodies(): void {
+    if (requests.size === 0) sweep = void clearInterval(sweep)
+    timeOutBodies(performance.now() - bodyTimeoutMs)
+  }
+
   return {
+    /** Whether every response closes its connection. */
+    isDraining: false,
+    timeOutBodies,
     /** @param response Never rejects. @returns What `respond` makes of it. */
     add<T, R>(request: PendingRequest, response: Promise<T>, respond: (response: T) => R): Promise<R> {
       requests.set(request, performance.now())
@@ -117,36 +110,47 @@ export function createPendingRequests(bodyTimeoutMs: number) {
         return respond(value)
       })
     },
-    /** Answers 408 to every request whose body has not arrived. */
-    timeOutBodies(): void {
-      for (const request of requests.keys()) request.fail('request_timeout')
-    },
     async whenIdle(): Promise<void> {
       while (requests.size > 0) await new Promise<void>((resolve) => onIdle = resolve)
     },
   }
 }
 
+/** How a runtime stops its server. */
+interface Stop {
+  /** Takes over the connections that wait for the server: the system resets them when the listener closes. */
+  takeOver(): Promise<unknown>
+  /** Stops accepting. Resolves when the last connection is closed. */
+  stop(): Promise<unknown>
+  /** Closes the remaining connections. */
+  forceClose(): unknown
+}
+
 /** How long a handler may continue after its connection was closed by force, in milliseconds. */
 const handlerGraceMs = 1_000
 
-/**
- * Waits for a server that no longer accepts connections.
- *
- * @param closed Resolves when the last connection is closed.
- * @param forceClose Closes the remaining connections.
- */
-export async function waitForDrain(
-  timeoutMs: number,
-  closed: Promise<unknown>,
+export function createRunningServer(
+  api: ServableApi,
+  { host, drainTimeoutMs }: Required<ListenOptions>,
+  port: number,
   pending: PendingRequests,
-  forceClose: () => unknown,
-): Promise<void> {
-  const done = closed.then(pending.whenIdle)
-  const half = timeoutMs / 2
-  if (await completesWithin(half, done)) return
-  pending.timeOutBodies()
-  if (await completesWithin(timeoutMs - half, done)) return
-  forceClose()
-  await completesWithin(handlerGraceMs, done)
+  { takeOver, stop, forceClose }: Stop,
+): RunningServer {
+  let draining: Promise<void> | undefined
+  async function drain(delay?: Promise<unknown>): Promise<void> {
+    pending.isDraining = true
+    await delay
+    await takeOver()
+    const done = stop().then(pending.whenIdle)
+    if (!await completesWithin(drainTimeoutMs / 2, done)) {
+      pending.timeOutBodies(Infinity)
+      if (!await completesWithin(drainTimeoutMs / 2, done)) {
+        forceClose()
+        await completesWithin(handlerGraceMs, done)
+      }
+    }
+    await api.close()
+  }
+  const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
+  return { url, host, port, drain: (delay) => draining ??= drain(delay) }
 }

@@ -9,7 +9,7 @@ import type { HttpResponse } from '../../core/http/message.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import type { WebRequest, WebResponse } from '../../core/lib/options.ts'
 
-/** The context of a request in a Worker. The state of a Durable Object has the same method. */
+/** The context of a request in a Worker, or the state of a Durable Object. */
 export interface WorkerContext {
   /** Keeps the isolate running until the work is done. */
   waitUntil(work: Promise<unknown>): void
