@@ -44,6 +44,16 @@ t.test('a delivery of the service is verified', async (t) => {
   for (const at of [now - 290, now + 290]) t.ok(await verifyWebhook(secret, deliver([secret], at), body))
 })
 
+t.test('the body is hashed once, however many signatures a stranger sends', async (t) => {
+  const { subtle } = crypto
+  const calls = (['sign', 'verify'] as const).map((name) => t.capture(subtle, name, subtle[name]))
+  const good = deliver([secret])
+  const many = `${deliver([other])['webhook-signature']} `.repeat(300)
+  await t.rejects(verifyWebhook(secret, { ...good, 'webhook-signature': many }, body))
+  t.ok(await verifyWebhook(secret, { ...good, 'webhook-signature': many + good['webhook-signature'] }, body))
+  t.equal(calls.flatMap((each) => each()).length, 2)
+})
+
 t.test('other deliveries are refused', async (t) => {
   const good = deliver([secret])
   const mac = good['webhook-signature'].slice(3)
