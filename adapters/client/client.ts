@@ -43,6 +43,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
         const body = { overlap_seconds: overlapSeconds }
         const rotated = await read<wire.KeyRotation>('POST /developer/rotate-key', options, { body })
         const { key, ...rotation } = rotated
+        if (!key) throw new ServiceUnreachableError('The response has no key.', rotated.response)
         await store(key)
         useKey(key)
         return attachResponse(rotation, rotated.response)

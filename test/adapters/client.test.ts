@@ -92,6 +92,17 @@ await t.test('a client rotates once at a time, and again after a failure', async
   t.strictSame([(await client.verifyKey()).key.id, stored.includes(id)], [id, true])
 })
 
+await t.test('what is no key of another server is not stored', async (t) => {
+  for (const data of [{}, [], { key: '' }]) {
+    const client = demo({ fetch: () => Promise.resolve(Response.json({ data }, { status: 201 })) })
+    const store = (): void => void t.fail('stored')
+    await t.rejects(client.rotateKey({ store }), {
+      name: 'ServiceUnreachableError',
+      message: 'The response has no key.',
+    })
+  }
+})
+
 /** What a server answers that knows no successor yet, or one that another request has just made. */
 function conflict(): Response {
   const problem = { type: '', title: '', status: 409, code: 'rotation_conflict', detail: '', instance: '/' }

@@ -1,6 +1,9 @@
 /** Runs the clients in Python and PHP on a service that also fails, with the same cases. */
 import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { createWebhookSecret, signWebhook } from '../../adapters/webhooks/secrets.ts'
@@ -31,6 +34,7 @@ type Case =
   | 'hostile'
   | 'response'
   | 'rotation'
+  | 'no key'
   | 'webhook'
   | 'options'
 
@@ -78,6 +82,9 @@ old = api.verify_key()["key"]
 stored = []
 rotation = api.rotate_key(stored.append, 60)
 show([old["rotation"] is not None, "key" in rotation, rotation["id"] == api.verify_key()["key"]["id"], rotation["id"] in stored[0]])`,
+      'no key': `stored = []
+attempt(lambda: api.rotate_key(stored.append))
+show(stored)`,
       webhook: `for secret, headers, body in json.load(open("deliveries.json")):
     attempt(lambda: partner_api.verify_webhook(secret, headers, body.encode()))`,
       options: `def bug(*arguments):
@@ -134,6 +141,9 @@ try { $api->rotateKey(fn() => false); } catch (\\RuntimeException $error) { show
 $old = $api->verifyKey()['key'];
 $rotation = $api->rotateKey(function (string $key) use (&$stored) { $stored = $key; }, 60);
 show([$old['rotation'] !== null, isset($rotation['key']), $rotation['id'] === $api->verifyKey()['key']['id'], str_contains($stored, $rotation['id'])]);`,
+      'no key': `$stored = [];
+attempt(fn() => $api->rotateKey(function ($key) use (&$stored) { $stored[] = $key; }));
+show($stored);`,
       webhook:
         `foreach (json_decode(file_get_contents('deliveries.json'), true) as [$secret, $headers, $body])
   attempt(fn() => verifyWebhook($secret, $headers, $body));`,
@@ -277,6 +287,13 @@ for (const [name, language] of Object.entries(languages)) {
       t.match(other, /^disk full$|^The new key was not stored\.$/)
       t.same(result, [true, false, true, true])
       requests()
+    })
+    await t.test('what is no key of another server is not stored', async (t) => {
+      const other = createServer((_, response) => void response.end('{"data":{}}'))
+      t.teardown(() => other.close())
+      await once(other.listen(0, '127.0.0.1'), 'listening')
+      const PARTNER_API_URL = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+      t.same(await evaluate('no key', { PARTNER_API_URL }), ['The response has no key.', []])
     })
     await t.test('verifies webhooks', async (t) => {
       const [secret, other] = [createWebhookSecret(), createWebhookSecret()]

@@ -197,7 +197,8 @@ final class Client
     {
         $body = $overlapSeconds === null ? [] : ['overlap_seconds' => $overlapSeconds];
         $rotation = $this->post('/developer/rotate-key', $body, null, true);
-        $key = (string) ($rotation['key'] ?? '');
+        $key = $rotation['key'] ?? null;
+        if (!is_string($key) || $key === '') throw new Unreachable('The response has no key.', $rotation->response);
         unset($rotation['key']);
         if ($store($key) === false) throw new \RuntimeException('The new key was not stored.'); // As PHP's functions fail.
         $this->useKey($key);

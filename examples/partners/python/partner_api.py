@@ -189,7 +189,9 @@ class PartnerApi:
         body = {} if overlap_seconds is None else {"overlap_seconds": overlap_seconds}
         with self._rotating:  # Another rotation would revoke the new key.
             rotation = self.post("/developer/rotate-key", body, _safe=True)
-            key = rotation.pop("key")
+            key = rotation.pop("key", None) if isinstance(rotation, Record) else None
+            if not isinstance(key, str) or not key:
+                raise Unreachable("The response has no key.", rotation.response)
             store(key)
             self._use(key)
         return rotation
