@@ -27,7 +27,8 @@ export function createCachingFetch(
     const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${key} ${request.url}`))
     const name = btoa(String.fromCharCode(...new Uint8Array(digest)))
     const text = await Promise.resolve(name).then(cache.get.bind(cache)).catch(() => undefined)
-    const [etag, kept] = parseJson(String(text)) as [string?, string?] ?? []
+    const entry = parseJson(String(text))
+    const [etag, kept]: readonly string[] = Array.isArray(entry) ? entry : []
     if (etag) request.headers.set('if-none-match', etag)
     const response = await send(request)
     const { status, headers } = response

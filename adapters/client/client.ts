@@ -109,12 +109,16 @@ function createCalls(options: PartnerClientOptions) {
     const seen = new Set([query.cursor])
     for (;;) {
       const body = await request<readonly Row[]>(route, { ...options, query })
-      if (!body.page) throw new ServiceUnreachableError('The response is not a page.', body.response)
+      if (!body.page || !Array.isArray(body.data)) {
+        throw new ServiceUnreachableError('The response is not a page.', body.response)
+      }
       yield body as ListPage<Row>
       const { has_more, next_cursor: cursor } = body.page
       if (has_more === false) return
       // A cache that ignores queries would return the same pages forever.
-      if (!cursor || seen.has(cursor)) throw new ServiceUnreachableError('The list does not advance.')
+      if (typeof cursor !== 'string' || seen.has(cursor)) {
+        throw new ServiceUnreachableError('The list does not advance.')
+      }
       seen.add(cursor)
       query = { ...query, cursor }
     }
@@ -201,9 +205,8 @@ function parseOptions(options: PartnerClientOptions) {
   rejectUnknown(unknown, 'the client')
   // Files often end with a line feed, or start with a byte-order mark.
   const key = String(givenKey ?? '').trim()
-  if (key === '') throw new TypeError('key must be set, and it is undefined or empty.')
   // Some runtimes quote a header value that they reject, and this one is a secret.
-  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key: printable ASCII without spaces.')
+  if (!/^[!-~]+$/.test(key)) throw new TypeError('key must be one key, and printable ASCII.')
   // The partner is part of URLs, which are logged: a key must not get there by mistake.
   if (!/^[a-z\d-]+$/.test(partner ?? '')) {
     throw new TypeError("partner must be the slug of the key's partner.")

@@ -144,8 +144,15 @@ t.test('a list whose cursor does not advance is an error', async (t) => {
     })
     t.equal(requested.length, requests)
   }
-  const { client } = scripted([good])
-  await t.rejects(Array.fromAsync(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
+  const another = (data: unknown, next_cursor: unknown) => () =>
+    Response.json({ data, page: { limit: 1, has_more: next_cursor !== null, next_cursor } })
+  for (
+    const answers of [[good], [another(null, null)], [another('text', null)], Array(3).fill(another([], {}))]
+  ) {
+    const { requested, client } = scripted(answers)
+    await t.rejects(Array.fromAsync(client.profiles()), { name: 'ServiceUnreachableError' }, 'without pages')
+    t.equal(requested.length, 1)
+  }
 })
 
 t.test('temporary errors are retried after Retry-After', async (t) => {

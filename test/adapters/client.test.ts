@@ -198,8 +198,10 @@ await t.test('a caching fetch has unchanged responses confirmed, for the same ke
   t.equal(cache.size, 2)
   const kept = JSON.stringify([...cache])
   for (const secret of [key, other]) t.notOk(kept.includes(secret.slice(-20)))
-  for (const name of cache.keys()) cache.set(name, 'broken')
-  t.strictSame(await client.plans(), first)
+  for (const broken of ['broken', '{}', 'false']) {
+    for (const name of cache.keys()) cache.set(name, broken)
+    t.strictSame(await client.plans(), first)
+  }
   const failing = () => Promise.reject(new Error('no cache'))
   t.strictSame(await demo({ fetch: createCachingFetch({ get: failing, set: failing }) }).plans(), first)
 })
