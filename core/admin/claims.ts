@@ -37,7 +37,7 @@ export async function createClaim(
   request: ClaimRequest,
   ms: number,
 ): Promise<{ readonly claim: Claim; readonly token: string }> {
-  if (!(ms > 0 && ms <= 30 * MS_PER_DAY)) {
+  if (!(Number.isInteger(ms) && ms >= 1_000 && ms <= 30 * MS_PER_DAY)) {
     throw new AdminError('invalid_duration', 'A link must be valid for 1s to 30d.')
   }
   const token = randomBase62(32)

@@ -21,6 +21,10 @@ const claimsOf = async (store: Store, filter = {}) =>
 export async function claimsContract(check: Check): Promise<void> {
   await check('a claim is used once, with its key, in one change', async (t, store) => {
     await createAcme(store)
+    for (const ms of [999, 1_000.5, 30 * 24 * HOUR + 1, NaN]) {
+      const code = await createClaim(store, operator, newKey, ms).catch((error) => error.code)
+      t.equal(code, 'invalid_duration', `${ms} ms`)
+    }
     const { claim, token } = await createClaim(store, operator, { ...newKey, tags: ['a'] }, HOUR)
     t.strictSame(await store.findClaim(claim.id), claim, 'as it was created')
     t.ok(
