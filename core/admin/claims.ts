@@ -1,7 +1,7 @@
 /** One-time links with which partners get their keys. */
 import { formatValue } from '../http/redact.ts'
 import { randomBase62 } from '../keys/format.ts'
-import { claimState, endOf } from '../keys/lifecycle.ts'
+import { claimState, endOf, hasEnded } from '../keys/lifecycle.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { Change, Claim } from '../ports/changes.ts'
@@ -100,7 +100,8 @@ function spentError({ id, keyId }: Claim): AdminError {
 export async function findPredecessor(store: Pick<Store, 'findKey'>, { draft }: Claim, now: number) {
   const { rotates, overlapMs = DEFAULT_OVERLAP_MS } = JSON.parse(draft)
   if (rotates === undefined) return null
-  const end = endOf((await findKey(store, rotates)).key) ?? Infinity
+  const { key } = await findKey(store, rotates)
+  const end = hasEnded(key, now) ? now : endOf(key) ?? Infinity
   return { id: rotates as string, ends_at: rfc3339(Math.min(end, now + overlapMs)) }
 }
 

@@ -168,6 +168,8 @@ async function notNow(t: TestContext, service: Service): Promise<void> {
   const other = await world.issue({})
   const late = await world.offer({ rotates: other.id })
   await world.keyRing.revoke(other.id)
+  const { predecessor } = (await open(service, late.path)).json?.data ?? {}
+  t.ok(Date.parse(predecessor.ends_at) <= Date.now(), 'a revoked key has ended')
   expectProblem(t, await use(service, late.path), 'claim_spent', 'the key is revoked')
 }
 
