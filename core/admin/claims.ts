@@ -92,8 +92,8 @@ export async function revokeClaim(store: ClaimStore, operator: Operator, id: str
 }
 
 function spentError({ id, keyId }: Claim): AdminError {
-  const remedy = keyId && { purpose: 'To revoke its key', command: 'keys revoke', args: [keyId] }
-  return new AdminError('claim_spent', `Claim ${id} is not open.`, remedy || undefined)
+  const remedy = { purpose: 'To revoke its key', command: 'keys revoke', args: [keyId!] }
+  return new AdminError('claim_spent', `Claim ${id} is not open.`, keyId ? remedy : undefined)
 }
 
 /** The key that a claim replaces, and when that ends if the claim is used now. */

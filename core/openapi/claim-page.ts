@@ -51,7 +51,7 @@ function facts(rows: Readonly<Record<string, string | null>>): Inset {
   const shown = Object.entries(rows).map(([name, value]) =>
     value === null ? undefined : markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
   )
-  return markup`<dl>${shown}</dl>`
+  return markup`<dl class="facts">${shown}</dl>`
 }
 
 function minuteOf(instant: string): string {
