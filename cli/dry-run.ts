@@ -5,9 +5,9 @@ import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
-import { readQuotaUse } from '../core/limits/partner-quotas.ts'
+import { type QuotaUse, readQuotaUse } from '../core/limits/partner-quotas.ts'
 import { DEFAULT_LIMITS, isPartnerQuota, policiesFor, type Policy } from '../core/limits/policies.ts'
-import type { Key, KeyFacts, Modules, Partner, Scope } from '../core/model.ts'
+import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
@@ -36,10 +36,6 @@ interface Refusal {
   readonly errors: number
 }
 
-type KeyRefusals =
-  & Record<'id' | 'partner' | 'name' | 'refused_from', string>
-  & { readonly requests: number; readonly refusals: readonly Refusal[] }
-
 /** The result names the keys with the most requests. */
 const maxKeys = 1000
 const maxShownKeys = 20
@@ -57,23 +53,18 @@ export async function dryRun(
   const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
   const { found, add } = createRefusalSum(store, await readEndpoints(store), { from, to, days, now })
   const types: string[] = []
-  let update: Extract<Change, { type: 'partner.updated' }> | undefined
   await change({
     ...store,
     async apply(changes) {
       types.push(...changes.map(({ type }) => type))
-      update ??= changes.find((each) => each.type === 'partner.updated')
       await add(changes)
       return true
     },
   })
-  const { keys, keyCount, requestCount, start, hasLowerLimits, hasNewRanges } = found
+  const { keys, keyCount, requestCount, start, quotas, hasLowerLimits, hasNewRanges } = found
   const totals = [...found.totals.values()]
-  const { quotas, isLower } = update
-    ? await readChangedQuotas(store, update, now)
-    : { quotas: [], isLower: false }
   const isUnknown = hasNewRanges && requestCount === 0
-  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || isLower)
+  const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || quotas.length > 0)
   const requests = isUnknown
     ? 'An unknown number of requests'
     : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
@@ -111,18 +102,6 @@ export async function dryRun(
   }
 }
 
-/** What is used of the quotas that an update changes, and whether one refuses more than before. */
-async function readChangedQuotas(store: Store, update: Pick<Partner, 'slug' | 'limits'>, now: number) {
-  const { limits } = await findPartner(store, update.slug)
-  let isLower = false
-  const quotas = (await readQuotaUse(store, update, now)).filter(({ policy }) => {
-    const [{ quota, windowSeconds }, before] = [update.limits[policy]!, limits[policy]]
-    isLower ||= !before?.quota || quota < before.quota || windowSeconds > before.windowSeconds
-    return quota !== before?.quota || windowSeconds !== before.windowSeconds
-  })
-  return { quotas, isLower }
-}
-
 /** Adds up the requests of a period that changes would refuse: by endpoint and reason, and by key. */
 function createRefusalSum(
   store: Store,
@@ -131,7 +110,9 @@ function createRefusalSum(
 ) {
   const found = {
     totals: new Map<string, Refusal & { readonly keys: number }>(),
-    keys: [] as KeyRefusals[],
+    keys: [] as (Pick<Key, 'id' | 'partner' | 'name'> & { readonly requests: number })[],
+    /** Those of the partner if the change lowers one. */
+    quotas: [] as readonly QuotaUse[],
     ...{ keyCount: 0, requestCount: 0, start: now, hasLowerLimits: false, hasNewRanges: false },
   }
   const pageRows = Math.ceil(Math.min(maxKeys, maxKeyDays / days))
@@ -141,6 +122,8 @@ function createRefusalSum(
       const effects = effectsOf(store, page, changes, service, now)
       found.hasLowerLimits ||= effects.some(({ limits }) => limits.length > 0)
       found.hasNewRanges ||= effects.some((effect) => effect.hasNewRanges)
+      const lowered = effects.find(({ lowersQuota }) => lowersQuota)
+      if (lowered) found.quotas = await readQuotaUse(store, lowered.partner, now)
       const affected = effects.filter(({ denials, limits }) => denials.size + limits.length > 0)
       const ids = affected.map(({ key }) => key.id)
       const usage = Map.groupBy(await store.keyUsage(ids, from, to), ({ keyId }) => keyId)
@@ -155,7 +138,8 @@ function createRefusalSum(
           found.totals.set(title, { ...refusal, ...sums, keys: keys + 1 })
         }
         const requests = sumOf(refusals, 'requests')
-        found.keys.push({ id, partner, name, refused_from: rfc3339(effect.at), requests, refusals })
+        const row = { id, partner, name, refused_from: rfc3339(effect.at), requests, refusals }
+        found.keys.push(row)
         found.keyCount++
         found.requestCount += requests
         found.start = effect.at
@@ -210,15 +194,20 @@ function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: E
   const codeNow = createPolicy(after, modules, now)
   const open = keyedRoutes.filter(({ scope }) => codeNow(scope) === undefined)
   const limitsBefore = policiesFor(DEFAULT_LIMITS, before)
+  let lowersQuota = false
   const limits = Object.values(policiesFor(DEFAULT_LIMITS, after)).filter((limit) => {
-    // Keys share it: what is used of it is shown instead.
-    if (isPartnerQuota(limit.name)) return false
     const limitBefore = limitsBefore[limit.name]
+    if (isPartnerQuota(limit.name)) {
+      // Keys share it: what is used of it is shown instead.
+      lowersQuota ||= limitBefore === undefined || limit.quota < limitBefore.quota ||
+        limit.windowSeconds > limitBefore.windowSeconds
+      return false
+    }
     const isLower = limitBefore === undefined || mostIn(1, limit) < mostIn(1, limitBefore)
     return isLower && open.some(({ limits }) => limits.includes(limit.name))
   })
   const hasNewRanges = open.length > 0 && key.allow.length > 0 && key.allow.join() !== before.key.allow.join()
-  return { key, at, denials, limits, hasNewRanges }
+  return { key, partner: after.partner, at, denials, limits, lowersQuota, hasNewRanges }
 }
 
 /** The decision of the policy on requests with a key for its own partner. */

@@ -163,6 +163,7 @@ export interface SecretOptions {
 }
 
 interface NewSecret {
+  readonly kind: keyof typeof secretNotes
   readonly secret: string
   /** What to say when the only copy is lost. */
   readonly lost: Output['done']
@@ -183,16 +184,15 @@ const secretNotes = {
 /** Makes a secret, and prints it or writes it to the file of `--out`. @throws {CliError} `key_not_written` */
 export async function makeSecret(
   { output }: { readonly output: Output },
-  what: keyof typeof secretNotes,
   { out, quiet }: SecretOptions,
   make: () => Promise<NewSecret>,
 ): Promise<CommandResult> {
-  const [printed, written] = secretNotes[what]
   if (out === undefined) output.requireWritable()
   const made = await (out === undefined ? make() : inNewFile(out, async (append) => append(await make())))
   if (out === undefined) output.done = made.lost
+  const [printed, written] = secretNotes[made.kind]
   const [name, value, note] = out === undefined
-    ? [what, made.secret, printed]
+    ? [made.kind, made.secret, printed]
     : ['out', out, `${written} ${out}.`]
   const { data, text, notes } = made.toResult(name, value)
   if (quiet) return { data, text: out === undefined ? `${made.secret}\n` : '' }

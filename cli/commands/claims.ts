@@ -55,6 +55,7 @@ export async function newLink(store: Store, by: Invocation, key: ClaimRequest, m
   const { data: { id, ...rest }, text } = toResult(claim, now)
   const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
   return {
+    kind: 'link' as const,
     secret: `${more.publicUrl}/${more.serviceName}/claim/${token}`,
     lost: { detail: `The link of claim ${claim.id} is lost.`, remedy },
     toResult: (name: string, value: string) => ({

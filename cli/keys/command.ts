@@ -217,7 +217,7 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
   partner,
   { name, scope: scopes, test, expires, allow = [], limit: limits = {}, ...options },
 ) =>
-  makeSecret(invocation, options.claim === undefined ? 'key' : 'link', options, async () => {
+  makeSecret(invocation, options, async () => {
     const { now, keys } = administerKeys(store, invocation)
     const environment: Environment = test ? 'test' : 'live'
     const permissions = { allow, limits, ...(scopes && { scopes }), ...detailsChange(options) }
@@ -247,12 +247,7 @@ const rotateKey: Rotate = async (store, invocation, id, options) => {
   if (dryRun) return (await rotate()).toResult('key', '')
   const request = { rotates: id, overlapMs: overlap, expiresAt: expires?.(timeOf(store)) }
   const link = () => newLink(store, invocation, request, options)
-  return await makeSecret(
-    invocation,
-    claim === undefined ? 'key' : 'link',
-    options,
-    claim === undefined ? rotate : link,
-  )
+  return await makeSecret(invocation, options, claim === undefined ? rotate : link)
 }
 
 const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocation, options) => {
@@ -310,6 +305,7 @@ function newKey(store: Store, key: Key, secret: string, notes: () => MaybePromis
   const now = timeOf(store)
   const { id, ...rest } = keyJson(key, now)
   return {
+    kind: 'key' as const,
     secret,
     lost: { detail: `Key ${key.id} was issued but is lost.`, remedy: replaceKey(key.id) },
     toResult: (name: string, value: string): CommandResult => ({

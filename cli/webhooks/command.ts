@@ -249,10 +249,11 @@ async function withNewSecret(
   const key = await requireWebhookKey(options.webhookKeyFile, invocation)
   const secret = createWebhookSecret()
   const sealed = await key.seal(secret, id)
-  return await makeSecret(invocation, 'secret', options, async () => {
+  return await makeSecret(invocation, options, async () => {
     const { data, text } = await save({ sealed, expiresAt: undefined })
     const remedy = { purpose: 'To make another one', command: 'webhooks rotate-secret', args: [id] }
     return {
+      kind: 'secret',
       secret,
       lost: { detail: 'The secret is lost.', remedy },
       toResult: (name, value) => ({

@@ -93,6 +93,7 @@ test('a command takes a key or options that select keys, and asks', async (t) =>
     expected[`keys ${name} --partner nobody --yes`] = '1 partner_not_found'
   }
   for (const name of ['revoke', 'disable', 'rotate']) expected[`keys ${name} --tag shop`] = '2 usage'
+  expected['keys rotate --tag shop --yes --claim 1h --public-url https://a.example'] = '2 usage'
   await refuses(t, expected)
   t.match(
     (await run('keys', 'revoke', '--tag', 'shop')).stderr,
