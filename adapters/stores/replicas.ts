@@ -44,7 +44,7 @@ export function createRegistration(
   let timer: NodeJS.Timeout | undefined
   let live = 1
   /** When the last statement was sent: the monotonic clock may stand still while the machine sleeps. */
-  let lastContact = { at: 0, date: 0 }
+  let lastContact = never
   let unsubscribe = (): void => undefined
 
   async function register(): Promise<void> {
@@ -120,11 +120,14 @@ export function createRegistration(
   }
 }
 
-function instant(): { at: number; date: number } {
+/** An instant on both clocks, which is long ago on either. */
+export const never = { at: 0, date: 0 }
+
+export function instant(): typeof never {
   return { at: performance.now(), date: Date.now() }
 }
 
-function ageOf({ at, date }: { at: number; date: number }): number {
+export function ageOf({ at, date }: typeof never): number {
   return Math.max(performance.now() - at, Date.now() - date)
 }
 

@@ -109,6 +109,38 @@ await t.test('a removed replica is listed again after its next confirmation', as
   await member.deregister()
 })
 
+await t.test('a replica that has confirmed a revision writes it again with a heartbeat only', async (t) => {
+  const { store, sql } = await createPlace(t, server)
+  let polls = 0
+  const revalidate = async () => {
+    polls++
+    return await store.revision()
+  }
+  const member = store.replicas.register(replica(store, { revalidateEveryMs: 1, revalidate }))
+  await member.registered()
+  const revision = await store.revision()
+  await until(() => hasApplied(store, revision), 'the first confirmation')
+  const clocks = [[performance, performance.now], [Date, Date.now]] as const
+  t.teardown(() => clocks.forEach(([clock, now]) => clock.now = now))
+  const standAt = (ms: number) => {
+    for (const [clock, now] of clocks) clock.now = ((at) => () => at)(now.call(clock) + ms)
+  }
+  const written = async () => (await sql`SELECT xmin::text FROM partner_api.replica`)[0]!['xmin']
+  const morePolls = async () => {
+    const first = polls
+    await until(() => polls > first + 20, 'more polls')
+  }
+  standAt(0)
+  // A heartbeat may be on its way.
+  await morePolls()
+  const before = await written()
+  await morePolls()
+  t.equal(await written(), before)
+  standAt(2_000)
+  await until(async () => await written() !== before, 'the heartbeat')
+  await member.deregister()
+})
+
 await t.test('a replica that was unresponsive for too long registers again', async (t) => {
   const { store, sql } = await createPlace(t, server)
   // It does not confirm by itself.
@@ -171,7 +203,7 @@ await t.test('a replica that was killed is not listed beside the one that replac
   await start()
   await start()
   t.same(await names(), ['web-1', 'web-1'], 'two that run under one name')
-  await sql`UPDATE partner_api.replica SET seen_at = seen_at - 2_000`
+  await sql`UPDATE partner_api.replica SET seen_at = seen_at - 4_000`
   await start()
   t.same(await names(), ['web-1'])
 })

@@ -1,7 +1,10 @@
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
 import {
+  ageOf,
   createRegistration,
+  instant,
   LIVE_GRACE_MS,
+  never,
   REPLICA_RETENTION_MS,
   type ReplicaStatements,
   toProgress,
@@ -11,6 +14,11 @@ import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'
 
+/**
+ * Milliseconds between confirmations without a change. Each is a write, and counts all replicas: with each poll, a thousand
+ * servers would keep a core of the database busy.
+ */
+const heartbeatMs = 2_000
 /** When replicas are pruned, after the end of their lease. */
 const pruneAfterMs = 3_600_000
 const pruneReplicasSql = pruneSql(DIALECT, {
@@ -25,25 +33,37 @@ export function createReplicaRegistry(
   { prune }: Pick<SqlDatabase, 'prune'>,
   revisions: Pick<Revisions, 'current'>,
 ): ReplicaRegistry {
-  const statements: ReplicaStatements = {
-    async register(identity) {
-      // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
-      const [row] = await database.write<[now: number]>(registerSql, identity)
-      prune([pruneReplicasSql], [row![0] - pruneAfterMs])
-    },
-    async confirm(identity, { facts, content }, skewMs) {
-      const row = [...identity, facts, content, skewMs]
-      const [others] = await database.asyncCommit<[count: number]>(confirmSql, row)
-      return others![0]
-    },
-    async remove(id) {
-      await database.asyncCommit('DELETE FROM partner_api.replica WHERE id = $1', [id])
-    },
-    listen: database.listen,
+  function createStatements(): ReplicaStatements {
+    let written = ''
+    let beat = never
+    let others = 0
+
+    return {
+      async register(identity) {
+        written = ''
+        // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
+        const [row] = await database.write<[now: number]>(registerSql, identity)
+        prune([pruneReplicasSql], [row![0] - pruneAfterMs])
+      },
+      async confirm(identity, { facts, content }, skewMs) {
+        const row = [...identity, facts, content, skewMs]
+        const isBeat = ageOf(beat) >= heartbeatMs
+        if (!isBeat && written === row.join()) return others
+        const now = instant()
+        const [counted] = await database.asyncCommit<[count: number]>(isBeat ? beatSql : confirmSql, row)
+        written = row.join()
+        if (isBeat) [beat, others] = [now, counted![0]]
+        return others
+      },
+      async remove(id) {
+        await database.asyncCommit('DELETE FROM partner_api.replica WHERE id = $1', [id])
+      },
+      listen: database.listen,
+    }
   }
 
   return {
-    register: (replica) => createRegistration(statements, replica),
+    register: (replica) => createRegistration(createStatements(), replica),
     async progress(revision) {
       const [current, rows] = await Promise.all([
         revisions.current(),
@@ -57,7 +77,7 @@ export function createReplicaRegistry(
 /** One that was killed and starts again under its name has no lease left: receipts would name it twice. */
 const registerSql = `
   WITH ended AS (
-    DELETE FROM partner_api.replica WHERE name = $2 AND id <> $1 AND seen_at + lease_ms < ${SERVER_NOW}
+    DELETE FROM partner_api.replica WHERE name = $2 AND id <> $1 AND seen_at + lease_ms + ${heartbeatMs} < ${SERVER_NOW}
   )
   INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
   VALUES ($1, $2, $3, '', '', ${SERVER_NOW})
@@ -65,12 +85,13 @@ const registerSql = `
   RETURNING seen_at`
 
 const confirmSql = `
-  WITH confirmed AS (
-    INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, skew_ms, seen_at)
-    VALUES ($1, $2, $3, $4, $5, $6, ${SERVER_NOW})
-    ON CONFLICT (id) DO UPDATE SET
-      facts = excluded.facts, content = excluded.content, skew_ms = excluded.skew_ms, seen_at = excluded.seen_at
-  )
+  INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, skew_ms, seen_at)
+  VALUES ($1, $2, $3, $4, $5, $6, ${SERVER_NOW})
+  ON CONFLICT (id) DO UPDATE SET
+    facts = excluded.facts, content = excluded.content, skew_ms = excluded.skew_ms, seen_at = excluded.seen_at`
+
+const beatSql = `
+  WITH confirmed AS (${confirmSql})
   SELECT count(*) FROM partner_api.replica
   WHERE id <> $1 AND seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW}`
 
