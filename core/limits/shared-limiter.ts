@@ -197,10 +197,12 @@ class SharedLimiter implements Limiter {
     const { term, used, remaining: left = policy.quota, endsAt } = window
     // Reported once: the window may end, or its policy change, during the lease.
     window.used = 0
-    const portion = Math.floor(policy.quota * heldShare / replicas())
+    const share = Math.floor(policy.quota * heldShare)
     try {
-      const wanted = Math.max(portion, waiting)
-      const leased = await this.#lease(policy, subject, { wanted, waiting, report: { term, used } })
+      const wanted = Math.max(Math.floor(share / replicas()), waiting)
+      // In a longer window, what killed processes held would make leases small for long.
+      const mostHeld = policy.windowSeconds < 3_600 ? share : 0
+      const leased = await this.#lease(policy, subject, { wanted, waiting, mostHeld, report: { term, used } })
       window.used -= Math.min(leased.granted, waiting)
       return leased
     } catch (error) {
@@ -215,7 +217,7 @@ class SharedLimiter implements Limiter {
   async #lease(
     policy: Policy,
     subject: string,
-    request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'report'>,
+    request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'mostHeld' | 'report'>,
   ): Promise<QuotaLease> {
     const { name, quota } = policy
     const windowSeconds = storedSeconds(policy)

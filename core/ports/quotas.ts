@@ -15,6 +15,11 @@ export interface LeaseRequest {
   readonly wanted: number
   /** Of those, the requests that wait for the lease and use it at once. Default 0. */
   readonly waiting?: number
+  /**
+   * The most that all replicas together hold without having reported its use. If it is above 0, a store may grant more than
+   * is wanted as long as few replicas use the quota, and less than that, but not than waits. Default 0.
+   */
+  readonly mostHeld?: number
   /** What became of the replica's earlier leases. */
   readonly report?: LeaseReport | undefined
 }
@@ -35,7 +40,7 @@ export interface QuotaReturn extends Pick<LeaseRequest, 'policy' | 'subject'>, L
 
 /** The part of a quota that a replica got. */
 export interface QuotaLease {
-  /** Requests taken: `wanted`, or all that were left. */
+  /** Requests taken: `wanted`, or what `mostHeld` allows, or all that were left. */
   readonly granted: number
   /** Requests left in the quota, 0 or more. */
   readonly remaining: number
@@ -55,7 +60,7 @@ export interface QuotaStore {
   /** Seconds. Shorter windows are not shared: each process counts by itself. Default 1. */
   readonly leastWindowSeconds?: number
   /**
-   * Takes what is wanted, or all that is left.
+   * Takes what is wanted or allowed, or all that is left.
    * @throws when the store does not respond: whether anything was taken is then unknown.
    */
   leaseQuota(request: LeaseRequest): MaybePromise<QuotaLease>

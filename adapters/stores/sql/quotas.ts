@@ -47,11 +47,11 @@ export function createQuotaStore(
 
 type WindowRow = [now: number, openedAt: number, taken: number, granted: number, term: number]
 
-/** Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting, term and used. */
+/** Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting, term, used and most held. */
 function leaseParameters(request: LeaseRequest): (string | number)[] {
-  const { policy, subject, windowSeconds, quota, wanted, waiting = 0, report } = request
+  const { policy, subject, windowSeconds, quota, wanted, waiting = 0, mostHeld = 0, report } = request
   const key = [policy, subject, windowSeconds * 1000, quota]
-  return wanted <= 0 ? key : [...key, wanted, waiting, report?.term ?? 0, report?.used ?? 0]
+  return wanted <= 0 ? key : [...key, wanted, waiting, report?.term ?? 0, report?.used ?? 0, mostHeld]
 }
 
 function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequest): QuotaLease {
@@ -69,9 +69,9 @@ function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequ
  */
 function quotaStatements(dialect: Dialect, table: string) {
   const { least, greatest, now } = dialect
-  const [policy, subject, windowMs, quota, wanted, waiting, term, used] = [
+  const [policy, subject, windowMs, quota, wanted, waiting, term, used, mostHeld] = [
     ...['CAST($1 AS TEXT)', 'CAST($2 AS TEXT)'],
-    ...[3, 4, 5, 6, 7, 8].map((number) => `CAST($${number} AS BIGINT)`),
+    ...[3, 4, 5, 6, 7, 8, 9].map((number) => `CAST($${number} AS BIGINT)`),
   ]
   // By the length of the request, also for an open window. One from the future was opened by another clock.
   const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
@@ -80,6 +80,10 @@ function quotaStatements(dialect: Dialect, table: string) {
     `(w.policy IN ('partner', 'month') OR w.quota = ${quota} AND w.ends_at = w.opened_at + ${windowMs})`
   const counted = `CASE WHEN ${isSame} THEN w.taken ELSE w.taken - w.held END`
   const clock = `(SELECT ${now} AS now) AS clock`
+  // Each replica takes half of what may still be held: two get a third of it each in the end, and many less and less.
+  const allowed = (held: string) => `
+    CASE WHEN ${mostHeld} = 0 THEN ${wanted}
+    ELSE ${greatest}(${waiting}, ${least}(${greatest}(${wanted}, (${mostHeld} - ${held}) / 2), ${mostHeld} - ${held})) END`
   return {
     peek: `
       SELECT clock.now, w.opened_at, ${counted}, 0, w.term FROM ${table} AS w, ${clock}
@@ -88,13 +92,13 @@ function quotaStatements(dialect: Dialect, table: string) {
     take: `
       INSERT INTO ${table} AS w (policy, subject, opened_at, ends_at, taken, granted, quota, term, held)
       SELECT ${policy}, ${subject}, clock.now, clock.now + ${windowMs}, first, first, ${quota}, clock.now, ${greatest}(first - ${waiting}, 0)
-      FROM ${clock}, (SELECT ${least}(${quota}, ${wanted}) AS first) AS lease WHERE true
+      FROM ${clock}, (SELECT ${least}(${quota}, ${allowed('0')}) AS first) AS lease WHERE true
       ON CONFLICT (policy, subject) DO UPDATE SET (opened_at, ends_at, taken, granted, quota, term, held) = (
         SELECT opened_at, opened_at + ${windowMs}, taken + granted, granted, ${quota}, term,
           held + ${greatest}(granted - ${waiting}, 0)
         FROM (
           SELECT opened_at, taken, term, held,
-            ${least}(${wanted}, ${greatest}(${quota} - taken, 0)) AS granted
+            ${least}(${allowed('held')}, ${greatest}(${quota} - taken, 0)) AS granted
           FROM (
             SELECT w.opened_at, w.term,
               w.taken + CASE WHEN ${term} BETWEEN w.opened_at AND w.term - 1 THEN ${used} ELSE 0 END AS taken,

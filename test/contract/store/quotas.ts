@@ -51,6 +51,24 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     t.strictSame(await counted(a, { subject: 'more', wanted: 99 }), [10, 0], 'all at once')
   })
 
+  await check(
+    'few replicas hold more than they want, and all together no more than the most',
+    async (t, open) => {
+      const store = await open()
+      const granted = async (more: Partial<LeaseRequest>) =>
+        (await lease(store, { quota: 1_000, mostHeld: 20, waiting: 1, ...more })).granted
+      t.equal(await granted({}), 10, 'half of what none holds')
+      t.equal(await granted({}), 5, 'half of the rest, of which the first uses one at once')
+      t.equal(await granted({ wanted: 12 }), 7, 'no more than the rest')
+      t.equal(await granted({}), 1)
+      t.equal(await granted({ wanted: 4, waiting: 4 }), 4, 'what waits is used at once')
+      const { term } = await lease(store, { quota: 1_000, wanted: 0 })
+      t.equal(await granted({ report: { term, used: 9 } }), 5, 'half of what is used and free again')
+      t.equal(await granted({ wanted: 30, mostHeld: 0 }), 30, 'without a bound')
+      t.strictSame(await counted(store, { quota: 1_000, wanted: 0 }), [0, 938])
+    },
+  )
+
   await check('each policy has a window for each subject', async (t, open) => {
     const store = await open()
     t.strictSame(await counted(store, { wanted: 10 }), [10, 0])
