@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { createReader } from '../../adapters/stores/postgres/reader.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
+import type { Standby } from '../../adapters/stores/postgres/standby.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { deployAt } from '../contract/http/deploy.ts'
@@ -201,6 +202,40 @@ await t.test('rows that are newer than the confirmed revision are used once the 
   const changed = await change(writer)
   await standby.caughtUp()
   t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { answered: 1 })
+})
+
+await t.test('rows of another history are not used, however many changes it has', async (t) => {
+  const database = openDatabase(t, url, PATIENT)
+  const revisions = createRevisions(database)
+  const { content } = await revisions.current()
+  const [, id, mark, changes] = /^(.*)-(\w+)\.(\d+)$/.exec(content)!
+  const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
+  async function readFrom(mark: string, changes: number) {
+    const rows = (
+      sql: string,
+    ) => [sql.includes('pg_is_in_recovery') ? [true, id, mark, changes] : ['standby']]
+    const query = ((sql: string) => Promise.resolve(rows(sql))) as never
+    const run: Standby['run'] = (_options, work) => work(query)
+    const reader = createReader({ ...database, standby: { run } }, revisions, 'content', counts)
+    return String(await reader.read("SELECT 'primary'"))
+  }
+  t.equal(await readFrom(mark!, Number(changes)), 'standby')
+  for (const more of [-1, 0, 1]) t.equal(await readFrom('lost', Number(changes) + more), 'primary')
+  t.match(counts, { answered: 1, behind: 3 })
+})
+
+await t.test('a standby that took long is left alone for a while', async (t) => {
+  const database = openDatabase(t, url, PATIENT)
+  const revisions = createRevisions(database)
+  await revisions.current()
+  const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
+  const run = async () => {
+    await database.read('SELECT pg_sleep(1)')
+    throw new Error('it took long')
+  }
+  const reader = createReader({ ...database, standby: { run } }, revisions, 'content', counts)
+  for (const _ of [1, 2]) t.equal(String(await reader.read('SELECT 1')), '1')
+  t.match(counts, { failed: 1, not_asked: 1 })
 })
 
 await t.test('the primary answers when a standby fails or takes long', async (t) => {

@@ -42,7 +42,8 @@ export function createReader(
     askPrimary: () => Promise<T>,
   ): Promise<T> {
     const confirmed = revisions.confirmed()?.[kind]
-    if (confirmed === undefined || performance.now() < pausedUntil) {
+    const askedAt = performance.now()
+    if (confirmed === undefined || askedAt < pausedUntil) {
       counts.not_asked++
       return askPrimary()
     }
@@ -65,6 +66,9 @@ export function createReader(
       }
     } catch {
       counts.failed++
+      // One that is slow costs few reads their time.
+      const now = performance.now()
+      pausedUntil = Math.max(pausedUntil, now + 4 * (now - askedAt))
     }
     return askPrimary()
   }
