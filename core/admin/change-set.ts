@@ -194,6 +194,9 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     return [partnerAuditRecord(change, before, after), ...revoked]
   }
   const before = requireExisting(changeSet.findKey(change.id), change, `key ${change.id}`)
+  if ('ifUnused' in change && before.lastUsedAt !== undefined) {
+    throw new AdminError('key_rotated', `Key ${change.id} was used, and is not replaced.`)
+  }
   const after = changedKey(before, change)
   changeSet.keys.set(after.id, after)
   return [keyAuditRecord(change, before, after, changeSet.sha256)]

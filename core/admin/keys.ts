@@ -379,6 +379,8 @@ function rotationChanges(
   return [
     { type: 'key.issued', key: successor },
     { type: 'key.rotated', id: key.id, successorId: successor.id, retiresAt, ended: overlapMs === 0 },
-    ...(last && last.state !== 'revoked' ? [{ type: 'key.revoked', id: last.id } as const] : []),
+    ...(last && last.state !== 'revoked'
+      ? [{ type: 'key.revoked', id: last.id, ifUnused: true } as const]
+      : []),
   ]
 }

@@ -140,7 +140,9 @@ export type Change =
     & { readonly type: 'key.updated' }
     & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>
   )
-  | { readonly type: 'key.disabled' | 'key.enabled' | 'key.revoked'; readonly id: string }
+  | { readonly type: 'key.disabled' | 'key.enabled'; readonly id: string }
+  /** With `ifUnused`, refused for a key that was used: uses move no revision, and a standby may lack them. */
+  | { readonly type: 'key.revoked'; readonly id: string; readonly ifUnused?: true }
   /** The claim as it is afterwards; it was open before. */
   | { readonly type: 'claim.created' | 'claim.used' | 'claim.revoked'; readonly claim: Claim }
   | { readonly type: 'scope.granted' | 'scope.removed'; readonly id: string; readonly scope: Scope }

@@ -91,7 +91,8 @@ export async function administer<T>(
   try {
     return await change()
   } catch (error) {
-    const { name, code } = error as AdminError
+    // The store itself refuses what differs from its own facts.
+    const { name, code } = ((error as Error).cause ?? error) as AdminError
     if (name !== 'AdminError') throw error
     if (code === 'concurrent_change') throw new Problem('overloaded', { retryAfterSeconds: 1 }, error)
     throw toProblem(code, error) ?? error

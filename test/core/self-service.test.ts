@@ -4,6 +4,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
+import type { KeyFacts } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { OpenStores } from '../contract/http/deploy.ts'
@@ -149,6 +150,19 @@ t.test('a use that another server has recorded keeps the successor', async (t) =
   const { json: { data } } = await act('rotate')
   await store.recordKeyUses(new Map([[data.id, Date.now()]]))
   t.equal((await act('rotate')).json.code, 'rotation_conflict')
+})
+
+t.test('a use that is recorded while the successor is read, or that a standby lacks, keeps it', async (t) => {
+  const { act, store } = await serveSelfService(storeWith(({ findKey }) => ({
+    findKey(id) {
+      const { key, partner } = findKey(id) as KeyFacts
+      return { key: { ...key, lastUsedAt: undefined }, partner }
+    },
+  })))
+  const { json: { data } } = await act('rotate')
+  await store.recordKeyUses(new Map([[data.id, Date.now()]]))
+  t.equal((await act('rotate')).json.code, 'rotation_conflict')
+  t.equal((await store.findKey(data.id))?.key.state, 'active')
 })
 
 t.test('a use that another server is about to record keeps the successor', async (t) => {
