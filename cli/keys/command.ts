@@ -3,7 +3,6 @@ import { createAdministrator, findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
-import type { MaybePromise } from '../../core/lib/promise.ts'
 import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Environment, Key } from '../../core/model.ts'
@@ -83,7 +82,8 @@ overwrites a file; with it, the output of --json has the file name as out instea
   keys.subcommand('show <key>', 'Show one key')
     .read(async (store, _invocation, id: string) => {
       const { key, partner } = await findKey(store, id)
-      return keyResult(store, key, await readQuotaUse(store, partner, timeOf(store)))
+      const isLive = key.environment === 'live'
+      return keyResult(store, key, isLive ? await readQuotaUse(store, partner, timeOf(store)) : [])
     })
     .examples('partner-api keys show Zt81mQv04KsD')
 
@@ -227,27 +227,24 @@ const issueKey: StoreAction<[string, Options & { readonly name: string }]> = (
     const note = `The key has no scopes, because ${partner} has no active module. ${advice}`
     if (options.claim !== undefined) return await newLink(store, invocation, request, options, note)
     const { key, text } = await keys.issue(request)
-    return newKey(store, key, text, () => key.scopes.length > 0 ? [] : [note])
+    return newKey(store, key, text, key.scopes.length > 0 ? [] : [note])
   })
 
 type Rotate = StoreAction<[string | undefined, BulkOptions], CommandResult | void>
 const rotateKey: Rotate = async (store, invocation, id, options) => {
   if (id === undefined) return await rotateSelected(store, invocation, options)
-  const { overlap, expires, claim, dryRun } = options
-  const rotate = async () => {
-    const { now, keys } = administerKeys(store, invocation)
-    const { key, text } = await keys.rotate(id, { overlapMs: overlap, expiresAt: expires?.(now) })
-    return newKey(store, key, text, async () => [
-      overlap === 0
-        ? `Key ${id} no longer works${invocation.wait ? '.' : stalenessNote}`
-        : `Key ${id} works until ${formatTime((await keys.show(id)).retiresAt)}.`,
-    ])
+  const { overlap: overlapMs, expires, claim, dryRun } = options
+  const { now, keys } = administerKeys(store, invocation)
+  const request = { rotates: id, overlapMs, expiresAt: expires?.(now) }
+  const make = async () => {
+    if (claim !== undefined) return await newLink(store, invocation, request, options)
+    const { key, text, retiresAt } = await keys.rotate(id, request)
+    const ended = `Key ${id} no longer works${invocation.wait ? '.' : stalenessNote}`
+    const note = overlapMs === 0 ? ended : `Key ${id} works until ${formatTime(retiresAt)}.`
+    return newKey(store, key, text, [note])
   }
   // A dry run prints no key.
-  if (dryRun) return (await rotate()).toResult('key', '')
-  const request = { rotates: id, overlapMs: overlap, expiresAt: expires?.(timeOf(store)) }
-  const link = () => newLink(store, invocation, request, options)
-  return await makeSecret(invocation, options, claim === undefined ? rotate : link)
+  return dryRun ? (await make()).toResult('key', '') : await makeSecret(invocation, options, make)
 }
 
 const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocation, options) => {
@@ -267,7 +264,7 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
         if (rotated === undefined) continue
         const { key, text } = rotated
         successors.add(key.id)
-        const made = newKey(store, key, text, () => [])
+        const made = newKey(store, key, text, [])
         const line = quiet ? text : `${id} ${key.id} ${text}`
         if (append) await append(made, line)
         else invocation.output.done = made.lost
@@ -293,15 +290,13 @@ function administerKeys(store: Store, { actor }: Invocation) {
   return { now, keys: createKeyAdministration(store, { actor, clock: () => now }) }
 }
 
-/** @param quotas Those of its partner, which a test key does not have. */
 function keyResult(store: Store, key: Key, quotas?: readonly QuotaUse[]): CommandResult {
   const now = timeOf(store)
-  const own = key.environment === 'live' ? quotas : quotas && []
-  const details = [...keyDetails(key, now), ['quotas', formatQuotas(own ?? [])] as const]
-  return { data: { ...keyJson(key, now), ...own && { quotas: own } }, text: formatDetails(details) }
+  const details = [...keyDetails(key, now), ['quotas', formatQuotas(quotas ?? [])] as const]
+  return { data: { ...keyJson(key, now), ...quotas && { quotas } }, text: formatDetails(details) }
 }
 
-function newKey(store: Store, key: Key, secret: string, notes: () => MaybePromise<readonly string[]>) {
+function newKey(store: Store, key: Key, secret: string, notes: readonly string[]) {
   const now = timeOf(store)
   const { id, ...rest } = keyJson(key, now)
   return {
@@ -311,7 +306,7 @@ function newKey(store: Store, key: Key, secret: string, notes: () => MaybePromis
     toResult: (name: string, value: string): CommandResult => ({
       data: { id, [name]: value, ...rest },
       text: formatDetails([[name, value], ...keyDetails(key, now)]),
-      notes,
+      notes: () => notes,
     }),
   }
 }
