@@ -154,6 +154,15 @@ for (const runtime of RUNTIMES) {
       t.match(await response(), { asked: '/body' })
       t.strictSame(await response(), { body: 'request_timeout' })
 
+      const slow = await open()
+      slow.write(post(16_000))
+      const dripping = setInterval(() => slow.write('a'), 20)
+      t.equal((await slow.answer()).status, 408, 'bytes that arrive do not extend the time')
+      clearInterval(dripping)
+      slow.destroy()
+      t.match(await response(), { asked: '/body' })
+      t.strictSame(await response(), { body: 'request_timeout' })
+
       const large = await open()
       large.write(`${post(40_000)}a`)
       t.equal((await large.answer()).status, 413, 'too large, before the body has arrived')
