@@ -26,6 +26,8 @@ export function createReader(
   if (standby === undefined) return database
   let behindSince: number | undefined
   let pausedUntil = 0
+  /** Since the standby has responded. */
+  let failures = 0
   let polling: Promise<Revision> | undefined
 
   /** Whether rows of a revision are new enough. Of one that is ahead, the primary has not been asked yet. */
@@ -52,6 +54,7 @@ export function createReader(
         options,
         (query) => Promise.all([revisions.ofStandby(query, kind), work(query)]),
       )
+      if (found !== undefined) failures = 0
       if (found === undefined) counts.not_asked++
       else if (await isCurrent(found[0], confirmed)) {
         counts.answered++
@@ -66,9 +69,9 @@ export function createReader(
       }
     } catch {
       counts.failed++
-      // One that is slow costs few reads their time.
+      // One that hangs costs few reads their time. A single read may be slow by itself.
       const now = performance.now()
-      pausedUntil = Math.max(pausedUntil, now + 4 * (now - askedAt))
+      if (failures++ > 0) pausedUntil = Math.max(pausedUntil, now + 4 * (now - askedAt))
     }
     return askPrimary()
   }
