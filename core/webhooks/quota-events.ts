@@ -37,8 +37,7 @@ export function createQuotaNotifier(
     const enqueue = async () => {
       // A synchronous store would have the request wait.
       await Promise.resolve()
-      const partner = await store.findPartner(slug)
-      if (partner === undefined) return
+      const partner = (await store.findPartner(slug))!
       const count = { policy, quota, used: quota - remaining, resets_at: rfc3339(resetsAt) }
       const id = deriveId('msg_', sha256(`${level} ${policy === 'month' ? '' : term || at}`))
       const event = createEvent({ id, type, partner: slug, createdAt: at }, quotaData(partner, count))
