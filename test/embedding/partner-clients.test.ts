@@ -34,7 +34,7 @@ type Case =
   | 'hostile'
   | 'response'
   | 'rotation'
-  | 'no key'
+  | 'another server'
   | 'webhook'
   | 'options'
 
@@ -66,15 +66,18 @@ show(slugs(api.profiles(limit=2).first()))`,
       problem: `try: api.sign_up({"email": "py"})
 except partner_api.Problem as problem: show([problem.code, problem.errors, str(problem), problem.response.request_id])
 attempt(lambda: connect().with_options(retries=0).profile("nobody"))
-for arguments in [("nowhere", "k", "demo"), ("https://api.example", os.environ["PARTNER_API_KEY"] * 2 + "\\n.", "demo"), ("https://api.example", "k", os.environ["PARTNER_API_KEY"])]:
-    attempt(lambda: partner_api.PartnerApi(*arguments))`,
+for arguments in [("nowhere", "k", "demo"), ("https://api.example", os.environ["PARTNER_API_KEY"] * 2 + "\\n.", "demo"), ("https://api.example", "k", os.environ["PARTNER_API_KEY"]), ("https://user:word@api.example", "k", "demo")]:
+    attempt(lambda: partner_api.PartnerApi(*arguments))
+for name in ["", " ", "a\\r\\nX-Other: 1"]: attempt(lambda: api.sign_up({}, name))`,
       hostile: `api._timeout = float(os.environ["TIMEOUT"])
 attempt(lambda: slugs(connect(timeout=api._timeout).profiles(country="DE")))
 attempt(lambda: api.sign_up({"email": "py@example.com", "name": "Py"}))
-attempt(lambda: slugs(api.profiles(country="DE")))`,
+attempt(lambda: slugs(api.profiles(country="DE")))
+for thread in partner_api.threading.enumerate()[1:]: thread.join(60)
+show(partner_api.threading.active_count())`,
       response: `form = {"email": "twice@example.com", "name": "Twice"}
 for _ in range(2):
-    response = api.sign_up(form, "own-1").response
+    response = api.sign_up(form, "own").response
     show([response.status, response.replayed, response.request_id, response.rate_limits])`,
       rotation: `def fail(key): raise ValueError("disk full")
 for _ in range(2): attempt(lambda: api.rotate_key(fail))
@@ -82,7 +85,9 @@ old = api.verify_key()["key"]
 stored = []
 rotation = api.rotate_key(stored.append, 60)
 show([old["rotation"] is not None, "key" in rotation, rotation["id"] == api.verify_key()["key"]["id"], rotation["id"] in stored[0]])`,
-      'no key': `stored = []
+      'another server': `show(api.get("/words"))
+attempt(lambda: api.get("/short"))
+stored = []
 attempt(lambda: api.rotate_key(stored.append))
 show(stored)`,
       webhook: `for secret, headers, body in json.load(open("deliveries.json")):
@@ -125,14 +130,16 @@ show($slugs($api->profiles(['limit' => 2])->first()));`,
 catch (Problem $problem) { show([$problem->problemCode, $problem->errors, $problem->getMessage(), $problem->response->requestId]); }
 attempt(fn() => $connect()->with(retries: 0)->profile('nobody'));
 $key = getenv('PARTNER_API_KEY');
-foreach ([['nowhere', 'k', 'demo'], ['https://api.example', "$key$key\\n.", 'demo'], ['https://api.example', 'k', $key]] as $arguments)
-  attempt(fn() => new Client(...$arguments));`,
+foreach ([['nowhere', 'k', 'demo'], ['https://api.example', "$key$key\\n.", 'demo'], ['https://api.example', 'k', $key], ['https://user:word@api.example', 'k', 'demo']] as $arguments)
+  attempt(fn() => new Client(...$arguments));
+foreach (['', ' ', "a\\r\\nX-Other: 1"] as $name) attempt(fn() => $api->signUp([], $name));`,
       hostile: `$timeout = (float) getenv('TIMEOUT');
 attempt(fn() => $slugs($connect(timeout: $timeout)->profiles(['country' => 'DE'])));
 attempt(fn() => $api->with(timeout: $timeout)->signUp(['email' => 'py@example.com', 'name' => 'Py']));
-attempt(fn() => $slugs($api->with(timeout: $timeout)->profiles(['country' => 'DE'])));`,
+attempt(fn() => $slugs($api->with(timeout: $timeout)->profiles(['country' => 'DE'])));
+show(1);`,
       response: `for ($i = 0; $i < 2; $i++) {
-  $response = $api->signUp(['email' => 'twice@example.com', 'name' => 'Twice'], 'own-2')->response;
+  $response = $api->signUp(['email' => 'twice@example.com', 'name' => 'Twice'], '0')->response;
   show([$response->status, $response->replayed, $response->requestId, $response->rateLimits()]);
   foreach ($response->headers as $name => $_) if (!preg_match('/^[a-z-]+$/D', $name)) show($name);
 }`,
@@ -141,7 +148,9 @@ try { $api->rotateKey(fn() => false); } catch (\\RuntimeException $error) { show
 $old = $api->verifyKey()['key'];
 $rotation = $api->rotateKey(function (string $key) use (&$stored) { $stored = $key; }, 60);
 show([$old['rotation'] !== null, isset($rotation['key']), $rotation['id'] === $api->verifyKey()['key']['id'], str_contains($stored, $rotation['id'])]);`,
-      'no key': `$stored = [];
+      'another server': `show($api->get('/words'));
+attempt(fn() => $api->get('/short'));
+$stored = [];
 attempt(fn() => $api->rotateKey(function ($key) use (&$stored) { $stored[] = $key; }));
 show($stored);`,
       webhook:
@@ -255,8 +264,9 @@ for (const [name, language] of Object.entries(languages)) {
       t.match(message, /\/email: must be .*; \/name: is required\. \(invalid_body, req_/)
       t.ok(message.includes(id))
       t.match(missing, /profile_not_found/)
-      t.match(wrong, [/^url must be /, /^key must be one key/, /^partner must be the slug/])
-      requests()
+      const [url, name] = [/^url must be /, /^idempotency.key must be /]
+      t.match(wrong, [url, /^key must be one key/, /^partner must be the slug/, url, name, name, name])
+      t.equal(requests().length, 2)
     })
     await t.test('results have their response', async (t) => {
       const limits = [{ policy: 'key', quota: 600, window_seconds: 60 }, { policy: 'signup', quota: 20 }]
@@ -288,12 +298,22 @@ for (const [name, language] of Object.entries(languages)) {
       t.same(result, [true, false, true, true])
       requests()
     })
-    await t.test('what is no key of another server is not stored', async (t) => {
-      const other = createServer((_, response) => void response.end('{"data":{}}'))
+    await t.test('what another server sends: texts, a part of a body, no key', async (t) => {
+      const paths: (string | undefined)[] = []
+      const other = createServer(({ url = '', socket }, response) => {
+        const [path] = url.slice('/service'.length).split('?')
+        paths.push(path)
+        if (path === '/words') return void response.end('{"data":["a","b"]}')
+        if (path !== '/short') return void response.end('{"data":{}}')
+        response.writeHead(200, { 'content-length': 99 }).write('{"data":{}}', () => socket.end())
+      })
       t.teardown(() => other.close())
       await once(other.listen(0, '127.0.0.1'), 'listening')
       const PARTNER_API_URL = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
-      t.same(await evaluate('no key', { PARTNER_API_URL }), ['The response has no key.', []])
+      const [words, short, rotation, stored] = await evaluate('another server', { PARTNER_API_URL })
+      t.same([words, rotation, stored], [['a', 'b'], 'The response has no key.', []])
+      t.match(short, /did not answer as expected/)
+      t.equal(paths.filter((path) => path === '/short').length, 3, 'a part is no answer: it is retried')
     })
     await t.test('verifies webhooks', async (t) => {
       const [secret, other] = [createWebhookSecret(), createWebhookSecret()]
@@ -344,8 +364,11 @@ for (const [name, language] of Object.entries(languages)) {
       t.ok(before.length > 1)
       for (const mode of HOSTILE) {
         service.mode = mode
-        const [read, signup, again] = await evaluate('hostile', { TIMEOUT: mode === 'drip' ? '0.5' : '60' })
+        const [read, signup, again, threads] = await evaluate('hostile', {
+          TIMEOUT: mode === 'drip' ? '0.5' : '60',
+        })
         t.match([read, signup], [/\w/, /\w/], mode)
+        t.equal(threads, 1, `${mode}: nothing goes on`)
         t.match(again, mode === 'unmodified' ? before : /\w/, mode)
       }
       service.mode = 'pass'

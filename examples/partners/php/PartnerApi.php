@@ -226,7 +226,8 @@ final class Client
     /** Sends a body. Without an idempotency key, which the endpoint has to take, it is not retried. */
     public function post(string $path, array $body, ?string $idempotencyKey = null, bool $isSafe = false): Result
     {
-        $headers = array_filter(['content-type' => 'application/json', 'idempotency-key' => $idempotencyKey]);
+        $headers = ['content-type' => 'application/json'];
+        if ($idempotencyKey !== null) $headers['idempotency-key'] = $idempotencyKey;
         $content = json_encode(['partner' => $this->partner] + $body, JSON_THROW_ON_ERROR);
         return $this->send('POST', $path, $headers, $content, $isSafe || $idempotencyKey !== null);
     }
@@ -256,6 +257,11 @@ final class Client
             'user-agent' => trim('partner-api-php/' . self::VERSION . " $this->userAgent"),
             "$this->service-version" => self::API_VERSION,
         ] + ($etag === '' ? [] : ['if-none-match' => $etag]) + $this->headers;
+        // cURL leaves out a field without a value, and sends line feeds: what follows them would be another request.
+        foreach ($headers as $field => $value) {
+            $isLine = trim((string) $value) !== '' && !preg_match('/[\x00-\x1f\x7f]/', $field . $value);
+            self::require($isLine, "$field must be one line of text.");
+        }
         for ($number = 0;; $number++) {
             $attempt = ['method' => $method, 'url' => $url, 'attempt' => $number];
             $this->notify($this->onRequest, $attempt);
@@ -315,7 +321,7 @@ final class Client
         $data = $members['data'] ?? null;
         $rows = is_array($data) && array_is_list($data) ? $data : [$data];
         $page = is_array($members['page'] ?? null) ? $members['page'] : null;
-        $isData = ($response->status < 300 || $isKept) && array_filter($rows, 'is_array') === $rows;
+        $isData = ($response->status < 300 || $isKept) && is_array($data) && !in_array(null, $rows, true);
         if ($isData) return new Result($data, $page, $response);
         $texts = [$members['code'] ?? null, $members['detail'] ?? null, $members['request_id'] ?? null];
         if ($texts === array_filter($texts, 'is_string')) throw new Problem($members, $response);

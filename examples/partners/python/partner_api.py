@@ -133,15 +133,14 @@ class _AnyStatus(HTTPErrorProcessor):
 class PartnerApi:
     """Calls the service. Queries are keyword arguments; a list repeats its parameter.
 
-    `cache` can be any mutable mapping: a dict by default, `shelve.open(...)` to keep it between runs. `user_agent` is
-    the name and version of your program. `on_request(attempt)` and `on_response(attempt, seconds, response, error)`
+    `cache` can be any mutable mapping, such as `shelve.open(...)`: it keeps all responses. `user_agent` is the name and
+    version of your program. `on_request(attempt)` and `on_response(attempt, seconds, response, error)`
     see every attempt, a dict with `method`, `url` and `attempt`, and never the key; their errors are ignored.
     """
 
     def __init__(self, url, key, partner, service="service", cache=None, timeout=10, retries=2, user_agent="",
                  on_request=None, on_response=None):
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if not re.fullmatch(r"https?://[^/@?#]+(/[^?#]*)?", url or "", re.I):
             raise ValueError("url must be an http:// or https:// address, such as https://api.example")
         # The partner is part of URLs, which are logged: a key must not get there by mistake.
         if not re.fullmatch(r"[a-z0-9-]+", partner or ""):
@@ -151,7 +150,7 @@ class PartnerApi:
         self._secret = {}  # Shared with the copies that with_options() makes.
         self._use(key)
         self._rotating = threading.Lock()
-        self._cache = {} if cache is None else cache
+        self._cache = cache
         self._timeout, self._retries = timeout, retries  # Without a timeout, urllib waits forever.
         self._headers = {
             "Accept": "application/json, application/problem+json",
@@ -204,7 +203,8 @@ class PartnerApi:
     def sign_up(self, form, idempotency_key=None):
         """Submits a signup. To repeat one later, for example after a crash, pass the same key and form."""
         # One key for all attempts: a signup that was stored, but whose response was lost, is not stored again.
-        return self.post("/partner/signups", form, idempotency_key or str(uuid.uuid4()))
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        return self.post("/partner/signups", form, key)
 
     def get(self, path, **query):
         """Returns the data of an endpoint, also of one that the operator has added."""
@@ -222,6 +222,8 @@ class PartnerApi:
         content = json.dumps({**body, "partner": self._partner}).encode()
         headers = {"Content-Type": "application/json"}
         if idempotency_key is not None:
+            if not re.fullmatch(r"[!-~][ -~]*", idempotency_key):
+                raise ValueError("idempotency_key must be printable ASCII")
             headers["Idempotency-Key"] = idempotency_key
         return self._send("POST", path, headers, content, _safe or idempotency_key is not None)
 
@@ -236,7 +238,8 @@ class PartnerApi:
         key, url = self._secret["key"], self._base + target
         # No other key finds the response; the URL has the partner.
         name = hashlib.sha256(f"{key} {url}".encode()).hexdigest()
-        etag, kept = self._cache.get(name, (None, None)) if method == "GET" else (None, None)
+        cache = self._cache if method == "GET" and self._cache is not None else {}
+        etag, kept = cache.get(name, (None, None))
         request = Request(url, body, self._own_headers)  # Equal names are replaced, in any case.
         own = {**self._headers, f"X-{self._service}-Partner-Key": key, **(headers or {})}
         for field, value in {**own, "If-None-Match": etag}.items() if etag else own.items():
@@ -260,23 +263,29 @@ class PartnerApi:
                 time.sleep(min(2**number, 40) * random.uniform(0.25, 0.75) if wait is None else wait)
             else:
                 _ignore(self._on_response, attempt, time.monotonic() - started, response, None)
-                if method == "GET" and response.status == 200 and response.headers.get("ETag"):
-                    self._cache[name] = (response.headers["ETag"], text)
+                if response.status == 200 and response.headers.get("ETag"):
+                    cache[name] = (response.headers["ETag"], text)
                 return result
 
     def _exchange(self, request):
         """Returns response and text. A thread waits for them: the timeout of urllib is that of each read."""
-        outcome = queue.SimpleQueue()
+        outcome, end = queue.SimpleQueue(), time.monotonic() + self._timeout
 
         def run():
             try:
                 with self._opener.open(request, timeout=self._timeout) as response:
-                    outcome.put((Response(response.status, response.headers), response.read(MAX_BYTES)))
+                    parts, size = [], 0
+                    while time.monotonic() < end and size < MAX_BYTES and (part := response.read1(65536)):
+                        parts.append(part)
+                        size += len(part)
+                    if response.length:  # What is missing, if the server said how long the body is.
+                        raise OSError("the response ended early")
+                    outcome.put((Response(response.status, response.headers), b"".join(parts)))
             except Exception as error:
                 outcome.put(error)
 
         threading.Thread(target=run, daemon=True).start()
-        host = urlsplit(self._base).netloc.rpartition("@")[2]
+        host = urlsplit(self._base).netloc
         try:
             result = outcome.get(timeout=self._timeout)
         except queue.Empty:
@@ -325,7 +334,7 @@ def _read(text, response, is_kept):
     members = _members(text)
     data = members.get("data")
     rows = data if isinstance(data, list) else [data]
-    if (response.status < 300 or is_kept) and all(isinstance(row, dict) for row in rows):
+    if (response.status < 300 or is_kept) and isinstance(data, (dict, list)) and None not in rows:
         result = Record(data) if isinstance(data, dict) else Rows(data)
         result.response, result.page = response, members.get("page")
         return result
