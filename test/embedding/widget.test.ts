@@ -248,6 +248,24 @@ for (const name of Object.keys(programs) as (keyof typeof programs)[]) {
         await close()
       })
 
+      await t.test('a path that looks like another host leads to none', async (t) => {
+        const { page, requests: sent, close } = await open(url)
+        const body = (await (await fetch(`${url}/?partner_q=co`)).text()).replace(
+          ' src="/partner-widget"',
+          '',
+        )
+        const part = (route: Route) => route.fulfill({ contentType: 'text/html', body })
+        await page.route(`${url}//other.example/*`, part)
+        await page.goto(`${url}//other.example/?partner_q=co`)
+        await page.getByRole('link', { name: 'More companies' }).click()
+        await t.resolves(page.locator('.partner-results h3').nth(12).waitFor({ timeout: 10_000 }))
+        await page.getByLabel('Search').fill('bread')
+        await page.getByRole('button', { name: 'Search' }).click()
+        await t.resolves(page.waitForURL(/\/\/other\.example\/\?partner_q=bread$/, { timeout: 10_000 }))
+        t.notOk(sent.some((address) => address.startsWith('http://other.example')))
+        await close()
+      })
+
       await t.test('hostile content is text', async (t) => {
         for (const path of ['/', '/?partner_q=evil']) {
           const { page, errors, requests: sent, close } = await open(other.url + path)

@@ -5,6 +5,11 @@ customElements.define(
     #pending = new AbortController()
     #timer
 
+    /** The page without its query. Its path alone, such as `//other.example/`, would lead to another host. */
+    get #here() {
+      return location.origin + location.pathname
+    }
+
     connectedCallback() {
       this.addEventListener('submit', (event) => {
         event.preventDefault()
@@ -31,7 +36,7 @@ customElements.define(
       if (!form.checkValidity()) return
       const filled = [...new FormData(form)].filter(([, value]) => value.trim())
       const query = filled.length > 0 ? `?${new URLSearchParams(filled)}` : ''
-      history.replaceState(history.state, '', location.pathname + query)
+      history.replaceState(history.state, '', this.#here + query)
       this.#load(query)
     }
 
@@ -41,7 +46,7 @@ customElements.define(
       const { signal } = this.#pending = new AbortController()
       this.ariaBusy = 'true'
       try {
-        const response = await fetch((this.getAttribute('src') || location.pathname) + query, { signal })
+        const response = await fetch((this.getAttribute('src') || this.#here) + query, { signal })
         const text = await response.text()
         const fresh = new DOMParser().parseFromString(text, 'text/html').querySelector('partner-widget')
         if (!this.firstElementChild) this.append(...fresh.childNodes)
