@@ -40,9 +40,16 @@ t.teardown(async () => await writer.close())
 await publish(writer, [profile('one')])
 await standby.caughtUp()
 
+/** Has the store read from standbys, as that of a service does. */
+function follow(store: Store): void {
+  const revalidate = async () => await store.revision()
+  store.replicas!.register({ name: 'test', leaseMs: 1_000, revalidateEveryMs: 1_000, revalidate })
+}
+
 async function open(t: Test, url: string, options: { lookUpTimeoutMs?: number } = PATIENT) {
   const store = await openPostgresStore(url, options) as SharedStore
   t.teardown(async () => await store.close())
+  follow(store)
   const counts = store.standbyReads!()
   return Object.assign(store, {
     counts,
@@ -101,6 +108,7 @@ await t.test('a store that reads from a standby passes the contract', async (t) 
   let counts: Readonly<Record<string, number>> = {}
   await storeContract(t, async () => {
     const store = confirming(await emptied())
+    follow(store)
     counts = store.standbyReads!()
     return store
   })
@@ -177,6 +185,16 @@ await t.test('a standby that lacks a confirmed change is not used until it has i
   t.equal(await nameIn(store), changed)
 })
 
+await t.test('a command reads from the primary', async (t) => {
+  const store = await openPostgresStore(url, PATIENT)
+  t.teardown(async () => await store.close())
+  await store.revision()
+  for (const read of Object.values(READS)) await read(store)
+  const { not_asked, ...asked } = store.standbyReads!()
+  t.match(asked, { answered: 0, behind: 0, failed: 0 })
+  t.ok(not_asked! >= Object.keys(READS).length)
+})
+
 await t.test('a change of facts is none of content', async (t) => {
   const store = await open(t, url)
   await untilAnswered(store)
@@ -207,6 +225,7 @@ await t.test('rows that are newer than the confirmed revision are used once the 
 await t.test('rows of another history are not used, however many changes it has', async (t) => {
   const database = openDatabase(t, url, PATIENT)
   const revisions = createRevisions(database)
+  revisions.follow()
   const { content } = await revisions.current()
   const [, id, mark, changes] = /^(.*)-(\w+)\.(\d+)$/.exec(content)!
   const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
@@ -227,6 +246,7 @@ await t.test('rows of another history are not used, however many changes it has'
 await t.test('a standby that hangs is left alone for a while', async (t) => {
   const database = openDatabase(t, url, PATIENT)
   const revisions = createRevisions(database)
+  revisions.follow()
   await revisions.current()
   const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
   const run = async () => {
@@ -241,6 +261,7 @@ await t.test('a standby that hangs is left alone for a while', async (t) => {
 await t.test('the primary answers when a standby fails or takes long', async (t) => {
   const database = openDatabase(t, url, { lookUpTimeoutMs: 1_200 })
   const revisions = createRevisions(database)
+  revisions.follow()
   await revisions.current()
   const counts = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
   const reader = createReader(database, revisions, 'content', counts)

@@ -31,7 +31,7 @@ const pruneReplicasSql = pruneSql(DIALECT, {
 export function createReplicaRegistry(
   database: Database,
   { prune }: Pick<SqlDatabase, 'prune'>,
-  revisions: Pick<Revisions, 'current'>,
+  revisions: Pick<Revisions, 'current' | 'follow'>,
 ): ReplicaRegistry {
   function createStatements(): ReplicaStatements {
     let written = ''
@@ -63,7 +63,10 @@ export function createReplicaRegistry(
   }
 
   return {
-    register: (replica) => createRegistration(createStatements(), replica),
+    register(replica) {
+      revisions.follow()
+      return createRegistration(createStatements(), replica)
+    },
     async progress(revision) {
       const [current, rows] = await Promise.all([
         revisions.current(),

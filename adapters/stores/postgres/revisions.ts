@@ -18,6 +18,7 @@ export function createRevisions(database: Database) {
   let reading: ClockReading | undefined
   let confirmed: Revision | undefined
   let confirmedAt = 0
+  let isFollowed = false
 
   function checkStoreRow([id, servedFrom, copiedFrom]: StoreRow): void {
     if (servedFrom > LATEST) throw newerSchemaError(database.place, servedFrom, LATEST)
@@ -60,8 +61,13 @@ export function createRevisions(database: Database) {
       return revision
     },
 
-    /** What `current` has returned last; undefined after `invalidate`. */
-    confirmed: (): Revision | undefined => confirmed,
+    /** Call in a process that confirms the revision again and again. */
+    follow(): void {
+      isFollowed = true
+    },
+
+    /** What `current` has returned last; undefined after `invalidate`, and in a process that does not follow it. */
+    confirmed: (): Revision | undefined => isFollowed ? confirmed : undefined,
 
     /** Call after a change, which nothing of before may hide. */
     invalidate(): void {
