@@ -114,7 +114,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const [, { bytes } = { bytes: Infinity }] = tarballs
   t.comment(`${bytes} bytes`)
-  t.ok(bytes < 26_100, 'less than 26.1 KB')
+  t.ok(bytes < 26_600, 'less than 26.6 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
@@ -342,7 +342,7 @@ const budgets = {
   "export { createPartnerApi } from 'partner-api'": [46_700, 102_600],
   "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [63_400, 112_600],
+  "export * from 'partner-api'": [63_700, 112_900],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
