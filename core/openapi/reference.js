@@ -21,7 +21,7 @@ const savedTheme = recall('theme')
 if (savedTheme) root.style.colorScheme = savedTheme
 
 addEventListener('DOMContentLoaded', () => {
-  const status = document.getElementById('status')
+  const status = document.getElementById('page-status')
   const say = (text) => {
     status.textContent = ''
     setTimeout(() => {
@@ -29,7 +29,7 @@ addEventListener('DOMContentLoaded', () => {
     }, 50)
   }
 
-  const theme = document.getElementById('theme')
+  const theme = document.getElementById('page-theme')
   theme.value = savedTheme
   theme.addEventListener('change', () => {
     root.style.colorScheme = theme.value
@@ -311,7 +311,7 @@ addEventListener('DOMContentLoaded', () => {
       return option
     }))
     choose(0)
-    document.getElementById('found').textContent = found.length === 0
+    document.getElementById('page-found').textContent = found.length === 0
       ? 'Nothing found.'
       : found.length + ' found.'
   }

@@ -97,7 +97,7 @@ function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
   const types = markup`<section class="group" aria-label="Event types">${events.map(eventSection)}</section>`
   const isService = ({ name }: { readonly name: string }) => name === SERVICE_GROUP
   return [
-    { ...overview, items: [{ id: 'introduction', title: 'Introduction' }, ...overview.items] },
+    { ...overview, items: [{ id: 'page-introduction', title: 'Introduction' }, ...overview.items] },
     ...groups.filter((one) => !isService(one)),
     {
       ...webhooks,

@@ -93,6 +93,8 @@ t.test('the page documents every operation and problem', (t) => {
   const { text } = createReferencePage(described, settings, () => 'ab')
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
   t.equal(new Set(ids).size, ids.length, 'ids are unique')
+  const own = Array.from(text.matchAll(/<(?:div|main|nav|p|select|ul)\b[^>]* id="([^"]+)"/g), ([, id]) => id!)
+  t.ok(own.length > 5 && own.every((id) => id.includes('-')), 'none is that of an endpoint of a host')
   for (const [, id] of text.matchAll(/href="#([^"]+)"/g)) {
     if (!ids.includes(id)) t.fail(`#${id} does not exist`)
   }
@@ -234,8 +236,8 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       'focus is visible',
     )
     await page.keyboard.press('Enter')
-    await page.locator('#status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
-    t.equal(await page.locator('#status').getAttribute('role'), 'status', 'politely')
+    await page.locator('#page-status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
+    t.equal(await page.locator('#page-status').getAttribute('role'), 'status', 'politely')
     const copied = await page.evaluate<string>('navigator.clipboard.readText()')
     const written = samples.profiles.python.replaceAll('https://api.example.com', server.url)
     t.equal(copied, written, 'the language that is shown, with the address of the page')
@@ -248,7 +250,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const top = await page.evaluate<number>('document.activeElement.getBoundingClientRect().top')
     t.ok(top >= 0, 'the skip link appears')
     await page.keyboard.press('Enter')
-    t.equal(await page.evaluate<string>('location.hash'), '#main')
+    t.equal(await page.evaluate<string>('location.hash'), '#page-main')
     const still = await page.evaluate<number>(
       `[...document.querySelectorAll('pre')].filter((one) => one.scrollHeight > one.clientHeight && one.tabIndex !== 0).length`,
     )
@@ -322,7 +324,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await query.fill('retry')
     t.match((await options.allTextContents()).join('\n'), 'RetriesGuide', 'a word of a text')
     await query.fill('no such thing')
-    t.equal(await page.locator('#found').textContent(), 'Nothing found.')
+    t.equal(await page.locator('#page-found').textContent(), 'Nothing found.')
     await page.keyboard.press('Escape')
     t.equal(await page.locator('.search').isVisible(), false)
   })
@@ -350,7 +352,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     t.equal(await page.evaluate<string>('location.hash'), '', 'the page stays where it is')
     await page.locator('#plans label[for="plans-429"]').click()
     await page.locator('#plans .response .copy').click()
-    await page.locator('#status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
+    await page.locator('#page-status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
     t.match(JSON.parse(await page.evaluate<string>('navigator.clipboard.readText()')), {
       code: 'rate_limited',
     })
@@ -366,7 +368,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const page = await reloaded(desktop)
     await page.locator('label[for="in-python"]').click()
     await page.locator('#signUp button.md').click()
-    await page.locator('#status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
+    await page.locator('#page-status:text-is("Copied to the clipboard.")').waitFor({ state: 'attached' })
     const copied = await page.evaluate<string>('navigator.clipboard.readText()')
     t.match(copied, /^## Create a signup\n\n`POST \/service\/partner\/signups`\n\n/)
     t.match(copied, `"${server.url}/service/partner/signups"`, 'with the address of the page')
@@ -448,13 +450,13 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     const slug = page.locator('.slug-field input')
     await slug.fill('acme-travel')
     await page.locator('label[for="in-php"]').click()
-    await page.locator('#theme').selectOption('dark')
+    await page.locator('#page-theme').selectOption('dark')
     t.match(await page.locator('#profiles pre.php').textContent(), '?partner=acme-travel&')
     await page.reload()
     t.match(await page.locator('#profiles pre:visible').first().textContent(), '?partner=acme-travel&')
     t.match(await page.locator('#profiles pre:visible').first().textContent(), '<?php')
     const [scheme, value] = await page.evaluate<string[]>(
-      `[getComputedStyle(document.documentElement).colorScheme, document.getElementById('theme').value]`,
+      `[getComputedStyle(document.documentElement).colorScheme, document.getElementById('page-theme').value]`,
     )
     t.strictSame([scheme, value], ['dark', 'dark'])
     await slug.fill('spk_live_Zt81mK0qWv3B_')
@@ -492,7 +494,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       )
       t.ok(blocks.length > 16 && blocks.every((classes) => classes.split(' ').includes(language)), language)
     }
-    await page.locator('#theme').selectOption('light')
+    await page.locator('#page-theme').selectOption('light')
     t.equal(await page.evaluate<string>('getComputedStyle(document.documentElement).colorScheme'), 'light')
   })
   t.strictSame(opened.flatMap(({ errors }) => errors), [], 'no errors, including its content security policy')
