@@ -71,7 +71,9 @@ export function checkTag(root: string): string {
 /** @throws if a folder, which a release empties, has anything else than an earlier release. */
 export function checkFolder(out: string): string {
   const others = existsSync(out)
-    ? readdirSync(out).filter((name) => !/^(?:client|container|SHA256SUMS|partner-api-.*)$/.test(name))
+    ? readdirSync(out).filter((name) =>
+      !/^(?:client|container|SHA256SUMS|partner-api-(?:client-)?\d+\.\d+\.\d.*)$/.test(name)
+    )
     : []
   if (others.length === 0) return out
   throw new Error(`${out} has other files, which a release would remove: ${others.slice(0, 3).join(', ')}`)

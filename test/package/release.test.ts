@@ -1,5 +1,5 @@
 /** `npm run release` on repositories that are not ready. `release-folder.test.ts` has one that is. */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
@@ -69,6 +69,9 @@ t.test('a folder with other files is refused, and kept', async (t) => {
   }
   t.equal(inFolder('partner-api-0.1.0.tgz', 'client', 'container', 'SHA256SUMS')(), folder)
   t.equal(checkFolder(join(folder, 'new')), join(folder, 'new'))
+  const store = 'partner-api-2026-11-20.db'
+  t.throws(inFolder(store), { message: /has other files.*\.db$/ }, 'a store is not removed')
+  rmSync(join(folder, store))
   t.throws(inFolder('package.json'), { message: /has other files.*: package\.json$/ })
   const repository = await repositoryWith(published)
   const { code, stdout } = await release(repository, '--repository', url, '--out', '.')
