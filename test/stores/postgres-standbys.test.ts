@@ -222,6 +222,23 @@ await t.test('rows that are newer than the confirmed revision are used once the 
   t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { answered: 1 })
 })
 
+await t.test('an answer that a later question has overtaken leaves no older revision', async (t) => {
+  const database = openDatabase(t, url, PATIENT)
+  const revisions = createRevisions(database)
+  revisions.follow()
+  const repeated = Promise.withResolvers<void>()
+  const overtaken = revisions.current(async (sql) => {
+    await repeated.promise
+    return await database.lookUp(sql)
+  })
+  const { content } = await revisions.current()
+  t.equal(revisions.confirmed()?.content, content)
+  await change(writer)
+  repeated.resolve()
+  t.not((await overtaken).content, content)
+  t.equal(revisions.confirmed(), undefined)
+})
+
 await t.test('rows of another history are not used, however many changes it has', async (t) => {
   const database = openDatabase(t, url, PATIENT)
   const revisions = createRevisions(database)

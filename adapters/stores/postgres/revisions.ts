@@ -57,7 +57,8 @@ export function createRevisions(database: Database) {
       if (askedAt >= confirmedAt) {
         confirmed = revision
         confirmedAt = askedAt
-      }
+        // After a lost connection, the server may have answered the later question first.
+      } else confirmed = undefined
       return revision
     },
 
