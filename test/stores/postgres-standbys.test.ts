@@ -8,9 +8,10 @@ import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { deployAt } from '../contract/http/deploy.ts'
 import { httpContract } from '../contract/http/suites.ts'
-import { createPartners, profile, publish, query, T0 } from '../contract/store/samples.ts'
+import { imported, texts, whole } from '../contract/store/imports.ts'
+import { apply, createPartners, key, profile, publish, query, T0 } from '../contract/store/samples.ts'
 import { type SharedStore, storeContract } from '../contract/store/suites.ts'
-import { contractStore, openDatabase, serverFor } from '../postgres/fixtures.ts'
+import { contractStore, createPlace, openDatabase, serverFor } from '../postgres/fixtures.ts'
 import { createOracle } from '../postgres/freshness.ts'
 import { startGate } from '../postgres/network.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
@@ -220,6 +221,24 @@ await t.test('rows that are newer than the confirmed revision are used once the 
   const changed = await change(writer)
   await standby.caughtUp()
   t.strictSame(await store.counted(async () => t.equal(await nameIn(store), changed)), { answered: 1 })
+})
+
+await t.test('a key that was issued a moment ago is found, also if the standby lacks it', async (t) => {
+  const database = await server.createDatabase()
+  const store = await open(t, withStandby(database))
+  const { store: writer } = await createPlace(t, server, () => database)
+  await createPartners(writer, 'acme')
+  await untilAnswered(store, READS.findKey)
+  await standby.admin`select pg_wal_replay_pause()`
+  t.teardown(() => standby.admin`select pg_wal_replay_resume()`)
+  const ids = ['new-1', 'new-2', 'new-3', 'new-4']
+  const issued = ids.map((id) => ({ type: 'key.issued' as const, key: key({ id }) }))
+  await apply(writer, ...issued, imported('new-5', whole, texts.whole))
+  const found = await Promise.all([
+    ...ids.map((id) => store.findKey(id)),
+    store.findImportedKey!(texts.whole),
+  ])
+  t.strictSame(found.map((facts) => facts && facts.key.id), [...ids, 'new-5'])
 })
 
 await t.test('an answer that a later question has overtaken leaves no older revision', async (t) => {

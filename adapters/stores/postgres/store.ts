@@ -2,6 +2,7 @@
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
+import { createKeyLookup } from '../sql/partners-and-keys.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
@@ -82,13 +83,15 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
   const [facts, content] = (['facts', 'content'] as const)
     .map((kind) => createReader(database, revisions, kind, standbyReads)) as [Reader, Reader]
   const shared = createSharedMembers(sql, { facts, content })
+  const findKey = batchKeyLookups(facts, shared.findKey)
+  const atPrimary = createKeyLookup(sql)
+  const findNewKey = batchKeyLookups(database, atPrimary.findKey)
   let modules: readonly ModuleDefinition[] = []
   return {
     ...shared,
     listModules: async () => modules = await shared.listModules(),
     knownModules: () => modules,
     settings,
-    ...(database.standby && { standbyReads: () => standbyReads }),
     close: database.close,
     async check() {
       await revisions.current()
@@ -96,7 +99,14 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    findKey: batchKeyLookups(facts, shared.findKey),
+    findKey,
+    ...(database.standby && {
+      standbyReads: () => standbyReads,
+      // A standby may lack a key that was issued a moment ago.
+      findKey: async (id) => await findKey(id) ?? await findNewKey(id),
+      findImportedKey: async (text) =>
+        await shared.findImportedKey(text) || await atPrimary.findImportedKey(text),
+    }),
     ...createDirectory(content),
     ...createContent(database, sql),
     ...createSignups(database, sql),

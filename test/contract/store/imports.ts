@@ -7,7 +7,7 @@ import { apply, createPartners, key, partner, stamp } from './samples.ts'
 import type { Check } from './suites.ts'
 
 const secret = '0f'.repeat(32)
-const whole: DigestScheme = { id: 'whole', algorithm: 'sha256', prefix: '', secret: '' }
+export const whole: DigestScheme = { id: 'whole', algorithm: 'sha256', prefix: '', secret: '' }
 const short: DigestScheme = { id: 'a-short', algorithm: 'sha256', prefix: 'sk_', secret: '' }
 const long: DigestScheme = { id: 'b-long', algorithm: 'sha256', prefix: 'sk_live_', secret: '' }
 const mac: DigestScheme = { id: 'mac', algorithm: 'hmac-sha256', prefix: '', secret }
@@ -21,7 +21,7 @@ function digest({ id, algorithm, prefix, secret }: DigestScheme, text: string): 
   return `${id}:${hash.update(text.slice(prefix.length)).digest('hex')}`
 }
 
-function imported(id: string, scheme: DigestScheme, text: string, owner = 'acme'): Change {
+export function imported(id: string, scheme: DigestScheme, text: string, owner = 'acme'): Change {
   return {
     type: 'key.issued',
     key: key({ id, partner: owner, digest: digest(scheme, text), hint: '' }),
@@ -29,7 +29,7 @@ function imported(id: string, scheme: DigestScheme, text: string, owner = 'acme'
   }
 }
 
-const texts = {
+export const texts = {
   whole: 'Wz9-whole-key-of-40-characters-or-so-0001',
   short: 'sk_ab12cd34ef56ab12cd34ef56ab12cd34',
   long: 'sk_live_ab12cd34ef56ab12cd34ef56ab12cd34',
