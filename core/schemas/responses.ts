@@ -269,18 +269,12 @@ const healthSchema = field.described(
     v.strictObject({
       status: field.described(v.literal('ok'), 'Service and store are available.'),
       directory: v.optional(
-        field.described(
-          v.literal('unavailable'),
-          "Present if the operator's own source of profiles is unavailable.",
-        ),
+        field.described(v.literal('unavailable'), "The operator's own source of profiles."),
       ),
       clock_skew_ms: clockSkew,
     }),
     v.strictObject({
-      status: field.described(
-        v.literal('stale'),
-        'The store is unavailable; cached keys work until `until`.',
-      ),
+      status: field.described(v.literal('stale'), 'The store is unavailable; known keys work.'),
       since: field.instant('When the store last responded.', '2026-11-20T09:00:00.000Z'),
       until: field.instant('Until when cached keys work.', '2026-11-20T09:00:31.000Z'),
       clock_skew_ms: clockSkew,
@@ -396,10 +390,7 @@ export const RESPONSE_SCHEMAS: Readonly<Record<EndpointName, v.GenericSchema>> =
   'sign-up': dataOf(signupReceiptSchema),
   health: dataOf(healthSchema),
   openapi: openapiSchema,
-  docs: documentSchema(
-    'An HTML document.',
-    '<!doctype html><html lang="en"><title>Partner API</title></html>',
-  ),
+  docs: documentSchema('An HTML document.', '<!doctype html><title>Partner API</title>'),
   'docs-markdown': markdownSchema,
   'endpoint-markdown': markdownSchema,
   'api-catalog': catalogSchema,
