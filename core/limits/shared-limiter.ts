@@ -21,9 +21,10 @@ const recheckMs = 1_000
 
 /**
  * Counts together with other replicas: each leases portions of a quota from the quota store and spends them by itself.
- * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases. When a quota changes, up to
- * 2 % of the previous one may pass in addition: leases that replicas have used and not reported yet. Quotas of partners
- * count all leases as used, so that they never count too few.
+ * Never more than the quota passes in a window, and at most 2 % of it stays unused in leases; of a window of an hour or
+ * more, replicas that start later add their share. When a quota changes, up to 2 % of the previous one may pass in
+ * addition: leases that replicas have used and not reported yet. Quotas of partners count all leases as used, so that
+ * they never count too few.
  *
  * @param quotas `undefined`: this process counts by itself.
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
