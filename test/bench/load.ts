@@ -19,27 +19,34 @@ export interface Load {
  *
  * @param ports Of servers, to which the connections go in turn.
  * @param request The bytes, or what makes those of each request.
- * @throws if the status of a response is neither 200 nor 201, or if it has no `Content-Length`.
+ * @param accepted Statuses besides 200 and 201.
+ * @throws if a response has another status, or no `Content-Length`.
  */
 export async function load(
   ports: readonly number[],
   connections: number,
   seconds: number,
   request: string | (() => string),
+  accepted: readonly string[] = [],
 ): Promise<Load> {
   const next = typeof request === 'string' ? () => request : request
   const startedAt = performance.now()
   const until = startedAt + seconds * 1000
   const conversations = Array.from(
     { length: connections },
-    (_, index) => converse(ports[index % ports.length]!, until, next),
+    (_, index) => converse(ports[index % ports.length]!, until, next, ['200', '201', ...accepted]),
   )
   const times = (await Promise.all(conversations)).flat()
   return { times, perSecond: times.length / ((performance.now() - startedAt) / 1000) }
 }
 
 /** @returns The milliseconds that each response took. */
-function converse(port: number, until: number, next: () => string): Promise<number[]> {
+function converse(
+  port: number,
+  until: number,
+  next: () => string,
+  accepted: readonly string[],
+): Promise<number[]> {
   return new Promise((resolve, reject) => {
     const times: number[] = []
     let sentAt = 0
@@ -47,7 +54,7 @@ function converse(port: number, until: number, next: () => string): Promise<numb
     let missing = 0
 
     function arrived(length: number, buffer: Buffer): void {
-      if (missing === 0) missing = lengthOf(buffer.subarray(0, length))
+      if (missing === 0) missing = lengthOf(buffer.subarray(0, length), accepted)
       missing -= length
       if (missing < 0) throw new Error('More data arrived than expected.')
       if (missing > 0) return
@@ -86,10 +93,10 @@ function converse(port: number, until: number, next: () => string): Promise<numb
 }
 
 /** The length of the response that begins here. Servers send the head in one piece. */
-function lengthOf(start: Buffer): number {
+function lengthOf(start: Buffer, accepted: readonly string[]): number {
   const end = start.indexOf('\r\n\r\n')
   const head = start.toString('latin1', 0, end)
-  if (end < 0 || !/^HTTP\/1\.1 20[01] /.test(head)) {
+  if (end < 0 || !accepted.includes(/^HTTP\/1\.1 (\d+) /.exec(head)?.[1] ?? '')) {
     throw new Error(`Unexpected response: ${start.toString('latin1', 0, 300)}`)
   }
   const field = /\r\ncontent-length: *(\d+)/i.exec(head)
