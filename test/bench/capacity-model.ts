@@ -203,7 +203,7 @@ export function simulateRevocation(
     return { at: serve(0, costs.notify[0]) + 2 * oneWay, oneWay, cost: costs.poll[0], isPoll: true }
   })
   const delays: number[] = []
-  // A confirmation follows its poll by more than a round trip: each pass serves what has arrived, in order.
+  // In the order of arrival. A confirmation joins the queue a round trip after its poll was answered.
   const queue = jobs.toSorted((a, b) => a.at - b.at)
   while (queue.length > 0) {
     const job = queue.shift()!
