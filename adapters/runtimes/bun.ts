@@ -71,7 +71,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     // Bun's default in production is true.
     reusePort: settings.reusePort,
     fetch(request: Request, server: BunServer): Response | Promise<Response> {
-      const httpRequest = new FetchRequest(request, {
+      const httpRequest = new BunRequest(request, {
         get remoteAddr() {
           return { hostname: server.requestIP(request)?.address }
         },
@@ -108,5 +108,12 @@ function listen(
     // Bun reports an unknown host name as EINVAL.
     if (error.code === 'EINVAL') error.code = 'ENOTFOUND'
     throw listenError(options.hostname, options.port, error)
+  }
+}
+
+/** Only here: Deno's own server warns about handlers that read the signal. */
+class BunRequest extends FetchRequest {
+  get isAborted(): boolean {
+    return this.request.signal.aborted
   }
 }

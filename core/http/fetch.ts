@@ -64,10 +64,6 @@ export class FetchRequest implements HttpRequest {
     return this.#info?.remoteAddr?.hostname
   }
 
-  get isAborted(): boolean {
-    return this.request.signal?.aborted === true
-  }
-
   header(name: string): string | undefined {
     return this.#headers.get(name) ?? undefined
   }

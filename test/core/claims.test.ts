@@ -71,6 +71,13 @@ test('guesses that are sent at once count before they are looked up', async (t) 
   t.strictSame(statuses, [...Array(20).fill(404), ...Array(6).fill(429)], 'the default limit')
 })
 
+test('handlers read no signal, of which Deno would warn', async (t) => {
+  const { token, api } = await offering()
+  const request = ask(`/service/claim/${token}`)
+  Object.defineProperty(request, 'signal', { get: () => t.fail('the signal was read') })
+  t.equal((await api().fetch(request)).status, 201)
+})
+
 test('a page that cannot be loaded uses no link', async (t) => {
   const { token, api } = await offering()
   const { fetch } = api()

@@ -174,15 +174,6 @@ t.test('a request that is stopped fails the reading of its body, now or later', 
   await t.rejects(read, timeout)
 })
 
-t.test('a request knows whether its client has gone', (t) => {
-  const controller = new AbortController()
-  const request = new FetchRequest(new Request('http://a/', { signal: controller.signal }))
-  t.equal(request.isAborted, false)
-  controller.abort()
-  t.equal(request.isAborted, true)
-  t.end()
-})
-
 t.test('after a request that timed out the connection is closed', (t) => {
   const respond = createResponseConverter(() => ({ status: 500, headers: [], body: undefined }))
   const connection = (status: number) =>
