@@ -27,7 +27,7 @@ import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { createProtect, type Protect } from './protect.ts'
-import { loadDocument } from './public-endpoints.ts'
+import { createDocumentLoader } from './public-endpoints.ts'
 import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
@@ -155,7 +155,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     usage,
     logger,
     observer,
-    loadDocument: ({ name }, id) => loadDocument(name, id, routes, { ...settings, modules }, store.sha256),
+    loadDocument: createDocumentLoader(routes, { ...settings, modules }, store.sha256),
     handlers: {
       directory,
       catalog,

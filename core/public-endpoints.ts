@@ -78,24 +78,41 @@ function memoize(make: MakeDocument): MakeDocument {
   }
 }
 
-/** Its code is loaded with the first document: most services need neither the memory nor the time at their start. */
-export async function loadDocument(
-  name: DocumentRoute['name'],
-  endpoint: string | undefined,
+/**
+ * Makes a function that makes documents. Their code is loaded with the first one: most services need neither the memory nor
+ * the time at their start. The page is kept, which those of endpoints are parts of.
+ */
+export function createDocumentLoader(
   routes: readonly Route[],
   settings: DocumentSettings,
   sha256: Sha256,
-): Promise<StaticDocument> {
-  if (endpoint !== undefined && !routes.some((route) => operationIdOf(route) === endpoint)) {
-    throw new Problem('route_not_found')
+): Service['loadDocument'] {
+  let page: Promise<StaticDocument> | undefined
+
+  async function loadPage(): Promise<StaticDocument> {
+    try {
+      const { createReferencePage } = await import('./openapi/reference.ts')
+      return await createReferencePage(await describe(), settings, sha256)
+    } catch (error) {
+      page = undefined
+      throw error
+    }
   }
-  const { createApiCatalog, createDocument } = await import('./openapi/document.ts')
-  if (name === 'api-catalog') return createApiCatalog(settings)
-  const described = createDocument(routes, settings)
-  if (name === 'openapi') return { text: JSON.stringify(described) }
-  const { createReferencePage } = await import('./openapi/reference.ts')
-  const page = createReferencePage(described, settings, sha256)
-  if (name === 'docs') return page
-  const { createMarkdown } = await import('./openapi/markdown.ts')
-  return createMarkdown(page.text, endpoint)
+
+  async function describe() {
+    const { createDocument } = await import('./openapi/document.ts')
+    return await createDocument(routes, settings)
+  }
+
+  return async ({ name }, endpoint) => {
+    if (endpoint !== undefined && !routes.some((route) => operationIdOf(route) === endpoint)) {
+      throw new Problem('route_not_found')
+    }
+    if (name === 'api-catalog') return (await import('./openapi/document.ts')).createApiCatalog(settings)
+    if (name === 'openapi') return { text: JSON.stringify(await describe()) }
+    page ??= loadPage()
+    if (name === 'docs') return page
+    const { createMarkdown } = await import('./openapi/markdown.ts')
+    return createMarkdown((await page).text, endpoint)
+  }
 }

@@ -21,6 +21,6 @@ const printOpenApi: Action<[ServiceOptions]> = async (_invocation, options) => {
     import('../../core/openapi/document.ts'),
     import('../../core/routes/router.ts'),
   ])
-  const document = createDocument(ROUTES, resolveSettings(toSettings(options)))
+  const document = await createDocument(ROUTES, resolveSettings(toSettings(options)))
   return { data: document, text: `${printableJson(JSON.stringify(document, null, 2))}\n` }
 }

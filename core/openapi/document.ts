@@ -1,5 +1,6 @@
 import type { StaticDocument } from '../http/message.ts'
 import { MAX_BODY_BYTES } from '../http/problem.ts'
+import { delay } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { BUILT_IN_MODULES } from '../model.ts'
 import { endpointPath, operationIdOf, type Route } from '../routes/route.ts'
@@ -11,9 +12,9 @@ import type { DocumentSettings, ResponseObject } from './model.ts'
 import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
-export type OpenApiDocument = ReturnType<typeof createDocument>
+export type OpenApiDocument = Awaited<ReturnType<typeof createDocument>>
 
-export function createDocument(routes: readonly Route[], settings: DocumentSettings) {
+export async function createDocument(routes: readonly Route[], settings: DocumentSettings) {
   const { names, basePath, title = 'Partner API', contact, terms, servers, modules = BUILT_IN_MODULES } =
     settings
   const { info, license, tags, parameters, headers, securitySchemes } = fill(template, settings)
@@ -22,6 +23,7 @@ export function createDocument(routes: readonly Route[], settings: DocumentSetti
   schemas.response(problemSchema)
   const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
+    await delay(0)
     // Below the URL of a server, which ends with the base path.
     const path = endpointPath(route, names.name)
     const operation = describeOperation(route, basePath + path, schemas, responses, settings)

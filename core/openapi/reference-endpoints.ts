@@ -25,7 +25,7 @@ const isContent = (tag: string) => (MODULE_NAMES as readonly string[]).includes(
 
 /** Every operation, grouped, in the order of the document, without references. */
 export function groupEndpoints(described: OpenApiDocument): ReadonlyMap<string, readonly EndpointEntry[]> {
-  const { paths } = resolve(described, described)
+  const paths = resolve(described.paths, described)
   const entries = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation }))
   )

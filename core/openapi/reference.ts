@@ -3,6 +3,7 @@ import type { StaticDocument } from '../http/message.ts'
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
+import { delay } from '../lib/promise.ts'
 import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
 import { fill, type OpenApiDocument } from './document.ts'
@@ -35,13 +36,14 @@ import {
 } from './reference-endpoints.ts'
 import { sampleOf } from './samples.ts'
 
-export function createReferencePage(
+/** Other requests get the event loop between its endpoints, as between those of the document. */
+export async function createReferencePage(
   described: OpenApiDocument,
   settings: DocumentSettings,
   sha256: Sha256,
-): StaticDocument {
+): Promise<StaticDocument> {
   const { title, summary } = described.info
-  const parts = partsOf(described, settings)
+  const parts = await partsOf(described, settings)
   const { html, policy } = createPage(assets, {
     title,
     summary,
@@ -74,19 +76,28 @@ export function createReferencePage(
 }
 
 /** The parts of the page in their order, with their entries in the contents. */
-function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
-  const groups = [...groupEndpoints(described)].map(([name, entries]) => ({
-    name,
-    items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
-      { id, title, badge: methodBadge(method) }
-    )),
-    section: markup`
-      <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
-        <h2>${name}</h2>
-        ${entries.map((entry) => endpoint(entry, settings))}
-      </section>
-    `,
-  }))
+async function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
+  const groups = []
+  for (const [name, entries] of groupEndpoints(described)) {
+    const sections = []
+    for (const entry of entries) {
+      await delay(0)
+      sections.push(endpoint(entry, settings))
+    }
+    groups.push({
+      name,
+      items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
+        { id, title, badge: methodBadge(method) }
+      )),
+      section: markup`
+        <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
+          <h2>${name}</h2>
+          ${sections}
+        </section>
+      `,
+    })
+  }
+  await delay(0)
   const guides = guidesOf(described, settings)
   const events = describeEvents()
   const part = (name: string, from: number, to?: number) => {

@@ -66,7 +66,7 @@ await t.test('every endpoint with a key has a method that returns its data', asy
     `${method} ${path}`
   )
   t.strictSame([...called].sort(), keyed.sort())
-  const ids = Object.values(createDocument(ROUTES, resolveSettings({})).paths).flatMap((path) =>
+  const ids = Object.values((await createDocument(ROUTES, resolveSettings({}))).paths).flatMap((path) =>
     Object.values(path)
   )
     .filter(({ security }) => security.length > 0).map(({ operationId }) => operationId)

@@ -11,7 +11,7 @@ import { anyText } from '../support/any-text.ts'
 import { resolve as resolveIn, validatorFor } from '../support/openapi-schemas.ts'
 import { type PartnerService, serveStore } from '../support/partner-service.ts'
 
-const described = createDocument(ROUTES, resolveSettings({}))
+const described = await createDocument(ROUTES, resolveSettings({}))
 const validate = validatorFor(described)
 
 /** What a schema cannot say: which slugs exist, which cursor was given out, and which days make a period. */

@@ -4,6 +4,7 @@ import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
+import { delay } from '../../core/lib/promise.ts'
 import { type InputError, PROBLEMS } from '../../core/http/problem.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
@@ -23,7 +24,7 @@ import type { Service, TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 import { resolve as resolveIn, validatorFor } from '../support/openapi-schemas.ts'
 
-const made = createDocument(ROUTES, resolveSettings({}))
+const made = await createDocument(ROUTES, resolveSettings({}))
 const operations = Object.entries(made.paths).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({ path, method, operation }))
 )
@@ -150,8 +151,8 @@ t.test('request schemas forbid unknown members, and response schemas allow them'
   t.end()
 })
 
-t.test('the document has the names, limits and problems of the service', (t) => {
-  const acme = createDocument(ROUTES, {
+t.test('the document has the names, limits and problems of the service', async (t) => {
+  const acme = await createDocument(ROUTES, {
     names: createServiceNames('acme'),
     basePath: '',
     problemBase: 'https://acme.example/problems',
@@ -172,7 +173,6 @@ t.test('the document has the names, limits and problems of the service', (t) => 
   t.match(text, /https:\/\/acme\.example\/problems\/key-missing/)
   t.match(text, /key\\";q=7;w=3/)
   t.notMatch(text, /"browser_refused":\{/, 'browsers are allowed')
-  t.end()
 })
 
 t.test('the document and the page describe the deployment', async (t) => {
@@ -581,7 +581,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
   await deployTo(memory, onNode)(
     { limits: { key: { quota: 1, windowSeconds: 60 } } },
     async ({ send, world, root }) => {
-      const described = createDocument(ROUTES, resolveSettings({}))
+      const described = await createDocument(ROUTES, resolveSettings({}))
       const request = () =>
         send({
           target: `${root}/public/plans?partner=demo`,
@@ -608,4 +608,27 @@ t.test('a document that could not be made is made for the next request', async (
     t.equal((await api.fetch(new Request('http://api.example/service/docs'))).status, status)
   }
   await api.close()
+})
+
+t.test('the page is made once, in turns with other requests', async (t) => {
+  const store = createMemoryStore()
+  const hashed: string[] = []
+  const sha256: typeof store.sha256 = (text) => {
+    hashed.push(text)
+    return store.sha256(text)
+  }
+  const api = createPartnerApi({ store: { ...store, sha256 } })
+  t.teardown(() => api.close())
+  const read = async (path: string) => {
+    const response = await api.fetch(new Request(`http://api.example/service/${path}`))
+    t.equal(response.status, 200, path)
+  }
+  let turns = 0
+  const page = read('docs/widget.md')
+  for (let isMade = false; !isMade; turns++) {
+    isMade = await Promise.race([page.then(() => true), delay(0).then(() => false)])
+  }
+  t.ok(turns > operations.length, `${turns} turns`)
+  for (const path of ['docs/profiles.md', 'docs.md', 'docs']) await read(path)
+  t.equal(new Set(hashed).size, hashed.length, 'one style, one script')
 })

@@ -49,7 +49,7 @@ async function reloaded(page: Page): Promise<Page> {
 const shown = (html: string): string =>
   html.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 
-t.test('the page escapes all text', (t) => {
+t.test('the page escapes all text', async (t) => {
   const evil = `<script>alert('"&')</script>`
   const safe = '&#60;script&#62;alert(&#39;&#34;&#38;&#39;)&#60;/script&#62;'
   t.equal(escapeHtml(evil), safe)
@@ -62,13 +62,12 @@ t.test('the page escapes all text', (t) => {
   const json = JSON.stringify({ [evil]: [evil, 1, null] }, null, 2)
   t.equal(shown(markup`${highlight(json)}`.html), json)
   t.notMatch(markup`${highlight(json)}`.html, /<script/)
-  const hostile = createReferencePage(
-    createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil })), settings),
+  const hostile = await createReferencePage(
+    await createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil })), settings),
     { ...settings, problemBase: evil },
     () => 'ab',
   )
   t.equal(hostile.text.match(/<script/g)?.length, 1, 'the page has only its own script')
-  t.end()
 })
 
 t.test('the assets of the pages are up to date', (t) => {
@@ -88,9 +87,9 @@ t.test('the assets of the pages are up to date', (t) => {
   t.end()
 })
 
-t.test('the page documents every operation and problem', (t) => {
-  const described = createDocument(ROUTES, resolveSettings({}))
-  const { text } = createReferencePage(described, settings, () => 'ab')
+t.test('the page documents every operation and problem', async (t) => {
+  const described = await createDocument(ROUTES, resolveSettings({}))
+  const { text } = await createReferencePage(described, settings, () => 'ab')
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
   t.equal(new Set(ids).size, ids.length, 'ids are unique')
   const own = Array.from(text.matchAll(/<(?:div|main|nav|p|select|ul)\b[^>]* id="([^"]+)"/g), ([, id]) => id!)
@@ -134,14 +133,13 @@ t.test('the page documents every operation and problem', (t) => {
   const size = gzipSync(text).length
   t.comment(`${size} bytes, compressed`)
   t.ok(size <= 47 * 1024, `${size} bytes`)
-  t.end()
 })
 
-t.test('the page shows every sample, with the names of the service', (t) => {
-  const samplesOf = (name: string) => {
+t.test('the page shows every sample, with the names of the service', async (t) => {
+  const samplesOf = async (name: string) => {
     const names = createServiceNames(name)
-    const { text } = createReferencePage(
-      createDocument(ROUTES, { ...settings, names }),
+    const { text } = await createReferencePage(
+      await createDocument(ROUTES, { ...settings, names }),
       { ...settings, names },
       () => 'ab',
     )
@@ -151,19 +149,18 @@ t.test('the page shows every sample, with the names of the service', (t) => {
   const written = Object.values(samples).flatMap((programs) =>
     Object.entries(programs).map(([language, text]) => `${language}\n${text}`)
   )
-  t.strictSame([...samplesOf('service')].sort(), [...new Set(written)].sort())
-  const acme = [...samplesOf('acme')].join('\n')
+  t.strictSame([...await samplesOf('service')].sort(), [...new Set(written)].sort())
+  const acme = [...await samplesOf('acme')].join('\n')
   t.notMatch(acme, /X-Service|\/service\//)
   t.match(acme, "serviceName: 'acme'")
   t.match(acme, 'https://api.example.com/acme/public/profiles?partner=demo')
   t.match(acme, 'X-Acme-Partner-Key')
-  t.end()
 })
 
-t.test('only the slug of the partner is replaced, whatever the address of the service', (t) => {
+t.test('only the slug of the partner is replaced, whatever the address of the service', async (t) => {
   const url = 'https://demo.acme.example/demo/a$&b'
-  const { text } = createReferencePage(
-    createDocument(ROUTES, resolveSettings({})),
+  const { text } = await createReferencePage(
+    await createDocument(ROUTES, resolveSettings({})),
     { ...settings, names: createServiceNames('demo'), servers: [{ url }] },
     () => 'ab',
   )
@@ -171,7 +168,6 @@ t.test('only the slug of the partner is replaced, whatever the address of the se
   t.match(shown(sample), `url='${url}/demo/public/profiles?partner=demo&q=`)
   t.equal(sample.split('class="slug"').length, 2, sample)
   t.match(text, `<code>${escapeHtml(url)}</code>`)
-  t.end()
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
@@ -331,7 +327,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
 
   await t.test('every problem of an endpoint is shown as it would be sent', async (t) => {
     const page = await reloaded(desktop)
-    const { paths, components } = createDocument(ROUTES, resolveSettings({}))
+    const { paths, components } = await createDocument(ROUTES, resolveSettings({}))
     const panel = page.locator('#plans .panel:visible')
     for (const [status, response] of Object.entries(paths['/service/public/plans']!.get!.responses)) {
       if (Number(status) < 400) continue

@@ -11,7 +11,7 @@ import { until } from '../postgres/until.ts'
 import { resolve, validatorFor } from '../support/openapi-schemas.ts'
 import { fillWorld } from '../support/world.ts'
 
-const made = createDocument(ROUTES, resolveSettings({}))
+const made = await createDocument(ROUTES, resolveSettings({}))
 const webhooks = Object.entries(made.webhooks)
 const schemaOf = (type: string) => made.webhooks[type]!.post.requestBody.content['application/json'].schema
 

@@ -45,7 +45,7 @@ const timeLimit = 10
 /** The same for each repeat: with another body, it is refused. */
 const idempotencyKey = 'form-1042'
 
-const described = createDocument(ROUTES, resolveSettings({}))
+const described = await createDocument(ROUTES, resolveSettings({}))
 
 /** Makes all samples, in the order of the route table. */
 export function createSamples(): Samples {

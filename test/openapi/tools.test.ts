@@ -26,7 +26,7 @@ const folder = await mkdtemp(join(tmpdir(), 'partner-api-openapi-'))
 await symlink(join(root, 'test/node_modules'), join(folder, 'node_modules'))
 t.teardown(() => rm(folder, { recursive: true, force: true }))
 
-const described = createDocument(ROUTES, resolveSettings({}))
+const described = await createDocument(ROUTES, resolveSettings({}))
 const made = JSON.stringify(described)
 const file = join(folder, 'openapi.json')
 await writeFile(file, made)
