@@ -1,6 +1,6 @@
 /** Dry runs: which requests of the last days a change would refuse, by the policy's decisions before and after it. */
 import { findKey, findPartner } from '../core/admin/apply.ts'
-import { applyChanges, factsOf } from '../core/admin/change-set.ts'
+import { applyChanges } from '../core/admin/change-set.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { preparePrincipal } from '../core/keys/principal.ts'
@@ -172,8 +172,8 @@ function effectsOf(
   now: number,
 ): Effect[] {
   const partners = new Map(page.map(({ partner }) => [partner.slug, partner]))
-  const facts = factsOf(partners, new Map(page.map(({ key }) => [key.id, key])), new Map())
-  const changed = applyChanges(facts, changes, sha256)
+  const keys = new Map(page.map(({ key }) => [key.id, key]))
+  const changed = applyChanges({ partners, keys, modules: new Map() }, changes, sha256)
   return page.map((before) => {
     const key = changed.keys.get(before.key.id) ?? before.key
     const partner = changed.partners.get(before.partner.slug) ?? before.partner

@@ -4,8 +4,13 @@ import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { DeliveryResult } from '../../core/ports/webhooks.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
-import { failuresInARow, type Target } from './active-webhooks.ts'
-import { attemptDelivery, createDeliveryContext, type DeliveryContext } from './attempts.ts'
+import {
+  attemptDelivery,
+  createDeliveryContext,
+  type DeliveryContext,
+  failuresInARow,
+  type Target,
+} from './attempts.ts'
 import { importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
 import type { WebhookSender } from './sender.ts'
 

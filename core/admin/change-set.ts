@@ -18,22 +18,19 @@ import {
   MODULE_NAMES,
   type ModuleDefinition,
   type Partner,
-  type Scope,
   SCOPES,
 } from '../model.ts'
 import type { Change, Claim, DigestScheme } from '../ports/changes.ts'
 import { AdminError } from './validate.ts'
 
-/** Partners and keys as they are before the changes. */
+/** What the changes refer to, as it is before them. */
 export interface StoredFacts {
-  findPartner(slug: string): Partner | undefined
-  findKey(id: string): Key | undefined
-  /** The unrevoked keys of a partner that is to be removed, in any order. */
-  listUnrevokedKeys(partner: string): readonly Key[]
-  /** The module that the operator has defined under a name. */
-  findModule(name: Module): ModuleDefinition | undefined
-  /** All keys that hold the scope of a module that is to be forgotten, in any order. */
-  listHolders(scope: Scope): readonly Key[]
+  /** By slug. */
+  readonly partners: ReadonlyMap<string, Partner>
+  /** By id; also the unrevoked keys of a partner to be removed, and those that hold the scope of a module to be forgotten. */
+  readonly keys: ReadonlyMap<string, Key>
+  /** Those that the operator has defined, by name. */
+  readonly modules: ReadonlyMap<Module, ModuleDefinition>
 }
 
 export interface AppliedChanges {
@@ -80,22 +77,6 @@ export function applyChanges(
   }
 }
 
-/** Facts in maps, which hold everything that the changes refer to. */
-export function factsOf(
-  partners: ReadonlyMap<string, Partner>,
-  keys: ReadonlyMap<string, Key>,
-  modules: ReadonlyMap<Module, ModuleDefinition>,
-): StoredFacts {
-  return {
-    findModule: (name) => modules.get(name),
-    listHolders: (scope) => [...keys.values()].filter(({ scopes }) => scopes.includes(scope)),
-    findPartner: (slug) => partners.get(slug),
-    findKey: (id) => keys.get(id),
-    listUnrevokedKeys: (partner) =>
-      [...keys.values()].filter((key) => key.partner === partner && key.state !== 'revoked'),
-  }
-}
-
 /**
  * Compares what was written, read back, with what was to be written.
  *
@@ -103,14 +84,14 @@ export function factsOf(
  */
 export function checkWritten(
   { partners, keys }: AppliedChanges,
-  { findPartner, findKey }: Pick<StoredFacts, 'findPartner' | 'findKey'>,
+  written: Pick<StoredFacts, 'partners' | 'keys'>,
   sha256: Sha256,
 ): void {
   const snapshotOf = (partner: Partner | undefined) => partner && partnerSnapshot(partner)
   const keySnapshotOf = (key: Key | undefined) => key && keySnapshot(key, sha256)
   const lost =
-    [...partners].find(([slug, partner]) => snapshotOf(findPartner(slug)) !== snapshotOf(partner)) ??
-      [...keys].find(([id, key]) => keySnapshotOf(findKey(id)) !== keySnapshotOf(key))
+    [...partners].find(([slug, partner]) => snapshotOf(written.partners.get(slug)) !== snapshotOf(partner)) ??
+      [...keys].find(([id, key]) => keySnapshotOf(written.keys.get(id)) !== keySnapshotOf(key))
   if (lost === undefined) return
   throw new AdminError(
     'refused',
@@ -132,20 +113,12 @@ function createChangeSet(stored: StoredFacts, sha256: Sha256) {
     partners,
     keys,
     modules,
-    findModule: (name: Module) => modules.has(name) ? modules.get(name) : stored.findModule(name),
+    findModule: (name: Module) => modules.has(name) ? modules.get(name) : stored.modules.get(name),
+    findPartner: (slug: string) => partners.get(slug) ?? stored.partners.get(slug),
+    findKey: (id: string) => keys.get(id) ?? stored.keys.get(id),
     /** Oldest first, then by id. */
-    listHolders: (scope: Scope) =>
-      [...stored.listHolders(scope)].filter(({ id }) => !keys.has(id))
-        .concat([...keys.values()].filter(({ scopes }) => scopes.includes(scope))).sort(oldestFirst),
-    findPartner: (slug: string) => partners.get(slug) ?? stored.findPartner(slug),
-    findKey: (id: string) => keys.get(id) ?? stored.findKey(id),
-    /** Oldest first, then by id. */
-    listUnrevokedKeys: (partner: string) => {
-      const all = new Map(stored.listUnrevokedKeys(partner).map((key) => [key.id, key]))
-      return [...new Map([...all, ...keys]).values()]
-        .filter((key) => key.partner === partner && key.state !== 'revoked')
-        .sort(oldestFirst)
-    },
+    selectKeys: (isSelected: (key: Key) => boolean) =>
+      [...new Map([...stored.keys, ...keys]).values()].filter(isSelected).sort(oldestFirst),
   }
 }
 
@@ -181,7 +154,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
     const module = requireExisting(changeSet.findModule(change.name), change, `module ${change.name}`)
     changeSet.modules.set(module.name, undefined)
     const { scope } = module
-    const removed = changeSet.listHolders(scope)
+    const removed = changeSet.selectKeys(({ scopes }) => scopes.includes(scope))
       .flatMap(({ id }) => applyChange(changeSet, { type: 'scope.removed', id, scope }))
     return [...removed, moduleAuditRecord(change.type, module, undefined)]
   }
@@ -203,7 +176,7 @@ function applyChange(changeSet: ChangeSet, change: Change): AuditRecord[] {
 }
 
 function revokeKeys(changeSet: ChangeSet, partner: string): AuditRecord[] {
-  return changeSet.listUnrevokedKeys(partner)
+  return changeSet.selectKeys((key) => key.partner === partner && key.state !== 'revoked')
     .flatMap(({ id }) => applyChange(changeSet, { type: 'key.revoked', id }))
 }
 

@@ -229,24 +229,17 @@ function* keyErrors(
   }
 }
 
-/** SHA-256 of the empty text. */
-const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+/** One byte again and again, or SHA-256 of the empty text. */
+const placeholders = /^(?:(..)\1*|e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855)$/
 
 /** A line, whose members are in snake case there. */
-interface KeyLine extends Pick<Key, 'partner' | 'name' | 'digest'> {
-  readonly algorithm: DigestScheme['algorithm'] | undefined
-  readonly prefix: string | undefined
-  readonly scopes: Key['scopes'] | undefined
-  readonly environment: Key['environment'] | undefined
-  readonly createdAt: number | undefined
-  readonly expiresAt: number | undefined
-  readonly lastUsedAt: number | undefined
-  readonly allow: Key['allow'] | undefined
-  readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined
-  readonly hint: string | undefined
-  readonly owner: string | undefined
-  readonly tags: Key['tags'] | undefined
-}
+type KeyLine =
+  & Pick<Key, 'partner' | 'name' | 'digest'>
+  & Optional<Pick<DigestScheme, 'algorithm' | 'prefix'>>
+  & Optional<Pick<Key, 'scopes' | 'environment' | 'createdAt' | 'expiresAt' | 'lastUsedAt'>>
+  & Optional<Pick<Key, 'allow' | 'hint' | 'owner' | 'tags'>>
+  & { readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined }
+type Optional<T> = { readonly [Name in keyof T]: T[Name] | undefined }
 
 const absent = undefined
 
@@ -261,7 +254,7 @@ const lineFormat = ({ scopes }: Modules): ObjectFormat<KeyLine> => ({
     name: { type: 'text', check: validateName },
     digest: {
       ...code('SHA-256 in hexadecimal or base64', (text) => decodeDigest(text) !== undefined),
-      check: (text) => isPlaceholder(decodeDigest(text)!) ? 'must not be a placeholder' : undefined,
+      check: (text) => placeholders.test(decodeDigest(text)!) ? 'must not be a placeholder' : undefined,
       isSecret: true,
     },
     algorithm: { ...oneOf(['sha256', 'hmac-sha256']), absent },
@@ -313,10 +306,6 @@ const lineFormat = ({ scopes }: Modules): ObjectFormat<KeyLine> => ({
 function findRepeated(values: readonly string[], error: string): readonly [string, number] | undefined {
   const index = values.findIndex((value, index) => value !== undefined && values.indexOf(value) < index)
   return index < 0 ? undefined : [error, index]
-}
-
-function isPlaceholder(digest: string): boolean {
-  return digest === emptyDigest || /^(..)\1*$/.test(digest)
 }
 
 /** @returns 64 hexadecimal digits; `undefined` unless the text has 32 bytes in hexadecimal, base64 or base64url. */

@@ -52,24 +52,19 @@ export function moduleAuditRecord(
   after: ModuleDefinition | undefined,
 ): AuditRecord {
   const [old, current] = [before, after].map((module) => module && moduleSnapshot(module))
-  const subject = (after ?? before)!.name
-  return { type, partner: undefined, keyId: undefined, subject, before: old, after: current }
+  return auditRecord(type, (after ?? before)!.name, old, current)
 }
 
 /** The setting is kept in its entries alone, which `audit verify` checks. */
 export function storeAuditRecord(change: Extract<Change, { type: 'store.updated' }>): AuditRecord {
   const [before, after] = [change.before, change.after].map((ms) => JSON.stringify({ maxKeyLifetimeMs: ms }))
-  return contentAuditRecord(change.type, undefined, before, after)
+  return auditRecord(change.type, undefined, before, after)
 }
 
 export function claimAuditRecord(type: AuditRecord['type'], after: Claim, sha256: Sha256): AuditRecord {
-  const subject = { type, partner: after.partner, keyId: undefined, subject: after.id }
   const open = claimSnapshot({ ...after, state: 'open', keyId: undefined }, sha256)
-  return {
-    ...subject,
-    before: type === 'claim.created' ? undefined : open,
-    after: claimSnapshot(after, sha256),
-  }
+  const before = type === 'claim.created' ? undefined : open
+  return { ...auditRecord(type, after.id, before, claimSnapshot(after, sha256)), partner: after.partner }
 }
 
 /** @param slugs Of created or replaced records: not all of a large import. */
@@ -79,11 +74,11 @@ export function importAuditRecord(
   slugs: Iterable<string>,
 ): AuditRecord {
   const after = JSON.stringify({ kind, created, replaced, slugs: [...slugs] })
-  return contentAuditRecord('content.imported', kind, undefined, after)
+  return auditRecord('content.imported', kind, undefined, after)
 }
 
 export function removalAuditRecord(kind: ContentKind, slugs: Iterable<string>): AuditRecord {
-  return contentAuditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
+  return auditRecord('content.removed', kind, JSON.stringify({ kind, slugs: [...slugs] }), undefined)
 }
 
 /** @param partners Of each signup. There is no personal data. */
@@ -94,13 +89,14 @@ export function signupsAuditRecord(
 ): AuditRecord {
   const [partner, ...others] = new Set(partners)
   const before = JSON.stringify({ signups: partners.length, deliveries, claims })
-  const record = contentAuditRecord('signups.deleted', undefined, before, undefined)
+  const record = auditRecord('signups.deleted', undefined, before, undefined)
   return { ...record, partner: others.length === 0 ? partner : undefined }
 }
 
-function contentAuditRecord(
+/** A record that is about no partner or key. */
+function auditRecord(
   type: AuditRecord['type'],
-  subject: ContentKind | undefined,
+  subject: string | undefined,
   before: string | undefined,
   after: string | undefined,
 ): AuditRecord {

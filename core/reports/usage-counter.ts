@@ -1,10 +1,10 @@
 import { drawId } from '../lib/ids.ts'
+import { createLruCache } from '../lib/lru.ts'
 import { MS_PER_DAY, utcDay } from '../lib/time.ts'
 import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
-import type { RecordedProblem, Reports, UsageCount } from '../ports/reports.ts'
-import { createProblemQueue } from './problem-queue.ts'
+import { PROBLEMS_PER_HOUR, type RecordedProblem, type Reports, type UsageCount } from '../ports/reports.ts'
 
 export type UsageCounter = ReturnType<typeof createUsageCounter>
 
@@ -14,6 +14,11 @@ const writeDelayMs = 2_000
 const maxCountsPerWrite = 100
 /** A problem is in three indexes, and the problems of its hour are read with it. */
 const maxProblemsPerWrite = 25
+
+/** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
+const maxProblemKeys = 20_000
+/** Problems that wait to be written, of all keys. */
+const maxPendingProblems = 500
 
 /** Counts and problems that were sent, kept unchanged until the store has them. */
 interface Batch {
@@ -89,6 +94,30 @@ function toBatches(counts: readonly UsageCount[], problems: readonly RecordedPro
     })
   }
   return batches
+}
+
+/** Problems that wait to be written: so many an hour and key, and in all. Further ones cost a look at a counter. */
+function createProblemQueue() {
+  const counters = createLruCache<{ hour: number; problems: number }>(maxProblemKeys)
+  let pending: RecordedProblem[] = []
+
+  return {
+    /** @param describe Called if the problem is recorded. */
+    add(keyId: string, now: number, describe: () => RecordedProblem): void {
+      const hour = Math.floor(now / 3_600_000)
+      let counter = counters.get(keyId)
+      if (counter?.hour !== hour) counters.set(keyId, counter = { hour, problems: 0 })
+      if (counter.problems >= PROBLEMS_PER_HOUR || pending.length >= maxPendingProblems) return
+      counter.problems++
+      pending.push(describe())
+    },
+
+    drain(): readonly RecordedProblem[] {
+      const drained = pending
+      pending = []
+      return drained
+    },
+  }
 }
 
 interface Counter extends UsageCount {

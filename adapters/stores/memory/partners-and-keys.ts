@@ -1,4 +1,4 @@
-import { type AppliedChanges, applyChanges, factsOf, oldestFirst } from '../../../core/admin/change-set.ts'
+import { type AppliedChanges, applyChanges, oldestFirst } from '../../../core/admin/change-set.ts'
 import { claimState, createKeySelector } from '../../../core/keys/lifecycle.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { Key, Module, ModuleDefinition, Partner } from '../../../core/model.ts'
@@ -76,7 +76,7 @@ export function createPartnersAndKeys() {
 
     /** Applies all changes or, when one throws, none. */
     apply(changes: readonly Change[]): AppliedChanges {
-      const changed = applyChanges(factsOf(partners, keys, modules), changes, sha256)
+      const changed = applyChanges({ partners, keys, modules }, changes, sha256)
       for (const [slug, partner] of changed.partners) partners.set(slug, partner)
       for (const [name, module] of changed.modules) {
         if (module === undefined) modules.delete(name)

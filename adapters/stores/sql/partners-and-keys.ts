@@ -2,7 +2,6 @@ import {
   type AppliedChanges,
   applyChanges,
   checkWritten,
-  factsOf,
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
@@ -12,8 +11,15 @@ import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
 import { includesWord, scopeSet, type StoredRow, type Value } from '../row-format.ts'
-import { DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from '../tables.ts'
-import { CLAIMS } from '../tables.ts'
+import {
+  CLAIMS,
+  DIGEST_SCHEMES,
+  KEY_FACTS_COLUMNS,
+  KEYS,
+  MODULES,
+  PARTNERS,
+  readKeyFacts,
+} from '../tables.ts'
 import {
   type Dialect,
   idsSql,
@@ -190,11 +196,11 @@ function* readFacts(
   for (const { scope } of read) {
     keys.push(...yield* query(`${selectKeys} WHERE ${includesWord('own_scopes', '$1')}`, [scope]))
   }
-  return factsOf(
-    new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
-    new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
-    new Map(read.map((module) => [module.name, module])),
-  )
+  return {
+    partners: new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),
+    keys: new Map(keys.map(KEYS.read).map((key) => [key.id, key])),
+    modules: new Map(read.map((module) => [module.name, module])),
+  }
 }
 
 function* readByIds(sql: string, ids: Iterable<string>): Work<StoredRow[]> {
