@@ -7,7 +7,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type PageOptions, serviceNameOption, withPages } from '../options.ts'
-import { formatDetails, formatRelative } from '../output/text.ts'
+import { formatRecord, formatRelative } from '../output/text.ts'
 import { httpUrlOption } from '../serve/service-options.ts'
 import { timeOf } from '../store/open.ts'
 
@@ -89,8 +89,5 @@ async function list(store: Store, { output }: Invocation, partner: string | unde
 
 function toResult(claim: Claim, now: number) {
   const data = claimJson(claim, now)
-  const rows = Object.entries(data).map(([name, value]) =>
-    [name.replace('_', ' '), String(value ?? '–')] as const
-  )
-  return { data, text: formatDetails(rows) }
+  return { data, text: formatRecord(data) }
 }

@@ -88,17 +88,7 @@ async function candidatesFor(
   if (place.argChoices) return place.argChoices.map((word) => [word, ''])
   const name = 'long' in place ? `${place.long} ${place.flags}` : `<${place.name()}>`
   if (/<(?:\w+-)?(?:file|path|folder)/.test(name)) return files
-  const list = place.description === keyHelp || /^--key-id /.test(name)
-    ? listKeys
-    : place.description === slugHelp || /^--partner /.test(name)
-    ? listPartners
-    : place.description === moduleHelp || /<module/.test(name)
-    ? listModules
-    : place.description === scopeHelp || /<scope/.test(name)
-    ? listScopes
-    : /<tag/.test(name)
-    ? listTags
-    : undefined
+  const [, , list] = lists.find(([help, form]) => place.description === help || form.test(name)) ?? []
   const storeUrl: string = program.opts().store
   if (list === undefined || storeUrl === 'memory:') return []
   return await withStore({ storeUrl, io, output }, {}, list)
@@ -130,6 +120,15 @@ async function listTags(store: Store): Promise<readonly Candidate[]> {
   ]
   return [...new Set(records.flat().flatMap(({ tags }) => tags))].sort().map((tag) => [tag, ''])
 }
+
+/** What the store lists, for arguments and options of this help or form. */
+const lists = [
+  [keyHelp, /^--key-id /, listKeys],
+  [slugHelp, /^--partner /, listPartners],
+  [moduleHelp, /<module/, listModules],
+  [scopeHelp, /<scope/, listScopes],
+  [undefined, /<tag/, listTags],
+] as const
 
 // Bash splits words at = and :, which are joined here, and replaces only the part after them.
 const scripts: Readonly<Record<string, string>> = {

@@ -2,9 +2,9 @@ import { findPartner, readModules } from '../../core/admin/apply.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
-import { readKeys } from '../../core/ports/store.ts'
+import { readKeys, type Store } from '../../core/ports/store.ts'
 import { KEY_STATES, type ModuleDefinition, type Modules, type Partner } from '../../core/model.ts'
-import type { Action, CliCommand, StoreAction } from '../command.ts'
+import type { Action, CliCommand, Invocation, StoreAction } from '../command.ts'
 import {
   type DetailOptions,
   detailsChange,
@@ -122,12 +122,9 @@ function defineState(command: CliCommand, notes?: (slug: string) => string[]): C
     .examples(`partner-api partners ${name} acme`)
 }
 
-const createPartner: StoreAction<[string, Options & { readonly name: string }]> = async (
-  store,
-  invocation,
-  slug,
-  options,
-) => {
+type NewOptions = Options & { readonly name: string }
+
+async function createPartner(store: Store, invocation: Invocation, slug: string, options: NewOptions) {
   const { name, module: modules = [], limit: limits = {} } = options
   const given = { slug, name, modules, limits, ...detailsChange(options) }
   const partner = await createPartnerAdministration(store, invocation).create(given)

@@ -5,7 +5,7 @@ import type { Environment } from '../../core/model.ts'
 import { PROBLEM_RETENTION_MS, type RecordedProblem } from '../../core/ports/reports.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { ProblemRecord } from '../../core/wire.ts'
-import type { CliCommand, StoreAction } from '../command.ts'
+import type { CliCommand, Invocation } from '../command.ts'
 import { CliError } from '../errors.ts'
 import { type PageOptions, withPages } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
@@ -33,12 +33,7 @@ explain --request prints what to do about one.`)
     )
 }
 
-const list: StoreAction<[string | undefined, Options], void> = async (
-  store,
-  { output },
-  partner,
-  options,
-) => {
+async function list(store: Store, { output }: Invocation, partner: string | undefined, options: Options) {
   const { key: keyId, environment, after, limit } = options
   if (partner !== undefined) await findPartner(store, partner)
   if (keyId !== undefined) await findKey(store, keyId)

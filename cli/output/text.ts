@@ -262,6 +262,14 @@ export function formatDetails(details: readonly (readonly [name: string, value: 
   return members.map((member) => alignCells(member, widths)).join('')
 }
 
+/** Formats all members of a record of the wire. */
+export function formatRecord(record: object): string {
+  const text = (value: unknown) => [value ?? '–'].flat().join(' ')
+  return formatDetails(
+    Object.entries(record).map(([name, value]) => [name.replaceAll('_', ' '), text(value)] as const),
+  )
+}
+
 function alignCells(
   cells: readonly string[],
   widths: readonly number[],

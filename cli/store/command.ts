@@ -14,6 +14,7 @@ import type { CommandResult, Output } from '../output/print.ts'
 import {
   formatCount,
   formatDetails,
+  formatRecord,
   formatTable,
   joinList,
   pluralize,
@@ -261,9 +262,7 @@ async function withCopy(
 }
 
 function formatContents({ warnings: _, ...contents }: Contents): string {
-  return formatDetails(
-    Object.entries(contents).map(([name, value]) => [name.replace('_', ' '), String(value)]),
-  )
+  return formatRecord(contents)
 }
 
 function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Promise<T>): Promise<T> {

@@ -21,7 +21,7 @@ import { CliError, usageError } from '../errors.ts'
 import { makeSecret, type SecretOptions } from '../files.ts'
 import { durationDefault, integerBetween, optionParser, withSecret } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
-import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
+import { formatRecord, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
@@ -161,11 +161,7 @@ async function change(
 
 function toResult(webhook: Webhook): CommandResult {
   const data = webhookJson(webhook)
-  const text = (value: unknown) => Array.isArray(value) ? value.join(' ') : String(value ?? '–')
-  const details = Object.entries(data).map(([name, value]) =>
-    [name.replaceAll('_', ' '), text(value)] as const
-  )
-  return { data, text: formatDetails(details) }
+  return { data, text: formatRecord(data) }
 }
 
 async function list(store: Store, { output }: Invocation): Promise<CommandResult> {

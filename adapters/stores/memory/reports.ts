@@ -44,10 +44,6 @@ export function createReports(
   /** Earlier days are not counted any more. */
   let countedFrom = ''
 
-  function removeProblems(until: number): void {
-    for (const [hour, [latest]] of problems) if (latest!.at <= until) problems.delete(hour)
-  }
-
   const isLive = ({ environment }: CountedSignup) => environment === 'live'
   const countedSignups = () => [...signups.values(), ...removed].filter(isLive)
   const liveCounts = () => [...usage.values()].filter(({ environment }) => environment === 'live')
@@ -55,7 +51,10 @@ export function createReports(
 
   return {
     recordUsage(counts, batch, keepFrom = '', added = []) {
-      if (keepFrom !== '') removeProblems(Date.now() - PROBLEM_RETENTION_MS)
+      if (keepFrom !== '') {
+        const until = Date.now() - PROBLEM_RETENTION_MS
+        for (const [hour, [latest]] of problems) if (latest!.at <= until) problems.delete(hour)
+      }
       if (keepFrom > countedFrom) {
         countedFrom = keepFrom
         for (const [key, { day }] of usage) if (day < keepFrom) usage.delete(key)

@@ -5,11 +5,6 @@ import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../..
 import { CLAIMS_PRUNED_PER_SIGNUP, duplicateIdError, repeatedOutcome, unknownKeyError } from '../signups.ts'
 import { pageOf } from './partners-and-keys.ts'
 
-interface StoredClaim extends IdempotencyClaim {
-  readonly id: string
-  readonly createdAt: number
-}
-
 type Position = Pick<Signup, 'createdAt' | 'id'>
 
 const newestFirst = (a: Position, b: Position) => b.createdAt - a.createdAt || compareCodePoints(a.id, b.id)
@@ -23,13 +18,7 @@ export function createSignups(
   /** What reports count of signups that were removed. */
   const removed: Pick<Signup, 'partner' | 'environment' | 'createdAt' | 'country' | 'plan'>[] = []
   /** In the order of creation, which is nearly the order of expiry. */
-  const claims = new Map<string, StoredClaim>()
-
-  function pruneClaims(now: number): void {
-    for (const [key, { expiresAt }] of claims.entries().take(CLAIMS_PRUNED_PER_SIGNUP)) {
-      if (expiresAt <= now) claims.delete(key)
-    }
-  }
+  const claims = new Map<string, IdempotencyClaim & Position>()
 
   function findClaim({ partner, environment, createdAt }: Signup, key: string | undefined) {
     const claimKey = [partner, environment, key].join('\n')
@@ -46,7 +35,9 @@ export function createSignups(
     }
     if (keys.get(keyId)?.partner !== partner) throw unknownKeyError(signup)
     if (all.has(id)) throw duplicateIdError(signup)
-    pruneClaims(createdAt)
+    for (const [key, { expiresAt }] of claims.entries().take(CLAIMS_PRUNED_PER_SIGNUP)) {
+      if (expiresAt <= createdAt) claims.delete(key)
+    }
     if (claim !== undefined) {
       claims.delete(claimKey)
       claims.set(claimKey, { ...claim, id, createdAt })

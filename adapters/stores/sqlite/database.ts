@@ -89,17 +89,12 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
 }
 
 function createStatements(driver: DatabaseSync, file: string) {
-  function prepare(sql: string): StatementSync {
+  function prepare(sql: string, isChange = false): StatementSync {
     const statement = driver.prepare(sql)
+    // The driver also reads the last rowid of a change, which FTS5 can leave beyond ±2^53.
+    if (isChange) statement.setReadBigInts(true)
     // Arrays cost half of what objects cost for the columns of a key.
-    statement.setReturnArrays(true)
-    return statement
-  }
-
-  function prepareChange(sql: string): StatementSync {
-    const statement = driver.prepare(sql)
-    // The driver also reads the last rowid, which FTS5 can leave beyond ±2^53.
-    statement.setReadBigInts(true)
+    else statement.setReturnArrays(true)
     return statement
   }
 
@@ -121,7 +116,7 @@ function createStatements(driver: DatabaseSync, file: string) {
       let statement: StatementSync | undefined
       let change: StatementSync | undefined
       const prepared = () => statement ??= prepare(sql)
-      const preparedChange = () => change ??= prepareChange(sql)
+      const preparedChange = () => change ??= prepare(sql, true)
       return {
         all: (...parameters: Value[]) =>
           withStoreErrors(file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
