@@ -90,15 +90,11 @@ function checkDisk(check: Check, file: string): void {
 }
 
 async function checkSqlite(check: Check, file: string): Promise<void> {
-  const { openDatabase } = await import('../../adapters/stores/sqlite/database.ts')
+  const { withReader } = await import('../../adapters/stores/sqlite/database.ts')
   const { MIGRATIONS } = await import('../../adapters/stores/sqlite/migrate.ts')
-  const database = openDatabase(file, { create: false, readOnly: true })
-  try {
-    const rows = database.statement<[string]>("SELECT name FROM sqlite_schema WHERE type = 'index'").all()
-    checkIndexes(check, MIGRATIONS, rows.map(([name]) => name))
-  } finally {
-    database.close()
-  }
+  const select = "SELECT name FROM sqlite_schema WHERE type = 'index'"
+  const rows = withReader(file, (database) => database.statement<[string]>(select).all())
+  checkIndexes(check, MIGRATIONS, rows.flat())
 }
 
 const manyPending = 1_000

@@ -25,6 +25,7 @@ import {
   idsSql,
   idsText,
   query,
+  rowsSql,
   type SqlDatabase,
   upsertRowsSql,
   type Work,
@@ -240,9 +241,8 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
   // Processes lock in one order, which prevents deadlocks.
   const updateLastUsed = `
     UPDATE partner_api.partner_key AS k SET last_used_at = used.at FROM (
-      SELECT known.id, given.at FROM (
-        SELECT value ->> 0 AS id, CAST(value ->> 1 AS BIGINT) AS at FROM ${dialect.elements('$1')}
-      ) AS given CROSS JOIN partner_api.partner_key AS known
+      SELECT known.id, given.at FROM ${rowsSql(dialect, ['id', 'at'])} AS given
+      CROSS JOIN partner_api.partner_key AS known
       WHERE known.id = given.id AND (known.last_used_at IS NULL OR known.last_used_at < given.at)
       ORDER BY known.id ${dialect.forUpdate && 'FOR NO KEY UPDATE OF known'}
     ) AS used WHERE k.id = used.id`

@@ -1,7 +1,10 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import { isDurable } from '../../../core/limits/partner-quotas.ts'
-import type { LeaseRequest, QuotaLease, QuotaStore } from '../../../core/ports/quotas.ts'
-import { type Dialect, pruneSql, type Query, rowsSql, type SqlDatabase } from './database.ts'
+import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../../../core/ports/quotas.ts'
+import { createRowFormat } from '../row-format.ts'
+import { type Dialect, pruneSql, type Query, rowsSql, rowsText, type SqlDatabase } from './database.ts'
+
+const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 
 interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'> {
   /** For what a crash must not undo. */
@@ -37,10 +40,7 @@ export function createQuotaStore(
     },
 
     returnQuotas(returns) {
-      const rows = returns.map((
-        { policy, subject, term, used, unused },
-      ) => [policy, subject, term, used, unused])
-      return andThen(asyncCommit(returnLeases, [JSON.stringify(rows)]), () => undefined)
+      return andThen(asyncCommit(returnLeases, [rowsText(RETURNS, returns)]), () => undefined)
     },
   }
 }
@@ -120,7 +120,7 @@ function quotaStatements(dialect: Dialect, table: string) {
         taken = w.taken + CASE WHEN w.term = returned.term THEN -returned.unused ELSE returned.used END,
         held = w.held - CASE WHEN w.term = returned.term
           THEN ${least}(w.held, returned.used + returned.unused) ELSE 0 END
-      FROM ${rowsSql(dialect, ['policy', 'subject', 'term', 'used', 'unused'])} AS returned
+      FROM ${rowsSql(dialect, RETURNS.columns)} AS returned
       WHERE w.policy = returned.policy AND w.subject = returned.subject AND w.opened_at <= returned.term`,
   }
 }

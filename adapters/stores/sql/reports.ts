@@ -9,6 +9,7 @@ import {
   PROBLEMS_PER_HOUR,
   type Reports,
   type SummaryCounts,
+  type UsageCount,
 } from '../../../core/ports/reports.ts'
 import {
   activityFromEntry,
@@ -21,6 +22,7 @@ import {
   type SumRow,
   toSummary,
 } from '../reports.ts'
+import { createRowFormat } from '../row-format.ts'
 import { readSignup } from '../signups.ts'
 import { COPIED_TABLES, KEY_USAGE, PROBLEMS } from '../tables.ts'
 import { type Dialect, idsSql, idsText, pruneSql, rowsSql, rowsText, type SqlDatabase } from './database.ts'
@@ -34,6 +36,9 @@ const countsPruned = 200
 const problemsPruned = 50
 
 const { request_counts, signup_counts, key_request_counts } = COPIED_TABLES
+const COUNTS = createRowFormat<UsageCount>()(
+  ['partner', 'keyId', 'environment', 'day', 'endpoint', 'requests', 'errors'],
+)
 
 export function createReports({ dialect, read, write, prune }: SqlDatabase): Reports {
   const additions = [
@@ -62,12 +67,10 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
     batchSize: problemsPruned,
   })
   const trimProblems = trimProblemsSql(dialect)
-  const pruneCounts = [request_counts, signup_counts, key_request_counts].map((
-    { name, columns, keyLength },
-  ) =>
+  const pruneCounts = [request_counts, signup_counts, key_request_counts].map((table) =>
     pruneSql(dialect, {
-      table: name,
-      key: columns.slice(0, keyLength),
+      table: table.name,
+      key: table.columns.slice(0, table.keyLength),
       expiry: 'day',
       condition: 'day < CAST($1 AS TEXT)',
       batchSize: countsPruned,
@@ -77,10 +80,7 @@ export function createReports({ dialect, read, write, prune }: SqlDatabase): Rep
   return {
     recordUsage(counts, batch, keepFrom, problems = []) {
       if (counts.length === 0 && problems.length === 0) return
-      const rows = counts.map((
-        { partner, keyId = null, environment, day, endpoint, requests, errors },
-      ) => [partner, keyId, environment, day, endpoint, requests, errors])
-      const added = [batch, JSON.stringify(rows), rowsText(PROBLEMS, problems)]
+      const added = [batch, rowsText(COUNTS, counts), rowsText(PROBLEMS, problems)]
       return andThen(write(additions, added, addBatch), () => {
         prune([pruneBatches], [])
         const [keyIds, times] = [problems.map(({ keyId }) => keyId), problems.map(({ at }) => at)]
@@ -158,18 +158,15 @@ const trimProblemsSql = (dialect: Dialect) => {
  * up before, because a statement can change each row only once.
  */
 function addCountsSql(
-  { elements, guarded }: Dialect,
+  dialect: Dialect,
   { name, columns, keyLength }: { name: string; columns: readonly string[]; keyLength: number },
   condition: string,
 ): string {
   const key = columns.slice(0, keyLength)
   return `
     INSERT INTO partner_api.${name} AS sums (${columns})
-    SELECT ${key}, CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT) FROM (
-      SELECT value ->> 0 AS partner, value ->> 1 AS key_id, value ->> 2 AS environment, value ->> 3 AS day,
-        value ->> 4 AS endpoint, CAST(value ->> 5 AS BIGINT) AS requests, CAST(value ->> 6 AS BIGINT) AS errors
-      FROM ${elements('$2')}
-    ) AS counts WHERE ${condition} AND ${guarded} GROUP BY ${key} ORDER BY ${key}
+    SELECT ${key}, ${requestSums} FROM ${rowsSql(dialect, COUNTS.columns, '$2')} AS counts
+    WHERE ${condition} AND ${dialect.guarded} GROUP BY ${key} ORDER BY ${key}
     ON CONFLICT (${key}) DO UPDATE
     SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
 }

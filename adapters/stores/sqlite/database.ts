@@ -64,10 +64,8 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       try {
         if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
       } catch (cause) {
-        const detail = `The files of the store ${file} may still contain deleted text: ${
-          errorMessage(cause)
-        }.`
-        throw new StoreError('unreachable', detail, { cause })
+        const detail = `The files of the store ${file} may still contain deleted text`
+        throw new StoreError('unreachable', `${detail}: ${errorMessage(cause)}.`, { cause })
       } finally {
         driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
       }
@@ -85,6 +83,16 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
     },
 
     close: () => driver.close(),
+  }
+}
+
+/** Runs `work` on a connection that only reads the file. */
+export function withReader<T>(file: string, work: (database: Database) => T): T {
+  const database = openDatabase(file, { create: false, readOnly: true })
+  try {
+    return work(database)
+  } finally {
+    database.close()
   }
 }
 
@@ -218,8 +226,17 @@ function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): u
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   // SQLITE_CORRUPT_VTAB: only search has virtual tables.
   const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
-  const options = { cause: error, ...searchIndexRemedy(index, file) }
-  return new StoreError('unreachable', `The store ${file} cannot be ${what}: ${reason}.`, options)
+  return unusableError(file, what, error, searchIndexRemedy(index, file).remedy)
+}
+
+export function unusableError(
+  file: string,
+  what: 'opened' | 'read' | 'changed',
+  cause: unknown,
+  remedy?: Remedy,
+): StoreError {
+  const message = `The store ${file} cannot be ${what}: ${errorMessage(cause)}.`
+  return new StoreError('unreachable', message, { cause, ...(remedy && { remedy }) })
 }
 
 /** The remedy for damage of the search index. */
@@ -244,9 +261,7 @@ function openDriver(
     driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
     return driver
   } catch (error) {
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${errorMessage(error)}.`, {
-      cause: error,
-    })
+    throw unusableError(file, 'opened', error)
   }
 }
 

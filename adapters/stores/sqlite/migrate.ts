@@ -12,7 +12,7 @@ import {
 import type { Value } from '../row-format.ts'
 import { runWork } from '../sql/database.ts'
 import { missingSettingsError, StoreError } from '../store-error.ts'
-import { type Database, errorMessage, openDatabase, retryWhileBusy } from './database.ts'
+import { type Database, retryWhileBusy, unusableError, withReader } from './database.ts'
 import { createQuery } from './sql-database.ts'
 import * as store from './migrations/001-store.ts'
 import * as keyUsage from './migrations/002-key-usage.ts'
@@ -58,12 +58,7 @@ const dialect: SchemaDialect = {
  * another program.
  */
 export function migrationStatus(file: string): MigrationStatus {
-  const database = openDatabase(file, { create: false, readOnly: true })
-  try {
-    return toMigrationStatus(readSchema(database, file), MIGRATIONS)
-  } finally {
-    database.close()
-  }
+  return withReader(file, (database) => toMigrationStatus(readSchema(database, file), MIGRATIONS))
 }
 
 /**
@@ -137,9 +132,7 @@ function readIdentity(database: Database, file: string): [tables: number, applic
     return [tables, id]
   } catch (error) {
     if (error instanceof StoreError) throw error
-    throw new StoreError('unreachable', `The store ${file} cannot be read: ${errorMessage(error)}.`, {
-      cause: error,
-    })
+    throw unusableError(file, 'read', error)
   }
 }
 

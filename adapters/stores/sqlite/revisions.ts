@@ -34,12 +34,6 @@ export function createRevisions(database: Database, file: string) {
     return row
   }
 
-  function readRevision(): Revision {
-    const [id, facts, content] = readRow()
-    if (id !== openedId) throw replacedByCopyError(file)
-    return { facts: `${id}.${facts}`, content: `${id}.${content}` }
-  }
-
   /** @throws {StoreError} `refused` during a copy into the store and after it: the store is another one then. */
   function current(): Revision {
     database.checkFileIdentity()
@@ -47,7 +41,9 @@ export function createRevisions(database: Database, file: string) {
     const [version] = dataVersion.get()!
     if (known === undefined || version !== seenVersion) {
       known = undefined
-      known = readRevision()
+      const [id, facts, content] = readRow()
+      if (id !== openedId) throw replacedByCopyError(file)
+      known = { facts: `${id}.${facts}`, content: `${id}.${content}` }
       seenVersion = version
     }
     return known

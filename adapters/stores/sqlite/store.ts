@@ -6,7 +6,7 @@ import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContent } from './content.ts'
-import { type Database, errorMessage, openDatabase } from './database.ts'
+import { type Database, openDatabase, unusableError, withReader } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
@@ -71,9 +71,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
-    throw new StoreError('unreachable', `The store ${file} cannot be opened: ${errorMessage(error)}.`, {
-      cause: error,
-    })
+    throw unusableError(file, 'opened', error)
   }
 }
 
@@ -103,11 +101,6 @@ function createCheck(database: Database, file: string, revisions: Revisions): ()
     database.checkFileIdentity()
     revisions.current()
     if (file === ':memory:') return
-    const connection = openDatabase(file, { create: false, readOnly: true })
-    try {
-      connection.statement('SELECT id FROM store').get()
-    } finally {
-      connection.close()
-    }
+    withReader(file, (connection) => connection.statement('SELECT id FROM store').get())
   }
 }
