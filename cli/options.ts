@@ -100,9 +100,8 @@ export function limitParser<N extends LimitName>(
     const most = maxWindowSeconds(name ?? 'key')
     if (name === undefined || !isComplete || quota > MAX_QUOTA || windowSeconds < 1 || windowSeconds > most) {
       const form = `POLICY=QUOTA/SECONDS, such as ${names[0]}=600/60, or POLICY=0 for none`
-      const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${
-        maxWindowSeconds(name === 'partner' ? name : 'key')
-      }`
+      const longest = maxWindowSeconds(name === 'partner' ? name : 'key')
+      const where = `where POLICY is ${joinList(names, 'or')} and SECONDS 1 to ${longest}`
       const months = names.some(isPartnerQuota) ? ' For a calendar month, it is month=QUOTA.' : ''
       throw new InvalidArgumentError(`A limit is ${form}, ${where}.${months}`)
     }

@@ -30,9 +30,8 @@ function leaves(command: CliCommand): CliCommand[] {
 function formatCommand(command: CliCommand): string[] {
   const help = command.createHelp()
   const items = [
-    ...help.visibleArguments(command).map((
-      each,
-    ) => [help.argumentTerm(each), help.argumentDescription(each)]),
+    ...help.visibleArguments(command)
+      .map((each) => [help.argumentTerm(each), help.argumentDescription(each)]),
     ...help.visibleOptions(command).filter(({ long }) => long !== '--help')
       .map((each) => [help.optionTerm(each), help.optionDescription(each)]),
   ]

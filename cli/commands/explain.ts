@@ -97,9 +97,8 @@ function requireRequest(method: string, path: string): void {
   if (/[?#]/.test(path)) throw usageError('PATH must not have a query: pass the partner as --partner.')
   // Methods are case-sensitive (RFC 9110 §9.1), and CONNECT has no path.
   if (!METHODS.includes(method) || method === 'CONNECT') {
-    const detail = `${
-      printable(method.slice(0, 40))
-    } is not a method such as GET: the service responds with 400.`
+    const name = printable(method.slice(0, 40))
+    const detail = `${name} is not a method such as GET: the service responds with 400.`
     throw new CliError(1, 'malformed_request', detail)
   }
   if (!isPercentEncoded(path)) {

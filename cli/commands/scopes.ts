@@ -1,13 +1,13 @@
 import { findKey, findPartner, readModules } from '../../core/admin/apply.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { requireNames, requireNotRemoved } from '../../core/admin/validate.ts'
-import type { Key, Modules, Partner, Scope } from '../../core/model.ts'
+import type { Key, KeyFacts, Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
 import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
-import type { CommandResult, Output } from '../output/print.ts'
+import type { CommandResult } from '../output/print.ts'
 import { formatTable, printable } from '../output/text.ts'
 import { modulesOf, readEndpoints, readIfAny, timeOf, withStore } from '../store/open.ts'
 
@@ -24,15 +24,10 @@ export function define(scopes: CliCommand): void {
 
   scopes.subcommand('show <key>', 'List the scopes of a key, and whether they are in force')
     .read(async (store, invocation, id: string) => {
-      const { key, partner } = await findKey(store, id)
-      const grant = invocation.output.command(`scopes grant ${id} SCOPE…`)
-      return scopesResult(
-        invocation.output,
-        await readModules(store),
-        key,
-        partner,
-        `The key has no scopes. To grant one: ${grant}`,
-      )
+      const note = `The key has no scopes. To grant one: ${
+        invocation.output.command(`scopes grant ${id} SCOPE…`)
+      }`
+      return await scopesResult(store, invocation, await findKey(store, id), note)
     })
     .examples('partner-api scopes show Zt81mQv04KsD')
 
@@ -79,10 +74,8 @@ const plan: Action<[PlanOptions]> = async (invocation, { module, partner: slug, 
   }
   const needed = Object.entries(commands).filter((each): each is [string, string] => !!each[1])
   const rows = data.flatMap(({ scope, module, feature, endpoints }) =>
-    (endpoints.length > 0 ? endpoints : ['']).map((
-      endpoint,
-      index,
-    ) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
+    (endpoints.length > 0 ? endpoints : [''])
+      .map((endpoint, index) => [...(index === 0 ? [scope, module, feature] : ['', '', '']), endpoint])
   )
   const keyNote = found?.key && `Key ${found.key.id} (${printable(found.key.name)}) holds these scopes.`
   const notes = needed.map(([purpose, command]) => `${purpose}: ${output.command(command)}`)
@@ -115,22 +108,21 @@ function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description:
   return scopes.subcommand(`${name} <key> <scope...>`, description)
     .change(async (store, invocation, id: string, names: readonly string[]) => {
       const key = await createKeyAdministration(store, invocation)[name](id, names)
-      const partner = await findPartner(store, key.partner)
-      const modules = await readModules(store)
-      const result = scopesResult(invocation.output, modules, key, partner, 'The key has no scopes left.')
+      const facts = { key, partner: await findPartner(store, key.partner) }
+      const result = await scopesResult(store, invocation, facts, 'The key has no scopes left.')
       return { ...result, data: keyJson(key, timeOf(store)) }
     })
     .examples(`partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
 }
 
 /** @param noteIfNone For a key without scopes. */
-function scopesResult(
-  output: Output,
-  modules: Modules,
-  key: Key,
-  partner: Partner,
+async function scopesResult(
+  store: Store,
+  { output }: Invocation,
+  { key, partner }: KeyFacts,
   noteIfNone: string,
-): CommandResult {
+): Promise<CommandResult> {
+  const modules = await readModules(store)
   const data = key.scopes.map((scope) => {
     const module = modules.moduleFor(scope)!
     return { scope, in_force: partner.modules.includes(module), module }

@@ -175,9 +175,8 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
   }
   const rows = partners.map(({ partner, signups }) => [partner, pluralize(signups, 'signup')] as const)
   const text = rows.length > 0 ? formatDetails(rows) : 'There are no such signups.\n'
-  const warning = `warning: A program keeps ${
-    pluralize(elsewhere, 'signup')
-  } elsewhere, with the e-mail address: see --help.`
+  const kept = `A program keeps ${pluralize(elsewhere, 'signup')} elsewhere`
+  const warning = `warning: ${kept}, with the e-mail address: see --help.`
   return { data, text, notes: () => elsewhere > 0 ? [done, warning] : [done] }
 }
 

@@ -196,9 +196,8 @@ export class Output implements TableStyle {
   }
 
   #format(value: unknown): string {
-    return `${
-      printableJson(JSON.stringify(value, null, this.#io.stdout.isTTY && !this.isJsonLines ? 2 : 0))
-    }\n`
+    const indentation = this.#io.stdout.isTTY && !this.isJsonLines ? 2 : 0
+    return `${printableJson(JSON.stringify(value, null, indentation))}\n`
   }
 
   /** Prints a sentence for people, with nothing that a script would need. */

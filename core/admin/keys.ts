@@ -211,18 +211,11 @@ export function createKeyAdministration(
         requireNotRemoved(partner)
         const scopes = requested ?? partner.modules.map((module) => modules.scopeOf(module)!)
         requireActiveModules(partner, scopes, modules)
-        const key = {
-          ...minted,
-          ...details,
-          partner: slug,
-          name,
-          environment,
-          scopes,
-          allow,
-          limits,
-          expiresAt,
-        }
-        return [{ type: 'key.issued', key: newKey({ ...key, createdAt: now() }) }]
+        const access = { environment, scopes, allow, limits, expiresAt, createdAt: now() }
+        return [{
+          type: 'key.issued',
+          key: newKey({ ...minted, ...details, partner: slug, name, ...access }),
+        }]
       })
     },
 

@@ -184,13 +184,9 @@ export function requireLimits(limits: LimitOverrides, allowed: readonly string[]
     requirePolicy(policy, allowed)
     const most = maxWindowSeconds(policy)
     if (isIntegerBetween(quota, 0, MAX_QUOTA) && isIntegerBetween(windowSeconds, 1, most)) continue
-    throw new AdminError(
-      'invalid_limit',
-      `A limit must have a quota of 0–1,000,000,000 requests in 1–${most} seconds, not ${
-        formatValue(quota)
-      } in ` +
-        `${formatValue(windowSeconds)} for ${formatValue(policy)}.`,
-    )
+    const given = `${formatValue(quota)} in ${formatValue(windowSeconds)} for ${formatValue(policy)}`
+    const rule = `A limit must have a quota of 0–1,000,000,000 requests in 1–${most} seconds`
+    throw new AdminError('invalid_limit', `${rule}, not ${given}.`)
   }
 }
 

@@ -11,11 +11,6 @@ const prefix = '#/components/schemas/'
 export function createSchemaCollection() {
   const named: Record<string, JsonSchema> = {}
 
-  /** The schema of a response, which may gain members without a new version. */
-  function response(schema: GenericSchema): JsonSchema {
-    return lift(convert(schema))
-  }
-
   /** Replaces every part that has a title by a reference. */
   function lift(schema: JsonSchema): JsonSchema {
     const { properties, items, anyOf, oneOf, examples, ...others } = schema
@@ -61,7 +56,13 @@ export function createSchemaCollection() {
     return placeholderOf(schema)
   }
 
-  return { response, name, example, named }
+  return {
+    /** The schema of a response, which may gain members without a new version. */
+    response: (schema: GenericSchema) => lift(convert(schema)),
+    name,
+    example,
+    named,
+  }
 }
 
 /** A value for a schema without an example, within its bounds. No value is found for a pattern. */

@@ -37,19 +37,15 @@ export interface Reference {
   readonly $ref: string
 }
 
-export interface HeaderObject {
-  readonly description: string
-  readonly required?: boolean
-  readonly schema: JsonSchema
-  readonly example?: unknown
-}
-
-export interface ParameterObject extends HeaderObject {
+export interface ParameterObject {
   readonly name: string
   readonly in: 'query' | 'path' | 'header'
+  readonly description: string
   readonly required: boolean
   readonly style?: string
   readonly explode?: boolean
+  readonly schema: JsonSchema
+  readonly example?: unknown
 }
 
 export interface ExampleObject {
