@@ -1,5 +1,6 @@
 /** The reference as Markdown, for programs and agents: made from the page, so that both say the same. */
 import type { StaticDocument } from '../http/message.ts'
+import { delay } from '../lib/promise.ts'
 import { EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
 
 /** What surrounds the content of an element: before it, and after it. */
@@ -24,22 +25,29 @@ const LEFT_OUT = new RegExp(
 )
 
 /**
+ * Other requests get the event loop between its sections.
+ *
  * @param page The reference page.
  * @param endpoint The id of the only section to convert: its samples are in all languages, those of the whole in Shell.
  */
-export function createMarkdown(page: string, endpoint: string | undefined): StaticDocument {
+export async function createMarkdown(page: string, endpoint: string | undefined): Promise<StaticDocument> {
   const root = endpoint === undefined ? '' : '../'
   const begin = endpoint === undefined ? '<main' : `<section class="op split" id="${endpoint}"`
   const [part = ''] = page.slice(page.indexOf(begin)).split(endpoint ? '</section>' : '</main>', 1)
-  const shown = part.replace(
-    /<pre class="in (\w+).*?<\/pre>/gs,
-    (sample, language: Language) =>
-      endpoint ? `<p>${LANGUAGES[language]}:</p>${sample}` : language === 'shell' ? sample : '',
-  )
+  const texts: string[] = []
+  for (const section of part.split(/(?<=<\/section>)/)) {
+    await delay(0)
+    const shown = section.replace(
+      /<pre class="in (\w+).*?<\/pre>/gs,
+      (sample, language: Language) =>
+        endpoint ? `<p>${LANGUAGES[language]}:</p>${sample}` : language === 'shell' ? sample : '',
+    )
+    texts.push(toMarkdown(shown.replace(LEFT_OUT, '')))
+  }
   const address = page.includes(EXAMPLE_ORIGIN) ? `Replace \`${EXAMPLE_ORIGIN}\` by this address. ` : ''
   const links = `[The whole reference](${root}docs.md) · [OpenAPI](${root}openapi.json)`
   return {
-    text: `${toMarkdown(shown.replace(LEFT_OUT, ''))}\n\n${address}${links}\n`,
+    text: `${texts.filter(Boolean).join('\n\n')}\n\n${address}${links}\n`,
     headers: ['Link', `<${root}docs${endpoint ? `#${endpoint}` : ''}>; rel="alternate"; type="text/html"`],
     variesBy: 'Accept',
   }
