@@ -35,7 +35,10 @@ export class PartnerProblem extends PartnerApiError {
   constructor(problem: Problem, response?: ResponseInfo) {
     // The empty pointer is that of the whole body.
     const places = [problem.errors ?? []].flat().filter(isObject)
-      .map(({ pointer, parameter = 'the body', detail }) => `${pointer || parameter}: ${detail}`)
+      // What has members may have a `toString` that is no function.
+      .map(({ pointer, parameter = 'the body', detail }) =>
+        [pointer || parameter, detail].filter((part) => Object(part) !== part).join(': ')
+      )
     const text = places.length > 0 ? `${problem.detail} ${places.join('; ')}.` : problem.detail
     super(`${text} (${problem.code}, ${problem.request_id})`, response)
     this.code = problem.code

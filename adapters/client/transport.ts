@@ -47,7 +47,7 @@ export type AuthenticatedRequest = ReturnType<ReturnType<typeof createRequestBui
 export function createRequestBuilder(url: string | URL, serviceName: string, key: string) {
   // The message of `new URL` quotes its argument, which may be a misplaced key. `localhost:8787` parses as a scheme.
   const parsed = URL.parse(url)
-  if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) {
     throw new TypeError('url must be an http:// or https:// address, such as https://api.example.')
   }
   const { origin, pathname } = parsed
@@ -73,8 +73,8 @@ export const MAX_RESPONSE_BYTES = 16_777_216
 /** Limits the mean delay; with jitter, no delay exceeds 30 seconds. */
 const MAX_MEAN_DELAY_MS = 20_000
 
-/** Statuses of conditions that may pass: a quota, a gateway, a store, a first attempt that is still running. */
-const RETRYABLE_STATUS: readonly number[] = [408, 409, 429, 500, 502, 503, 504]
+/** Conditions that may pass: no response, a quota, a gateway, a store, a first attempt that is still running. */
+const RETRYABLE_STATUS: readonly (number | undefined)[] = [undefined, 408, 409, 429, 500, 502, 503, 504]
 
 /**
  * Sends an idempotent request (a read, or a write with an idempotency key) and retries it: as soon as `Retry-After`
@@ -116,9 +116,9 @@ export async function sendWithRetries(
 function retryDelayMs(error: unknown, attempt: number, options: TransportOptions): number | undefined {
   const { retries, maxRetryAfterSeconds } = options
   if (attempt >= retries || !(error instanceof PartnerApiError)) return undefined
-  if (error.status !== undefined && !RETRYABLE_STATUS.includes(error.status)) return undefined
+  if (!RETRYABLE_STATUS.includes(error.status)) return undefined
   // The successor is another client's, and another attempt would revoke it, unless an earlier one had no response.
-  if (attempt === 0 && 'code' in error && error.code === 'rotation_conflict') return undefined
+  if (attempt === 0 && (error as Partial<PartnerProblem>).code === 'rotation_conflict') return undefined
   const retryAfterSeconds = error.retryAfterSeconds
   if (retryAfterSeconds !== undefined) {
     return retryAfterSeconds > maxRetryAfterSeconds ? undefined : retryAfterSeconds * 1000

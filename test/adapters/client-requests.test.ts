@@ -329,6 +329,9 @@ t.test('all errors of a problem are in the message', async (t) => {
   const { client } = scripted([() => Response.json(body, { status: 400 })])
   const message = 'Wrong. limit: a; the body: b; /x: c. (invalid_parameter, req_1)'
   await t.rejects(client.plans(), { message })
+  const hostile = [{ pointer: { toString: 1 }, detail: [{ valueOf: 1, toString: 1 }] }]
+  const { client: misled } = scripted([() => Response.json({ ...body, errors: hostile }, { status: 400 })])
+  await t.rejects(misled.plans(), { name: 'PartnerProblem', problem: { errors: hostile } })
 })
 
 t.test('rate limits are those that both fields name', async (t) => {
