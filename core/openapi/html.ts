@@ -80,7 +80,7 @@ export function prose(text: string): readonly Inset[] {
     if (id !== undefined) return markup`<a href="${id}">${title}</a>`
     if (code === undefined) return part
     return Object.hasOwn(PROBLEMS, code)
-      ? markup`<a href="#${code}"><code>${code}</code></a>`
+      ? markup`<a href="#problem-${code}"><code>${code}</code></a>`
       : markup`<code>${code}</code>`
   })
 }

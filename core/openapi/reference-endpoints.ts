@@ -258,7 +258,7 @@ function codeLink(
   const usual = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
   const own = { ...title !== usual && { title }, ...detail !== PROBLEMS[code].detail && { detail } }
   const more = JSON.stringify({ ...own, ...others })
-  return markup`<li><a href="#${code}"${index === 0 ? markup` aria-current="true"` : undefined}${
+  return markup`<li><a href="#problem-${code}"${index === 0 ? markup` aria-current="true"` : undefined}${
     more === '{}' ? undefined : markup` data-more="${more}"`
   }>${code}</a></li>`
 }
@@ -270,8 +270,8 @@ export function eventSection({ name, title, events, data }: EventGroup): Markup 
   )
   const { type, example } = events[0]!
   return markup`
-    <section class="op split" id="${name}">
-      <div class="head">${heading(3, name, title)}</div>
+    <section class="op split" id="event-${name}">
+      <div class="head">${heading(3, `event-${name}`, title)}</div>
       <div class="code">${
     codeBlock({ caption: type, note: 'application/json', code: JSON.stringify(example, null, 2) })
   }</div>

@@ -112,7 +112,7 @@ async function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
     ...groups.filter((one) => !isService(one)),
     {
       ...webhooks,
-      items: [...webhooks.items, ...events.map(({ name: id, title }) => ({ id, title }))],
+      items: [...webhooks.items, ...events.map(({ name, title }) => ({ id: `event-${name}`, title }))],
       section: [webhooks.section, types],
     },
     part('Guides', 3),
@@ -138,16 +138,16 @@ function guidesOf(described: OpenApiDocument, settings: DocumentSettings) {
   const { examples } = described.components
   const tables = tablesOf(settings)
   return Object.entries(fill<Readonly<Record<string, Guide>>>(texts, settings)).map((
-    [id, { title, words, text, code }],
+    [name, { title, words, text, code }],
   ) => ({
-    ...{ id, title, words },
+    ...{ id: `guide-${name}`, title, words },
     text: paragraphs(text),
     code: code.flatMap(({ sample = '', problem, code, ...block }) => {
       const shown = code ??
         (problem ? JSON.stringify(examples[problem]?.value, null, 2) : sampleOf(sample, settings))
       return shown ? [codeBlock({ ...block, code: shown, fixed: block.note !== undefined })] : []
     }),
-    below: tables[id],
+    below: tables[name],
   }))
 }
 
@@ -171,7 +171,7 @@ function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>
   const problemRows = (Object.keys(PROBLEMS) as ProblemCode[]).map((code) => {
     const { status, detail } = PROBLEMS[code]
     return {
-      id: code,
+      id: `problem-${code}`,
       name: code,
       note: status,
       about: [detail, markup`<span>${prose(PROBLEM_ACTIONS[code])}</span>`],
