@@ -22,7 +22,7 @@ export type SignupRow = [
   id: string,
   partner: string,
   keyId: string,
-  environment: string,
+  environment: Environment,
   createdAt: number,
   record: string,
 ]
@@ -33,14 +33,7 @@ export function signupRow(signup: Signup): SignupRow {
 }
 
 export function readSignup([id, partner, keyId, environment, createdAt, record]: SignupRow): Signup {
-  return {
-    ...pickInput(JSON.parse(record)),
-    id,
-    partner,
-    keyId,
-    environment: environment as Environment,
-    createdAt,
-  }
+  return { ...pickInput(JSON.parse(record)), id, partner, keyId, environment, createdAt }
 }
 
 /** Exactly the members of the form, absent ones as `undefined`. */

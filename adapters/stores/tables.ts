@@ -147,14 +147,8 @@ export const PROFILES = {
   values(record: ProfileRecord): ProfileRow {
     const { slug, country, industry, publishedAt } = record
     const card = JSON.stringify(pickFields(cardFields, record))
-    return [
-      slug,
-      country,
-      industry,
-      publishedAt ?? null,
-      card,
-      JSON.stringify(pickFields(detailFields, record)),
-    ]
+    const detail = JSON.stringify(pickFields(detailFields, record))
+    return [slug, country, industry, publishedAt ?? null, card, detail]
   },
   read(row: readonly Value[]): ProfileRecord {
     const [slug, country, industry, publishedAt, card, detail] = row as ProfileRow
@@ -209,18 +203,10 @@ export type CardRow = [
 export const CARD_COLUMNS = 'p.slug, p.country, p.industry, i.name, p.published_at, p.updated_at, p.card'
 
 export function readCardRow(row: CardRow): ProfileCard {
-  const [slug, country, industry, industryName, publishedAt, updatedAt, card] = row
+  const [slug, country, industrySlug, industryName, publishedAt, updatedAt, card] = row
   const { name, headline, logoUrl } = JSON.parse(card)
-  return {
-    slug,
-    name,
-    headline,
-    country,
-    industry: { slug: industry, name: industryName },
-    logoUrl,
-    publishedAt,
-    updatedAt,
-  }
+  const industry = { slug: industrySlug, name: industryName }
+  return { slug, name, headline, country, industry, logoUrl, publishedAt, updatedAt }
 }
 
 /** The position that a page starts after. By recency, profiles that are not due come before it. */

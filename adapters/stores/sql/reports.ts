@@ -297,7 +297,7 @@ const activitySql = ({ forEach }: Dialect) => `
 
 function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
   if (type === 'signup.created') {
-    return activityFromSignup(readSignup([id, partner, keyId!, subject!, at, record!]))
+    return activityFromSignup(readSignup([id, partner, keyId!, subject as Environment, at, record!]))
   }
   if (type === 'key.expired') {
     return activityFromExpiry({ id, environment: subject as Environment, hint: record! }, at)

@@ -23,23 +23,18 @@ const maxPerTransaction = 5000
 export function createContent(
   database: Database,
   revisions: Revisions,
-  sql: Pick<SqliteDatabase, 'appendAudit' | 'dialect' | 'runNow'>,
+  sql: Pick<SqliteDatabase, 'appendAudit' | 'change' | 'dialect' | 'runNow'>,
 ): ContentAdministration {
   const tables = { profiles: createProfileTable(database), ...createPlainTables(sql.dialect) }
   let isBulkImporting = false
 
-  const change: RunContentChange = (context, dryRun, work) => {
-    const write = () => {
-      if (!dryRun) assertNoImport(database)
-      const { result, auditRecords } = sql.runNow(work(tables, !dryRun))
-      if (!dryRun && auditRecords.length > 0) {
-        sql.appendAudit(auditRecords, context)
-        revisions.bump('content')
-      }
-      return result
-    }
-    return dryRun ? database.snapshot(write) : database.transaction(write)
-  }
+  const change: RunContentChange = (context, dryRun, work) =>
+    dryRun
+      ? database.snapshot(() => sql.runNow(work(tables, false)).result)
+      : sql.change('content', context, function* () {
+        assertNoImport(database)
+        return yield* work(tables, true)
+      })
 
   const { importContent, removeContent } = createContentAdministration(change)
 
