@@ -9,6 +9,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { SharedStore } from '../contract/store/suites.ts'
 import { hasServer } from './binaries.ts'
 import { PATIENT, type PostgresServer, type ServerOptions, startServer } from './server.ts'
+import { until } from './until.ts'
 
 /** Starts a server for a file of tests. Without the programs, the file is skipped. */
 export async function serverFor(t: Test, options: ServerOptions = {}): Promise<PostgresServer> {
@@ -58,6 +59,29 @@ export async function createPlace(
     return store as SharedStore
   }
   return { url, store: await open(), sql: openSql(t, database), open }
+}
+
+/** Closes the store, and opens it for `use`. @returns How often that reads a table as a whole. */
+export async function scansBy(
+  { store, sql, open }: StorePlace,
+  table: string,
+  use: (store: SharedStore) => Promise<unknown>,
+): Promise<number> {
+  // Connections count when they end.
+  async function count(store: Store): Promise<number> {
+    await store.close()
+    await until(async () => {
+      const others = await sql`SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`
+      return others.length === 0
+    }, 'other connections to be closed')
+    const [counted] = await sql`SELECT seq_scan FROM pg_stat_user_tables WHERE relname = ${table}`
+    return Number(counted!['seq_scan'])
+  }
+  const before = await count(store)
+  const opened = await open()
+  await use(opened)
+  return await count(opened) - before
 }
 
 /**

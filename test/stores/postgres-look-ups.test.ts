@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
 import type { Revisions } from '../../adapters/stores/postgres/revisions.ts'
-import { batchKeyLookups } from '../../adapters/stores/postgres/key-lookups.ts'
+import { batchKeyLookups, gatherLookUps } from '../../adapters/stores/postgres/look-ups.ts'
 import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
 import { createKeyLookup } from '../../adapters/stores/sql/partners-and-keys.ts'
 import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
@@ -120,4 +120,30 @@ await t.test('an id with a NUL does not reach the server', async (t) => {
   const { sent, findKey } = create()
   t.equal(await findKey('a\0b'), undefined)
   t.equal(sent.length, 0)
+})
+
+await t.test('look-ups of one turn share a statement, and each gets its own row', async (t) => {
+  const sent: (readonly Value[])[] = []
+  let answer: () => Promise<Row[]> = () => Promise.resolve([[1, 'a', 10], [3, 'c', 30]])
+  const find = gatherLookUps(
+    {
+      lookUp<R extends Row>(sql: string, parameters: readonly Value[] = []) {
+        t.match(
+          sql,
+          'WHERE name = CAST((given.value ->> 0) AS TEXT) AND size > CAST((given.value ->> 1) AS BIGINT)',
+        )
+        sent.push(parameters)
+        return answer() as Promise<R[]>
+      },
+    },
+    'SELECT name, size FROM things WHERE name = CAST($1 AS TEXT) AND size > CAST($2 AS BIGINT)',
+  )
+  const found = ['a', 'b', 'c'].map((name) => find([name, 1]))
+  t.strictSame(await Promise.all(found), [['a', 10], undefined, ['c', 30]])
+  t.strictSame(sent, [['[["a",1],["b",1],["c",1]]']])
+  answer = () => Promise.reject(new Error('lost'))
+  await Promise.all([find(['a', 2]), find(['b', 2])].map((one) => t.rejects(one, { message: 'lost' })))
+  answer = () => Promise.resolve([])
+  t.equal(await find(['a', 3]), undefined)
+  t.strictSame(sent.slice(1), [['[["a",2],["b",2]]'], ['[["a",3]]']])
 })

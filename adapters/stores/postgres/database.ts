@@ -104,7 +104,9 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   const openSlot = (options: Partial<ConnectionOptions>) => createSlot(() => hosts.open(options), () => epoch)
   const settings = { statement_timeout: String(lookUpTimeoutMs) }
   const lookUps = createSlot(async () => {
-    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings })
+    // A plan from when a table was empty would scan it until it is analyzed.
+    const byIndex = { ...settings, enable_seqscan: 'off' }
+    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings: byIndex })
     void connection.lost.then(renew)
     return connection
   }, () => epoch)

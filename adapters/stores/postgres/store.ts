@@ -11,7 +11,7 @@ import { createContent } from './content.ts'
 import { connect, type Database, type Reader } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
-import { batchKeyLookups } from './key-lookups.ts'
+import { batchKeyLookups, gatherLookUps } from './look-ups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
 import { createReader } from './reader.ts'
 import { createReplicaRegistry } from './replicas.ts'
@@ -113,6 +113,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     replicas: createReplicaRegistry(database, sql, revisions),
     quotas: createQuotaStore({
       ...sql,
+      lookUpOne: (text) => gatherLookUps(database, text),
       commit: database.commit,
       asyncCommit: database.asyncCommit,
       pruneEvery: 1,

@@ -1,12 +1,14 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import { isDurable } from '../../../core/limits/partner-quotas.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../../../core/ports/quotas.ts'
-import { createRowFormat } from '../row-format.ts'
+import { createRowFormat, type Value } from '../row-format.ts'
 import { type Dialect, pruneSql, type Query, rowsSql, rowsText, type SqlDatabase } from './database.ts'
 
 const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 
-interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'> {
+interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'prune'> {
+  /** Prepares a look-up of one row at most, with parameters that the statement casts. */
+  lookUpOne<R>(sql: string): (parameters: readonly Value[]) => MaybePromise<R | undefined>
   /** For what a crash must not undo. */
   readonly commit: Query
   /** A crash may undo it. */
@@ -17,10 +19,11 @@ interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'lookUp' | 'prune'
 
 /** Each lease is an upsert of one row, so that concurrent ones see each other's. */
 export function createQuotaStore(
-  { dialect, lookUp, commit, asyncCommit, prune, pruneEvery }: QuotaDatabase,
+  { dialect, lookUpOne, commit, asyncCommit, prune, pruneEvery }: QuotaDatabase,
   table: string,
 ): Pick<QuotaStore, 'leaseQuota' | 'returnQuotas'> {
   const { peek, take, returnLeases } = quotaStatements(dialect, `partner_api.${table}`)
+  const findWindow = lookUpOne<WindowRow>(peek)
   const key = ['policy', 'subject']
   const pruneWindows = pruneSql(dialect, { table, key, expiry: 'ends_at', batchSize: 2 * pruneEvery })
   let opened = 0
@@ -29,7 +32,7 @@ export function createQuotaStore(
     leaseQuota(request): MaybePromise<QuotaLease> {
       const parameters = leaseParameters(request)
       if (request.wanted <= 0) {
-        return andThen(lookUp<WindowRow>(peek, parameters), ([row]) => toLease(row, request))
+        return andThen(findWindow(parameters), (row) => toLease(row, request))
       }
       const write = isDurable({ ...request, name: request.policy }) ? commit : asyncCommit
       return andThen(write<WindowRow>(take, parameters), ([row]) => {

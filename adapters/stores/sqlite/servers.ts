@@ -15,6 +15,7 @@ import {
   type ReplicaIdentity,
   toProgress,
 } from '../replicas.ts'
+import type { Value } from '../row-format.ts'
 import type { Query } from '../sql/database.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { clock, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
@@ -102,7 +103,8 @@ export function createServersFile(
       leastWindowSeconds: shareLimits ? 1 : longWindowSeconds,
       ...createQuotaStore({
         dialect: DIALECT,
-        lookUp: (sql, parameters) => exists() ? useQuery(sql, parameters) : [],
+        lookUpOne: <R>(sql: string) => (parameters: readonly Value[]) =>
+          exists() ? use((query) => query(sql, parameters)[0] as R | undefined) : undefined,
         commit: (sql, parameters) => use((query) => database!.synced(() => query(sql, parameters))),
         asyncCommit: useQuery,
         prune: ([sql], parameters) => ignoreFailure(() => useQuery(sql!, parameters)),

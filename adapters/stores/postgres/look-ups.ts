@@ -1,6 +1,6 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
-import type { StoredRow } from '../row-format.ts'
+import type { StoredRow, Value } from '../row-format.ts'
 import { selectFacts } from '../sql/partners-and-keys.ts'
 import { readKeyFacts } from '../tables.ts'
 import type { Reader } from './database.ts'
@@ -63,5 +63,37 @@ export function batchKeyLookups(
       queue.push({ id, resolve, reject })
       fetchQueued()
     })
+  }
+}
+
+/**
+ * Has look-ups of one turn of the event loop share a statement.
+ *
+ * @param sql Finds one row at most, and casts its parameters.
+ */
+export function gatherLookUps<R>(
+  { lookUp }: Pick<Reader, 'lookUp'>,
+  sql: string,
+): (parameters: readonly Value[]) => Promise<R | undefined> {
+  const values = sql.replaceAll(/\$(\d)/g, (_, number) => `(given.value ->> ${number - 1})`)
+  // Because of the offset, the planner has each row looked up, instead of joining the tables.
+  const selectMany = `SELECT given.position, found.*
+    FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (value, position)
+    CROSS JOIN LATERAL (${values} OFFSET 0) AS found`
+  let waiting: (readonly Value[])[] = []
+  let next: Promise<ReadonlyMap<Value, R>> | undefined
+
+  async function send(): Promise<ReadonlyMap<Value, R>> {
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    const all = JSON.stringify(waiting)
+    waiting = []
+    next = undefined
+    const rows = await lookUp<StoredRow>(selectMany, [all])
+    return new Map(rows.map(([position, ...row]) => [position!, row as R]))
+  }
+
+  return async (parameters) => {
+    const position = waiting.push(parameters)
+    return (await (next ??= send())).get(position)
   }
 }
