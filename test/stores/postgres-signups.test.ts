@@ -17,6 +17,7 @@ import {
 } from '../contract/store/samples.ts'
 import {
   createPlace as createEmptyPlace,
+  scansBy,
   serverFor,
   type StorePlace,
   waitsForLock,
@@ -285,6 +286,15 @@ await t.test('acknowledged signups survive kills of the server and are stored on
     }
   }
   t.equal(await count(sql, 'signup'), rows.length)
+})
+
+await t.test('a signup does not read the others', async (t) => {
+  const place = await createPlace(t)
+  await place.sql`VACUUM ANALYZE partner_api.signup`
+  const scans = await scansBy(place, 'signup', async (store) => {
+    for (let index = 0; index < 10; index++) await store.createSignup(signup(`a${index}`), undefined)
+  })
+  t.equal(scans, 0)
 })
 
 await t.test('signups delete expired claims, except for locked ones', async (t) => {

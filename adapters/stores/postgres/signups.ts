@@ -251,7 +251,6 @@ function insertSql(lockTimeoutMs: number): string {
       SELECT given.* FROM settings
       CROSS JOIN ${rowsSql(DIALECT, attemptColumns)} AS given
       JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
-      WHERE NOT EXISTS (SELECT 1 FROM partner_api.signup AS known WHERE known.id = given.id)
     ),
     claimed AS (
       INSERT INTO partner_api.idempotency AS held
