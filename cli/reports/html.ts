@@ -121,12 +121,11 @@ function chart(level: 2 | 3, heading: Inset, title: Inset, { unit, spans }: Span
   const [from, to] = [spans[0]!.from, spans.at(-1)!.to]
   const dates = [...new Set([from, to])].map((date) => markup`<span>${date}</span>`)
   const scale = [top, top / 2, 0].map((value) => markup`<span>${counts.formatCompact(value)}</span>`)
+  const colours = level === 2 && legend(series)
   const grid = [0, 50, 100].map((y) => `M0 ${y}h${spans.length}`).join('')
   return markup`
     <figure>
-    <figcaption>${{ html: `<h${level}>` }}${heading}${{ html: `</h${level}>` }}${
-    level === 2 ? legend(series) : ''
-  }</figcaption>
+    <figcaption>${{ html: `<h${level}>` }}${heading}${{ html: `</h${level}>` }}${colours}</figcaption>
     <div class="plot">
     <div class="scale" aria-hidden="true">${scale}</div>
     <svg viewBox="0 0 ${spans.length} 100" preserveAspectRatio="none" role="img"><title>${title}, ${from} to ${to}</title>

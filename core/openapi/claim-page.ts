@@ -30,6 +30,7 @@ function keyContent(
   replaces: string | null,
 ): Inset {
   const expires = expires_at === null ? 'never' : minuteOf(expires_at)
+  const held = scopes.join(', ') || 'none'
   return markup`
     <p>The key is shown only once, and the link is used up. Store the key before you close this page.</p>
     <pre id="key" tabindex="0" role="group" aria-label="Key">${key}</pre>
@@ -38,18 +39,13 @@ function keyContent(
       <a href="data:application/octet-stream,${key}%0A" download="${id}.key">Download</a>
       <span role="status"></span>
     </div>
-    ${
-    facts({
-      ...{ Id: id, Replaces: replaces, Environment: environment },
-      ...{ Scopes: scopes.join(', ') || 'none', Expires: expires },
-    })
-  }
+    ${facts({ Id: id, Replaces: replaces, Environment: environment, Scopes: held, Expires: expires })}
   `
 }
 
 function facts(rows: Readonly<Record<string, string | null>>): Inset {
   const shown = Object.entries(rows).map(([name, value]) =>
-    value === null ? undefined : markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
+    value !== null && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
   )
   return markup`<dl class="facts">${shown}</dl>`
 }

@@ -8,8 +8,8 @@ export interface Markup {
   readonly html: string
 }
 
-/** A value in a template: text is escaped, markup is not, `undefined` is empty. */
-export type Inset = Markup | string | number | undefined | readonly Inset[]
+/** A value in a template: text is escaped, markup is not, `undefined` and `false` are empty. */
+export type Inset = Markup | string | number | undefined | false | readonly Inset[]
 
 /** Escapes text for content and for quoted attributes. */
 export function escapeHtml(text: string): string {
@@ -68,7 +68,7 @@ function source(text: string, sha256: Sha256): string {
 }
 
 function write(inset: Inset): string {
-  if (inset === undefined) return ''
+  if (inset === undefined || inset === false) return ''
   if (typeof inset === 'object') return 'html' in inset ? inset.html : inset.map(write).join('')
   return escapeHtml(String(inset))
 }
@@ -163,7 +163,7 @@ export function baseUrl({ servers }: DocumentSettings): string {
 }
 
 export function codeBlock({ caption, note, what = String(caption), code, fixed = false }: CodeBlock): Markup {
-  const button = markup`<button class="copy" type="button" aria-label="Copy ${what}">Copy</button>`
+  const button = !fixed && markup`<button class="copy" type="button" aria-label="Copy ${what}">Copy</button>`
   const blocks = typeof code === 'string'
     ? preformatted('', what, code)
     : [...code].map(([language, text], index) => {
@@ -172,19 +172,16 @@ export function codeBlock({ caption, note, what = String(caption), code, fixed =
       return preformatted(`in ${[language, ...others].join(' ')}`, LANGUAGES[language], text)
     })
   return markup`
-    <figure${typeof code === 'string' ? undefined : markup` class="request"`}>
-      <figcaption><span>${caption}</span>${note && markup`<small>${note}</small>`}${
-    fixed ? undefined : button
-  }</figcaption>
+    <figure${typeof code !== 'string' && markup` class="request"`}>
+      <figcaption><span>${caption}</span>${note && markup`<small>${note}</small>`}${button}</figcaption>
       ${blocks}
     </figure>
   `
 }
 
 export function preformatted(classes: string, label: string, code: string): Markup {
-  return markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${
-    highlight(code)
-  }</code></pre>`
+  const text = markup`<code>${highlight(code)}</code>`
+  return markup`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}">${text}</pre>`
 }
 
 export function table(
@@ -198,7 +195,7 @@ export function table(
 ): Markup {
   const body = rows.map(({ id, name, note, about }) =>
     markup`
-      <tr${id === undefined ? undefined : markup` id="${id}"`}>
+      <tr${id !== undefined && markup` id="${id}"`}>
         <th scope="row"><code>${name}</code><small>${note}</small></th>
         <td>${about}</td>
       </tr>

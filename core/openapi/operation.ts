@@ -34,14 +34,13 @@ export function describeOperation(
   settings: DocumentSettings,
 ) {
   const problems = problemsOf(route, settings)
+  const description = route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary
   // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
   const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
   return {
     operationId: operationIdOf(route),
     summary: route.summary,
-    description: `${
-      (route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary).replace(/(?<![.!?])$/, '.')
-    } ${accessOf(route, settings)}`,
+    description: `${description.replace(/(?<![.!?])$/, '.')} ${accessOf(route, settings)}`,
     tags: [tagOf(route, settings)],
     security: route.access === 'open' ? [] : [{ partnerKey: roles }, { bearerKey: roles }],
     parameters: parametersOf(route, schemas),

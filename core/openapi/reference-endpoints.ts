@@ -84,13 +84,11 @@ export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Mark
   `
 }
 
-function fieldList(title: string, kind: string, rows: readonly Markup[]): Markup | undefined {
-  return rows.length === 0
-    ? undefined
-    : markup`<h4>${title}</h4><ul class="fields" data-kind="${kind}">${rows}</ul>`
+function fieldList(title: string, kind: string, rows: readonly Markup[]): Inset {
+  return rows.length > 0 && markup`<h4>${title}</h4><ul class="fields" data-kind="${kind}">${rows}</ul>`
 }
 
-function parameters({ parameters }: OperationObject): Markup | undefined {
+function parameters({ parameters }: OperationObject): Inset {
   const own = (parameters as readonly ParameterObject[])
     .filter(({ name, in: place }) => place !== 'header' || name.startsWith('Idempotency'))
   const rows = own.map(({ name, in: place, required, description, schema }) => {
@@ -101,12 +99,12 @@ function parameters({ parameters }: OperationObject): Markup | undefined {
   return fieldList('Parameters', 'parameter', rows)
 }
 
-function body({ requestBody }: OperationObject): Markup | undefined {
+function body({ requestBody }: OperationObject): Inset {
   const schema = requestBody?.content['application/json']?.schema
   return schema && fieldList('Body', 'member', members(schema, true))
 }
 
-function responseFields({ responses }: OperationObject): Markup | undefined {
+function responseFields({ responses }: OperationObject): Inset {
   const [success] = Object.values(responses) as readonly ResponseObject[]
   const [media] = Object.values(success?.content ?? {})
   return fieldList('Response', 'field', media ? members(media.schema) : [])
@@ -137,9 +135,7 @@ function members(schema: JsonSchema, isRequest = false): readonly Markup[] {
 }
 
 function nested(summary: Inset, rows: readonly Markup[], isOpen = false): Markup {
-  return markup`<details${
-    isOpen ? markup` open` : undefined
-  }><summary>${summary}</summary><ul>${rows}</ul></details>`
+  return markup`<details${isOpen && markup` open`}><summary>${summary}</summary><ul>${rows}</ul></details>`
 }
 
 function field(
@@ -160,16 +156,13 @@ function field(
     ...values.length > 0 ? [] : boundsOf(row),
     ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
   ]
+  const separated = limits.map((one, index) => index === 0 ? one : [' · ', one])
+  const about = [typeOf(schema), ...notes].join(' · ')
+  const needed = need && markup` <small class="${need}">${need}</small>`
   return markup`
-    <li><code>${name}</code> <small>${[typeOf(schema), ...notes].join(' · ')}</small>${
-    need && markup` <small class="${need}">${need}</small>`
-  }
-    <p>${prose(schema.description ?? '')}${
-    limits.length === 0
-      ? undefined
-      : markup` <small>${limits.map((one, index) => index === 0 ? one : [' · ', one])}</small>`
-  }</p>
-    ${rows.length === 0 ? undefined : nested(`${rows.length} ${kind}`, rows, name === 'data')}</li>
+    <li><code>${name}</code> <small>${about}</small>${needed}
+    <p>${prose(schema.description ?? '')}${limits.length > 0 && markup` <small>${separated}</small>`}</p>
+    ${rows.length > 0 && nested(`${rows.length} ${kind}`, rows, name === 'data')}</li>
   `
 }
 
@@ -210,9 +203,7 @@ function responses({ path, operation }: EndpointEntry): Markup {
   const body = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
   const tab = (label: string, panel: Inset) =>
     markup`
-      <input type="radio" name="${id}-status" id="${id}-${label}"${
-      label === success ? markup` checked` : undefined
-    }>
+      <input type="radio" name="${id}-status" id="${id}-${label}"${label === success && markup` checked`}>
       <label class="s${label[0]}" for="${id}-${label}">${label}</label>
       <div class="panel">${panel}</div>
     `
@@ -236,6 +227,7 @@ function responses({ path, operation }: EndpointEntry): Markup {
       markup`<pre><code>${JSON.stringify(bodies[0], null, 2)}</code></pre>`,
     ])
   }
+  const failures = [...problems].sort(([a], [b]) => a < b ? -1 : 1).map(panel)
   const expand = markup`<button class="expand" type="button">Expand</button>`
   const copy =
     markup`<button class="copy" type="button" aria-label="Copy response to ${summary}">Copy</button>`
@@ -243,9 +235,7 @@ function responses({ path, operation }: EndpointEntry): Markup {
     <figure class="response">
       <figcaption><span>Response</span><small>${type}</small>${expand}${copy}</figcaption>
       <fieldset class="tabs"><legend class="unseen">Status</legend>
-      ${tab(success, preformatted('', `Response to ${summary}`, body))}${
-    [...problems].sort(([a], [b]) => a < b ? -1 : 1).map(panel)
-  }</fieldset>
+      ${tab(success, preformatted('', `Response to ${summary}`, body))}${failures}</fieldset>
     </figure>
   `
 }
@@ -258,9 +248,8 @@ function codeLink(
   const usual = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
   const own = { ...title !== usual && { title }, ...detail !== PROBLEMS[code].detail && { detail } }
   const more = JSON.stringify({ ...own, ...others })
-  return markup`<li><a href="#problem-${code}"${index === 0 ? markup` aria-current="true"` : undefined}${
-    more === '{}' ? undefined : markup` data-more="${more}"`
-  }>${code}</a></li>`
+  const state = [index === 0 && markup` aria-current="true"`, more !== '{}' && markup` data-more="${more}"`]
+  return markup`<li><a href="#problem-${code}"${state}>${code}</a></li>`
 }
 
 /** What webhooks send: one section for the events with the same members. */
@@ -269,12 +258,11 @@ export function eventSection({ name, title, events, data }: EventGroup): Markup 
     markup`<li id="${type}"><code>${type}</code><p>${prose(text)}</p></li>`
   )
   const { type, example } = events[0]!
+  const code = JSON.stringify(example, null, 2)
   return markup`
     <section class="op split" id="event-${name}">
       <div class="head">${heading(3, `event-${name}`, title)}</div>
-      <div class="code">${
-    codeBlock({ caption: type, note: 'application/json', code: JSON.stringify(example, null, 2) })
-  }</div>
+      <div class="code">${codeBlock({ caption: type, note: 'application/json', code })}</div>
       <div class="text">
         <ul class="fields" data-kind="event">${rows}</ul>
         ${fieldList('Members of data', 'member', members(data))}

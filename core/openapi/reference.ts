@@ -49,11 +49,10 @@ export async function createReferencePage(
     summary,
     icon,
     logo: settings.logo ?? icon,
-    languages: Object.entries(LANGUAGES).map(([id, name], index) =>
-      markup`<input type="radio" name="language" id="in-${id}"${
-        index === 0 ? markup` checked` : undefined
-      }><label for="in-${id}">${name}</label>`
-    ),
+    languages: Object.entries(LANGUAGES).map(([id, name], index) => [
+      markup`<input type="radio" name="language" id="in-${id}"${index === 0 && markup` checked`}>`,
+      markup`<label for="in-${id}">${name}</label>`,
+    ]),
     contents: parts.map(({ name, items }) => contentsGroup(name, items)),
     facts: factsOf(settings).map(([name, value]) =>
       value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
