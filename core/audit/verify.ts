@@ -120,20 +120,16 @@ async function* mismatches(store: AuditedStore, states: Map<string, string>): As
 async function* readSnapshots(
   store: AuditedStore,
 ): AsyncGenerator<readonly [subject: string, stored: string]> {
-  for await (const partner of readPartners(store)) {
-    yield [formatSubject('partner', partner.slug), partnerSnapshot(partner)]
-  }
-  for await (const key of readKeys(store)) {
-    yield [formatSubject('key', key.id), keySnapshot(key, store.sha256)]
-  }
+  for await (const partner of readPartners(store)) yield [`partner ${partner.slug}`, partnerSnapshot(partner)]
+  for await (const key of readKeys(store)) yield [`key ${key.id}`, keySnapshot(key, store.sha256)]
   for await (const claim of readPages<Claim>((after, limit) => store.listClaims({}, after, limit))) {
-    yield [formatSubject('claim', claim.id), claimSnapshot(claim, store.sha256)]
+    yield [`claim ${claim.id}`, claimSnapshot(claim, store.sha256)]
   }
   for (const module of await store.listModules?.() ?? []) {
-    yield [formatSubject('module', module.name), moduleSnapshot(module)]
+    yield [`module ${module.name}`, moduleSnapshot(module)]
   }
   for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
-    yield [formatSubject('webhook', webhook.id), webhookSnapshot(webhook)]
+    yield [`webhook ${webhook.id}`, webhookSnapshot(webhook)]
   }
 }
 
@@ -191,17 +187,14 @@ function subjectOf(
   { type, partner, keyId, subject }: AuditEntry,
   { webhooks }: Pick<Store, 'webhooks'>,
 ): string | undefined {
-  if (type.startsWith('webhook.')) return webhooks && formatSubject('webhook', subject ?? '')
-  if (type === 'module.defined' || type === 'module.forgotten') return formatSubject('module', subject ?? '')
-  if (type.startsWith('claim.')) return formatSubject('claim', subject ?? '')
-  if (keyId !== undefined) return formatSubject('key', keyId)
-  return partner === undefined || type === 'signups.deleted' ? undefined : formatSubject('partner', partner)
+  if (type.startsWith('webhook.')) return webhooks && `webhook ${subject ?? ''}`
+  if (type === 'module.defined' || type === 'module.forgotten') return `module ${subject ?? ''}`
+  if (type.startsWith('claim.')) return `claim ${subject ?? ''}`
+  if (keyId !== undefined) return `key ${keyId}`
+  return partner === undefined || type === 'signups.deleted' ? undefined : `partner ${partner}`
 }
 
-function formatSubject(kind: AuditDifference['kind'], id: string): string {
-  return `${kind} ${id}`
-}
-
+/** @param subject Its kind, a space and its id. */
 function parseSubject(subject: string): Pick<AuditDifference, 'kind' | 'id'> {
   // The id of a row that was added by hand may contain spaces.
   const at = subject.indexOf(' ')
