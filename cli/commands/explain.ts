@@ -1,7 +1,7 @@
 import { METHODS } from 'node:http'
 import { posix } from 'node:path'
 import { findKey } from '../../core/admin/apply.ts'
-import { PROBLEMS } from '../../core/http/problem.ts'
+import { type Problem, PROBLEMS } from '../../core/http/problem.ts'
 import { isPercentEncoded } from '../../core/http/query.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { type IpAddress, parseIpAddress } from '../../core/lib/ip-address.ts'
@@ -127,15 +127,11 @@ function findRoute(method: string, path: string, { match: matchPath, endpoints }
 
 /** A decision with the problem that a client would receive. */
 function decisionJson(denial: Denial | undefined) {
-  const problem = denial && problemForDenial(denial)
-  return {
-    allowed: denial === undefined,
-    code: problem?.code ?? null,
-    status: problem === undefined ? null : PROBLEMS[problem.code].status,
-    detail: problem?.message ?? null,
-    required_scope: problem?.members.required_scope ?? null,
-    required_module: problem?.members.required_module ?? null,
-  }
+  const problem: Partial<Problem> = denial ? problemForDenial(denial) : {}
+  const { code = null, message: detail = null, members = {} } = problem
+  const { required_scope = null, required_module = null } = members
+  const status = code && PROBLEMS[code].status
+  return { allowed: denial === undefined, code, status, detail, required_scope, required_module }
 }
 
 const outcomeLabels = { passed: 'yes', refused: 'NO', not_reached: 'not reached' } as const

@@ -349,20 +349,10 @@ function updateChanges({ id, scopes: before }: Key, key: Key, fields: readonly s
 
 /** @param absent For a line without them. */
 function toKey(row: Row, absent: Pick<Key, 'scopes'> & KeyDetails, now: number): Key {
-  const limits = row.limits?.map(({ policy, ...limit }) => [policy, limit] as const) ?? []
-  return newKey({
-    id: drawKeyId(),
-    partner: row.partner,
-    name: row.name,
-    environment: row.environment ?? 'live',
-    digest: row.stored,
-    hint: row.hint ?? '',
-    scopes: row.scopes ?? absent.scopes,
-    allow: row.allow ?? [],
-    limits: Object.fromEntries(limits),
-    createdAt: row.createdAt ?? now,
-    expiresAt: row.expiresAt,
-    lastUsedAt: row.lastUsedAt,
-    ...changeDetails(NO_KEY_DETAILS, row, absent),
-  })
+  const { partner, name, environment = 'live', stored: digest, hint = '', allow = [] } = row
+  const { scopes = absent.scopes, createdAt = now, expiresAt, lastUsedAt } = row
+  const limits = Object.fromEntries(row.limits?.map(({ policy, ...limit }) => [policy, limit]) ?? [])
+  const identity = { id: drawKeyId(), partner, name, environment, digest, hint }
+  const details = changeDetails(NO_KEY_DETAILS, row, absent)
+  return newKey({ ...identity, scopes, allow, limits, createdAt, expiresAt, lastUsedAt, ...details })
 }

@@ -24,14 +24,9 @@ function subjectOf(activity: Activity): ActivitySubject<ActivityType> {
   }
 }
 
-function signupSubject({ id, email, name, country, plan }: Signup): SignupSubject {
-  return {
-    signup_id: id,
-    email: maskEmail(email),
-    name: initials(name),
-    country: country ?? null,
-    plan: plan ?? null,
-  }
+function signupSubject(signup: Signup): SignupSubject {
+  const { id, email, name, country = null, plan = null } = signup
+  return { signup_id: id, email: maskEmail(email), name: initials(name), country, plan }
 }
 
 function keySubject({ keyId, hint }: { readonly keyId: string; readonly hint: string }): KeySubject {
