@@ -62,11 +62,8 @@ export function changeWebhook(
   }
   const { partner } = (after ?? before)!
   const states = { before: before && webhookSnapshot(before), after: after && webhookSnapshot(after) }
-  return {
-    result: after,
-    events,
-    auditRecords: [{ type, partner, keyId: undefined, subject: id, ...states }],
-  }
+  const record = { type, partner, keyId: undefined, subject: id, ...states }
+  return { result: after, events, auditRecords: [record] }
 }
 
 /** What a database can store: errors come from other servers. */

@@ -33,6 +33,8 @@ const RESULTS = createRowFormat<DeliveryResult>()(
   ['webhook', 'id', 'state', 'retryMs', 'lastStatus', 'lastError'],
 )
 
+const PRUNED = createRowFormat<Pick<Delivery, 'webhook' | 'state'>>()(['webhook', 'state'])
+
 const subscribed = `w.state = 'active' AND w.events LIKE '%"' || e.type || '"%'
   AND (w.partner IS NULL OR w.partner = e.partner)`
 
@@ -129,7 +131,7 @@ function statementsOf(dialect: Dialect) {
           WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = holder.webhook AND state = 'disabled') <= ${old}
             THEN ${Number.MAX_SAFE_INTEGER} END
         LIMIT ${MAX_BATCH}
-      ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING webhook, state`,
+      ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING ${PRUNED.columns}`,
   }
 }
 
@@ -140,6 +142,7 @@ export function createWebhookStore(
   const upsert = upsertRowsSql(dialect, 'webhook', WEBHOOKS.columns)
   const select = `${selectWebhooks} ${dialect.forUpdate}`
   const states = ['pending', 'delivered', 'failed'] as const
+  const newest = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
 
   return {
     listWebhooks: () => andThen(read(selectWebhooks), (found) => found.map(WEBHOOKS.read)),
@@ -175,12 +178,7 @@ export function createWebhookStore(
       return andThen(writeUnsynced([statements.settle, statements.setFailing], parameters), () => undefined)
     },
 
-    listDeliveries: (
-      webhook,
-      state,
-      { createdAt, id } = { createdAt: Number.MAX_SAFE_INTEGER, id: '' },
-      limit,
-    ) =>
+    listDeliveries: (webhook, state, { createdAt, id } = newest, limit) =>
       all(
         (state === undefined ? states : [state])
           .map((each) => read(statements.list, [webhook, each, createdAt, id, limit])),
@@ -196,10 +194,6 @@ export function createWebhookStore(
         (replayed) => replayed.map(([id]) => String(id)),
       ),
 
-    pruneDeliveries: () =>
-      andThen(write([statements.prune], []), (pruned) =>
-        pruned.map(([webhook, state]) => (
-          { webhook: String(webhook), state: state as Delivery['state'] }
-        ))),
+    pruneDeliveries: () => andThen(write([statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
   }
 }
