@@ -295,12 +295,11 @@ export function createKeyAdministration(
     },
 
     async remove(id, names) {
-      return await change(
-        id,
-        ({ key }, modules) =>
-          requireNames('scope', names, modules.scopes).filter((scope) => key.scopes.includes(scope))
-            .map((scope) => ({ type: 'scope.removed', id, scope })),
-      )
+      return await change(id, ({ key }, modules) => {
+        const scopes = requireNames('scope', names, modules.scopes)
+        return scopes.filter((scope) => key.scopes.includes(scope))
+          .map((scope) => ({ type: 'scope.removed', id, scope }))
+      })
     },
   }
 }
@@ -338,21 +337,15 @@ function rotationChanges(
 ): [Change, Extract<Change, { type: 'key.rotated' }>, ...Change[]] {
   requireNotEnded(key, now)
   if (keyState(key, now) === 'disabled') {
-    throw new AdminError(
-      'key_disabled',
-      `Key ${key.id} is disabled, and its successor would not be.`,
-      { purpose: 'To rotate it, first run', command: 'keys enable', args: [key.id] },
-    )
+    const remedy = { purpose: 'To rotate it, first run', command: 'keys enable', args: [key.id] }
+    throw new AdminError('key_disabled', `Key ${key.id} is disabled, and its successor would not be.`, remedy)
   }
   // The successor of a successor may be used.
   const isReplaceable = last && last.lastUsedAt === undefined && last.successorId === undefined &&
     keyState(last, now) !== 'expired'
   if (key.successorId !== undefined && !isReplaceable) {
-    throw new AdminError(
-      'key_rotated',
-      `Key ${key.id} was rotated already.`,
-      { purpose: 'To replace its successor', command: 'keys rotate', args: [key.successorId] },
-    )
+    const remedy = { purpose: 'To replace its successor', command: 'keys rotate', args: [key.successorId] }
+    throw new AdminError('key_rotated', `Key ${key.id} was rotated already.`, remedy)
   }
   if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_DURATION_MS) {
     throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')

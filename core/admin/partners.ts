@@ -105,14 +105,11 @@ export function createPartnerAdministration(
 
   async function setModules(slug: string, names: readonly string[], isActive: boolean): Promise<Partner> {
     const type = isActive ? 'module.activated' : 'module.deactivated'
-    return await change(
-      slug,
-      (partner, modules) =>
-        requireNames('module', names, modules.names).filter((module) =>
-          partner.modules.includes(module) !== isActive
-        )
-          .map((module) => ({ type, slug, module })),
-    )
+    return await change(slug, (partner, known) => {
+      const modules = requireNames('module', names, known.names)
+      return modules.filter((module) => partner.modules.includes(module) !== isActive)
+        .map((module) => ({ type, slug, module }))
+    })
   }
 
   return {

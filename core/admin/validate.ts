@@ -124,15 +124,11 @@ export function inactiveScopes(
 export function requireActiveModules(partner: Partner, scopes: readonly Scope[], modules: Modules): void {
   const inactive = inactiveScopes(partner, scopes, modules)
   if (inactive.length === 0) return
-  throw new AdminError(
-    'module_inactive',
-    `No active module of ${partner.slug} needs ${inactive.join(' and ')}.`,
-    {
-      purpose: 'Run first',
-      command: 'modules activate',
-      args: [partner.slug, ...inactive.map((scope) => modules.moduleFor(scope)!)],
-    },
-  )
+  const { slug } = partner
+  const args = [slug, ...inactive.map((scope) => modules.moduleFor(scope)!)]
+  const remedy = { purpose: 'Run first', command: 'modules activate', args }
+  const detail = `No active module of ${slug} needs ${inactive.join(' and ')}.`
+  throw new AdminError('module_inactive', detail, remedy)
 }
 
 export function requireNotRemoved(partner: Partner): void {
@@ -271,10 +267,8 @@ export function changeDetails<D extends object>(none: D, change: DetailsChange<D
     const problem = detailRules[name](value as never)
     if (problem === undefined) return [name, Array.isArray(value) ? [...new Set(value)].sort() : value]
     const noun = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
-    throw new AdminError(
-      'invalid_details',
-      `The ${noun} ${formatValue([value].flat().join(' '))} ${problem}.`,
-    )
+    const given = formatValue([value].flat().join(' '))
+    throw new AdminError('invalid_details', `The ${noun} ${given} ${problem}.`)
   })
   return Object.fromEntries(changed)
 }
