@@ -6,6 +6,7 @@
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { assertInteger } from '../../core/lib/options.ts'
+import type { MaybePromise } from '../../core/lib/promise.ts'
 import {
   createPendingRequests,
   createRunningServer,
@@ -55,11 +56,19 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
   const convert = createResponseConverter(() => api.refuse('internal'))
-  const respond = (response: HttpResponse): Response =>
-    convert(
+  const pending = createPendingRequests(settings.requestTimeoutMs)
+  function respond(request: BunRequest, response: HttpResponse): Response {
+    pending.end(request)
+    return convert(
       pending.isDraining ? { ...response, headers: [...response.headers, 'Connection', 'close'] } : response,
     )
-  const pending = createPendingRequests(settings.requestTimeoutMs)
+  }
+  function answer(request: BunRequest): MaybePromise<Response> {
+    const response = api.handle(request)
+    if (!(response instanceof Promise)) return respond(request, response)
+    pending.begin(request)
+    return response.then((later) => respond(request, later))
+  }
   const server = listen({
     port: settings.port,
     hostname: settings.host,
@@ -71,18 +80,14 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     // Bun's default in production is true.
     reusePort: settings.reusePort,
     fetch(request: Request, server: BunServer): Response | Promise<Response> {
-      const httpRequest = new BunRequest(request, {
-        get remoteAddr() {
-          return { hostname: server.requestIP(request)?.address }
-        },
-      })
+      const httpRequest = new BunRequest(request, server)
       // A target has no fragment (RFC 9112 §3.2): Bun keeps it.
-      const response = request.url.includes('#')
-        ? api.refuse('malformed_request', httpRequest.address)
-        : httpRequest.hasSmallBody
-        ? httpRequest.arrive(api.handle)
-        : api.handle(httpRequest)
-      return response instanceof Promise ? pending.add(httpRequest, response, respond) : respond(response)
+      if (request.url.includes('#')) {
+        return respond(httpRequest, api.refuse('malformed_request', httpRequest.address))
+      }
+      if (!httpRequest.hasSmallBody) return answer(httpRequest)
+      pending.begin(httpRequest)
+      return httpRequest.arrive(answer)
     },
   })
   return createRunningServer(api, settings, server.port, pending, {
@@ -111,8 +116,19 @@ function listen(
   }
 }
 
-/** Only here: Deno's own server warns about handlers that read the signal. */
 class BunRequest extends FetchRequest {
+  readonly #server: BunServer
+
+  constructor(request: Request, server: BunServer) {
+    super(request)
+    this.#server = server
+  }
+
+  override get address(): string | undefined {
+    return this.#server.requestIP(this.request)?.address
+  }
+
+  /** Only here: Deno's own server warns about handlers that read the signal. */
   get isAborted(): boolean {
     return this.request.signal.aborted
   }

@@ -52,11 +52,16 @@ export function attachApi(server: Server, serving: Serving): void {
     connections.set(socket, connection)
     // Node caches the address on first access, so that it is still known after the client has disconnected.
     void socket.remoteAddress
-    socket.setTimeout(serving.writeTimeoutMs)
-    socket.once('close', () => connections.delete(socket))
-    // Deno's parser does not report a truncated body.
-    socket.once('end', () => connection.latest?.fail('malformed_request'))
+    socket.setTimeout(serving.writeTimeoutMs).on('close', onClose).on('end', onEnd)
   })
+  // Listeners of its own would take a kilobyte of each idle connection.
+  function onClose(this: Socket): void {
+    connections.delete(this)
+  }
+  function onEnd(this: Socket): void {
+    // Deno's parser does not report a truncated body.
+    connections.get(this)?.latest?.fail('malformed_request')
+  }
   const handle = (request: IncomingMessage, response: ServerResponse, expectsContinue = false): void => {
     const connection = connections.get(request.socket)
     if (connection === undefined || connection.isClosing) request.resume()
@@ -77,6 +82,17 @@ export function attachApi(server: Server, serving: Serving): void {
     socket.on('error', () => socket.destroy()).resume()
     rejectNext(serving, connections.get(socket)!, findHeadProblem(request) ?? 'malformed_request')
   })
+}
+
+/** Idle connections keep neither their latest request nor its response, which take 3 KB. */
+export function releaseIdle(connections: Serving['connections']): void {
+  for (const connection of connections.values()) {
+    const { latest } = connection
+    if (latest === undefined || latest.isReceiving || !latest.response.writableFinished) continue
+    connection.latest = undefined
+    // Node keeps a request until its end has been read.
+    latest.request.resume()
+  }
 }
 
 function handleRequest(
@@ -115,7 +131,9 @@ function answer(serving: Serving, connection: Connection, httpRequest: NodeHttpR
   }
   connection.latest = httpRequest
   connection.socket.setTimeout(writeTimeoutMs)
-  pending.add(httpRequest, result, (httpResponse) => {
+  pending.begin(httpRequest)
+  result.then((httpResponse) => {
+    pending.end(httpRequest)
     respond(serving, connection, httpRequest, httpResponse, isLast())
   })
 }

@@ -11,7 +11,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
 import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
-import { attachApi, type Serving } from './node-connection.ts'
+import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import {
   loadHttp,
   maxParserHeaderBytes,
@@ -99,9 +99,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       stopAccepting(server)
       api.connectionsRefused(maxConnections)
     }
-    socket.once('close', () => {
-      if (isFull && connections.size < 0.9 * maxConnections) resumeAccepting()
-    })
+    socket.on('close', onClose)
   })
 
   server.listen({ port: settings.port, host, reusePort })
@@ -111,7 +109,11 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   // A failed accept must not end the server.
   server.on('error', () => setTimeout(resumeAccepting, 1_000))
   const { port } = server.address() as AddressInfo
+  const releasing = setInterval(releaseIdle, 1_000, connections).unref()
 
+  function onClose(): void {
+    if (isFull && connections.size < 0.9 * maxConnections) resumeAccepting()
+  }
   function resumeAccepting(): void {
     isFull = false
     if (!isStopping && !server.listening) server.listen({ port, host, reusePort })
@@ -128,6 +130,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       const interval = setInterval(() => closeIdle(server, connections, turns-- > 0), 50)
       await closed
       clearInterval(interval)
+      clearInterval(releasing)
     },
     forceClose() {
       for (const socket of connections.keys()) socket.destroy()

@@ -100,15 +100,12 @@ export function createPendingRequests(bodyTimeoutMs: number) {
     /** Whether every response closes its connection. */
     isDraining: false,
     timeOutBodies,
-    /** @param response Never rejects. @returns What `respond` makes of it. */
-    add<T, R>(request: PendingRequest, response: Promise<T>, respond: (response: T) => R): Promise<R> {
-      requests.set(request, performance.now())
+    begin(request: PendingRequest): void {
+      if (!requests.has(request)) requests.set(request, performance.now())
       if (bodyTimeoutMs > 0) sweep ??= setInterval(timeOutOldBodies, Math.min(1_000, bodyTimeoutMs / 4))
-      return response.then((value) => {
-        requests.delete(request)
-        if (requests.size === 0) onIdle()
-        return respond(value)
-      })
+    },
+    end(request: PendingRequest): void {
+      if (requests.delete(request) && requests.size === 0) onIdle()
     },
     async whenIdle(): Promise<void> {
       while (requests.size > 0) await new Promise<void>((resolve) => onIdle = resolve)

@@ -2,7 +2,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { mock } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
+import type { NodeHttpRequest } from '../../adapters/runtimes/node-request.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import type { RawConnection } from '../support/raw-connection.ts'
 import { echo, get, json, post, refuse, serveStub } from './node-server.ts'
@@ -337,4 +340,28 @@ t.test('connections beyond the limit are refused, logged once, and accepted agai
       await again?.ended().catch(() => '')
     }
   }
+})
+
+t.test('an idle connection keeps no request', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  let last: WeakRef<object> | undefined
+  const { open } = await serveStub(t, {
+    handle(request) {
+      last = new WeakRef((request as NodeHttpRequest).request)
+      return echo(request)
+    },
+  })
+  const connection = await open()
+  connection.write(`${post('Content-Length: 2')}{}`)
+  t.equal((await connection.answer()).status, 200)
+  // No event says when Node has let go of it.
+  for (let turns = 0; turns < 100 && last?.deref() !== undefined; turns++) {
+    mock.timers.tick(1_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    collectGarbage()
+  }
+  t.equal(last?.deref(), undefined)
 })
