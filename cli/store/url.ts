@@ -21,6 +21,7 @@ export function parseStoreUrl(url: string): StoreAddress {
   // `sqlite://` is what other tools write: sqlite:///var/lib/p.db is the file /var/lib/p.db.
   const file = /^sqlite:(?:\/\/)?(.*)$/s.exec(url)?.[1]
   if (file === ':memory:') throw usageError('The URL of a store in memory is `memory:`.')
+  if (file && /\?\w+=/.test(file)) throw usageError('The URL of a SQLite file has no parameters.')
   if (file === undefined || file === '' || file.includes('\0')) {
     throw usageError(
       'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:. (--store URL or PARTNER_API_STORE)',
