@@ -84,10 +84,8 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     .map((kind) => createReader(database, revisions, kind, standbyReads)) as [Reader, Reader]
   const shared = createSharedMembers(sql, { facts, content })
   const findKey = batchKeyLookups(facts, shared.findKey)
-  const atPrimary = createKeyLookup(sql)
-  const findNewKey = batchKeyLookups(database, atPrimary.findKey)
   let modules: readonly ModuleDefinition[] = []
-  return {
+  const store: Store = {
     ...shared,
     listModules: async () => modules = await shared.listModules(),
     knownModules: () => modules,
@@ -100,13 +98,6 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
     findKey,
-    ...(database.standby && {
-      standbyReads: () => standbyReads,
-      // A standby may lack a key that was issued a moment ago.
-      findKey: async (id) => await findKey(id) ?? await findNewKey(id),
-      findImportedKey: async (text) =>
-        await shared.findImportedKey(text) || await atPrimary.findImportedKey(text),
-    }),
     ...createDirectory(content),
     ...createContent(database, sql),
     ...createSignups(database, sql),
@@ -118,5 +109,15 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
       asyncCommit: database.asyncCommit,
       pruneEvery: 1,
     }, 'quota_window'),
+  }
+  if (database.standby === undefined) return store
+  // A standby may lack a key that was issued a moment ago.
+  const { findKey: findOne, findImportedKey } = createKeyLookup(sql)
+  const findNewKey = batchKeyLookups(database, findOne)
+  return {
+    ...store,
+    standbyReads: () => standbyReads,
+    findKey: async (id) => await findKey(id) ?? await findNewKey(id),
+    findImportedKey: async (text) => await shared.findImportedKey(text) || await findImportedKey(text),
   }
 }
