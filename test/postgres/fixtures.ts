@@ -89,7 +89,10 @@ export async function scansBy(
  *
  * @param way The URL under which stores reach a database of the server.
  */
-export async function contractStore(server: PostgresServer, way = (url: string) => url) {
+export async function contractStore(
+  server: Pick<PostgresServer, 'createDatabase'>,
+  way = (url: string) => url,
+) {
   const url = await server.createDatabase()
   const open = () => openPostgresStore(way(url), PATIENT)
   const store = await open()

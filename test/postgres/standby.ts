@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { appendFile, copyFile, mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ReservedSql } from 'postgres'
+import type { ReservedSql, Sql } from 'postgres'
 import { provideBinaries } from './binaries.ts'
 import { superuser } from './data-folder.ts'
 import { createPrivateFolder } from './private-folder.ts'
@@ -16,6 +16,13 @@ export interface StandbyOptions {
    */
   readonly synchronous?: boolean
 }
+
+/** A running standby. */
+export type StandbyServer = Awaited<ReturnType<typeof startStandby>>
+
+/** The URL of a database of a primary, for which the standby at a port of the loopback answers reads. */
+export const readingFrom = (url: string, port: number): string =>
+  `${url.replace('@', `@127.0.0.1:${port},`)}?reads=standby`
 
 /**
  * Starts a hot standby of a running server, with the same options: it replicates the other and answers queries.
@@ -68,20 +75,23 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
   return {
     ...server,
     /** Resolves when it shows everything that the primary has committed before the call. */
-    async caughtUp(): Promise<void> {
-      const [row] = await primary.admin`select pg_current_wal_lsn()::text as written`
-      await until(async () => {
-        const [answer] = await server.admin`
-          select pg_last_wal_replay_lsn() >= ${row?.['written']}::pg_lsn as is_here`
-        return answer?.['is_here']
-      }, 'the standby to catch up')
-    },
+    caughtUp: () => caughtUp(primary.admin, server.admin),
     /** Makes it a primary of its own, whatever has become of the other. */
     async promote(): Promise<void> {
       const [answer] = await server.admin`select pg_promote(true, 60) as done`
       if (!answer?.['done']) throw new Error(`The standby was not promoted:\n${server.log()}`)
     },
   }
+}
+
+/** Resolves when a standby shows everything that its primary has committed before the call. */
+export async function caughtUp(primary: Sql, standby: Sql): Promise<void> {
+  const [row] = await primary`select pg_current_wal_lsn()::text as written`
+  await until(async () => {
+    const [answer] = await standby`
+      select pg_last_wal_replay_lsn() >= ${row?.['written']}::pg_lsn as is_here`
+    return answer?.['is_here']
+  }, 'the standby to catch up')
 }
 
 /**

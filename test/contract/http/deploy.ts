@@ -68,7 +68,11 @@ export function deployAt(open: () => Promise<Site>): Deploy {
     const site = await open()
     try {
       if (settings.ownEndpoints) { for (const module of OWN_MODULES) await site.world.modules.define(module) }
-      const mounted = await site.start({ limits: FAR_LIMITS, maxStalenessMs: 0, ...settings })
+      // A busy machine pauses for a second.
+      const mounted = await site.start({
+        ...{ limits: FAR_LIMITS, maxStalenessMs: 0, lookUpTimeoutMs: 10_000 },
+        ...settings,
+      })
       try {
         await body(serviceAt(mounted, site.world, settings))
       } finally {
