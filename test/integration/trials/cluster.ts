@@ -1,12 +1,13 @@
 /**
  * Runs servers on a cluster of Patroni, etcd and HAProxy, and breaks it under load:
- * `node test/integration/trials/cluster.ts [haproxy|hosts|asynchronous] [FAULT…]`. Needs root on Linux, and the Debian
- * packages patroni, python3-etcd, etcd-server, postgresql-15, haproxy and iproute2. The configuration is that of
- * examples/deploy.
+ * `node test/integration/trials/cluster.ts [haproxy|standbys|hosts|asynchronous] [FAULT…]`. Needs root on Linux, and
+ * the Debian packages patroni, python3-etcd, etcd-server, postgresql-15, haproxy and iproute2. The configuration is that
+ * of examples/deploy.
  *
  * Three machines have PostgreSQL, Patroni and etcd, two have HAProxy and the program. Each is a network namespace. Clients
- * reach HAProxy on both; the program reaches the leader through HAProxy on its machine, or by a URL with three hosts. No
- * signup that was acknowledged may be lost or doubled, and no key may be accepted once `keys revoke --wait` has returned.
+ * reach HAProxy on both; the program reaches the leader through HAProxy on its machine, with `standbys` also a replica for
+ * reads, or by a URL with three hosts. No signup that was acknowledged may be lost or doubled, and no key may be accepted
+ * once `keys revoke --wait` has returned.
  *
  * `asynchronous` runs without `synchronous_mode`, and is expected to lose signups.
  */
@@ -18,7 +19,7 @@ import { createPartner } from '../../support/partner.ts'
 import { describeLanes, startClusterLoad } from './cluster/load.ts'
 import { createMachines, isInside, type Machines, runInNamespaces } from './cluster/machines.ts'
 import { type NodeName, NODES, type Nodes, password, startNodes } from './cluster/nodes.ts'
-import { type RouteName, ROUTES, startProxies, startServers, WEBS } from './cluster/servers.ts'
+import { type RouteName, ROUTES, standbyReads, startProxies, startServers, WEBS } from './cluster/servers.ts'
 import { checkRevoked, checkSignups } from './load.ts'
 import { check, checkFailures, endWithin, ms, openStore } from './setup.ts'
 
@@ -38,8 +39,8 @@ interface Fault {
   strike(scene: Scene): Promise<() => void>
   /** Whether every client is served before it is repaired; default true. */
   readonly servesMeanwhile?: boolean
-  /** The only route for which anything is promised; by default both. */
-  readonly route?: RouteName
+  /** A route for which nothing is promised. */
+  readonly except?: RouteName
 }
 
 /** How long a fault goes on after its consequences, and the load after the repair. */
@@ -99,7 +100,7 @@ const FAULTS: Readonly<Record<string, Fault>> = {
       return () => nodes.startPatroni(leader)
     },
     // With a list of hosts, servers stay with the old leader: it still takes writes, and they cannot know.
-    route: 'haproxy',
+    except: 'hosts',
   },
   stale: {
     title: 'PostgreSQL and Patroni of the leader are killed; servers have --stale-if-error 60',
@@ -160,7 +161,7 @@ async function run(): Promise<void> {
     try {
       key ??= await fill(store, ROUTES[route])
       for (const name of names) {
-        if (chosen.length === 0 && (FAULTS[name]!.route ?? route) !== route) continue
+        if (chosen.length === 0 && FAULTS[name]!.except === route) continue
         console.log(`${FAULTS[name]!.title} (${route}):`)
         await strike(FAULTS[name]!, { machines, nodes, store, route, key, acknowledged })
       }
@@ -204,7 +205,7 @@ async function strike(
   const struckAt = performance.now()
   const repair = await fault.strike({ nodes, machines, ...roles })
   const struckMs = performance.now() - struckAt
-  const isServing = fault.servesMeanwhile !== false && (fault.route ?? route) === route
+  const isServing = fault.servesMeanwhile !== false && fault.except !== route
   if (isServing) await load.served(performance.now())
   await sleep(isServing ? loadMs : outageMs)
   const repairedAt = performance.now()
@@ -221,6 +222,7 @@ async function strike(
     }; all in order ${ms(rejoinedMs)} after the repair`,
   )
   describeLanes(load.lanes, struckAt)
+  if (route === 'standbys') { for (const web of WEBS) console.log(`  ${web}: ${await standbyReads(web)}`) }
   const { revoked, accepted, lost } = load.revoking
   const slowest = Math.max(...revoked.map(({ tookMs }) => tookMs))
   const last = Math.max(-Infinity, ...accepted.map(({ afterMs }) => afterMs))
