@@ -99,6 +99,17 @@ export class CliCommand extends Command {
     return parsed
   }
 
+  /** Adds the option that was probably meant, as Commander does for one that is misspelled. */
+  override error(message: string, options?: Parameters<Command['error']>[1]): never {
+    const [, name] = /^error: option '--([\w-]+) .* argument 'none' is invalid/.exec(message) ?? []
+    const isExcess = options?.code === 'commander.excessArguments'
+    const meant = name ? `--no-${name}` : isExcess ? '--partner' : ''
+    if (this.options.some(({ long }) => long === meant)) {
+      message += `\n(Did you mean ${meant}${isExcess ? ` ${this.args.at(-1)}` : ''}?)`
+    }
+    return super.error(message, options)
+  }
+
   /** Help about an unknown command is not help about its group. */
   override helpInformation(context?: HelpContext): string {
     const name = this.args.find((word) => word !== 'help') ?? '-'

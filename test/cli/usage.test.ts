@@ -119,6 +119,10 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'keys issue acme-travel --nmae x': "unknown option '--nmae'\n(Did you mean --name?)",
     'keys issue acme-travel': "required option '--name <name>' not specified",
     'keys list --stat active': '(Did you mean --state?)',
+    'partners update acme --self-service none': '(Did you mean --no-self-service?)',
+    'partners create acme --name A --self-service none': 'Allowed choices are rotate, revoke.\n',
+    'signups list acme': '(Did you mean --partner acme?)',
+    'audit list postgres://user:hush@db/x': '(Did you mean --partner postgres:',
     'serve --contact x_y': 'It must be an e-mail address',
   }
   for (const [args, message] of Object.entries(cases)) {
