@@ -1,35 +1,44 @@
 /** Runs the widget with both servers, on a service that also fails, and checks what visitors see. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import type { Route } from 'playwright-core'
 import t from 'tap'
 import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { cleanEnv } from '../support/cli-program.ts'
 import { openPartnerProject, textOf } from './partner-project.ts'
-import { start, write } from './project.ts'
+import { EXAMPLES, start, write } from './project.ts'
 import { HOSTILE } from './recorder.ts'
 
 const hasPhp = spawnSync('php', ['-r', 'exit(PHP_VERSION_ID >= 80100 && extension_loaded("curl") ? 0 : 1);'])
   .status === 0
 const partner = await openPartnerProject(t)
-const { key, service, requests, see, end } = partner
-const folder = join(partner.folder, 'widget')
-// Nothing times out on a busy machine.
-for (const [name, option] of [['server.js', 'timeoutMs: 3000'], ['index.php', 'timeout: 3']] as const) {
+const { service, requests, see, end } = partner
+const [folder, hasty] = [join(partner.folder, 'widget'), join(partner.folder, 'hasty')]
+cpSync(folder, hasty, { recursive: true })
+// Nothing times out on a busy machine, but what has to.
+for (
+  const [name, option, short] of [
+    ['server.js', 'timeoutMs: 3000', 'timeoutMs: 30'],
+    ['index.php', 'timeout: 3', 'timeout: 0.03'],
+  ] as const
+) {
   const text = readFileSync(join(folder, name), 'utf8')
   if (!text.includes(option)) throw new Error(`${name} has no ${option}`)
   write(folder, name, text.replace(option, option.replace(/\d+/, '60$&')))
+  write(hasty, name, text.replace(option, short))
 }
 const programs = {
   node: [process.execPath, 'server.js'],
   ...(hasPhp ? { php: ['sh', '-c', 'exec php -S 127.0.0.1:$PORT index.php'] } : {}),
 }
-const run = (name: keyof typeof programs, url: string) =>
-  start(t, folder, programs[name]!, { PARTNER_API_URL: url, PARTNER_API_KEY: key })
+const run = (name: keyof typeof programs, url: string, cwd = folder, key = partner.key) =>
+  start(t, cwd, programs[name]!, { PARTNER_API_URL: url, PARTNER_API_KEY: key })
 
 const evil = `<script>alert(1)</script><img src=x onerror="alert('2')">{{partner.name}}$&\\1`
 const link = 'javascript:alert(3)//https://'
@@ -153,6 +162,14 @@ for (const name of Object.keys(programs) as (keyof typeof programs)[]) {
       }
       service.mode = 'pass'
       t.notOk(requests().some(({ line }) => line.includes('redirected')), 'a redirect is not followed')
+    })
+
+    await t.test('ends at its time limit', async (t) => {
+      service.mode = 'drip'
+      const { url } = await run(name, service.url, hasty)
+      t.match(await get(`${url}/partner-widget`), { status: 503, text: 'The directory is not available' })
+      requests()
+      service.mode = 'pass'
     })
 
     const other = await run(name, hostileUrl)
@@ -289,6 +306,27 @@ for (const name of Object.keys(programs) as (keyof typeof programs)[]) {
     requests()
   })
 }
+
+t.test('what is missing is said in one sentence', async (t) => {
+  const bare = mkdtempSync(join(tmpdir(), 'partner-api-widget-'))
+  t.teardown(() => rmSync(bare, { recursive: true }))
+  cpSync(join(EXAMPLES, 'partners/widget'), bare, { recursive: true })
+  write(bare, 'package.json', '{ "type": "module" }')
+  for (
+    const [cwd, reason] of [[bare, "Cannot find package '@hono"], [folder, 'PARTNER_API_KEY is not set']]
+  ) {
+    const { status, stderr } = spawnSync(process.execPath, ['server.js'], {
+      ...{ cwd, env: cleanEnv({}), encoding: 'utf8' },
+    })
+    t.match([status, stderr], [1, reason])
+    t.match(stderr, /^.+: README\.md says how to start\.\n$/)
+  }
+  if (!hasPhp) return
+  const { url, said } = await run('php', service.url, folder, '')
+  t.match(await get(url), { status: 503, html: '' })
+  t.match(said(), 'PARTNER_API_KEY is not set: README.md says how to start.')
+  t.notMatch(said(), 'Stack trace')
+})
 
 t.test('both servers write the same', { skip: !hasPhp && 'PHP is not installed' }, (t) => {
   for (const [index, html] of written['node']!.entries()) t.equal(written['php']?.[index], html)

@@ -23,6 +23,11 @@ if ($path !== '/' && $path !== '/partner-widget') {
     http_response_code(404);
     return;
 }
+if (!getenv('PARTNER_API_KEY')) {
+    error_log('PARTNER_API_KEY is not set: README.md says how to start.');
+    http_response_code(503);
+    return;
+}
 // A visitor waits for the page.
 $client = new Client(
     getenv('PARTNER_API_URL') ?: 'https://api.example',

@@ -1,8 +1,15 @@
 /** Serves a page with the widget, and the widget alone for searches. The key stays here. */
 import { readFileSync } from 'node:fs'
-import { serve } from '@hono/node-server'
-import { Hono } from 'hono'
-import { createPartnerClient, PartnerProblem } from 'partner-api-client'
+
+function fail(reason) {
+  console.error(`${reason}: README.md says how to start.`)
+  process.exit(1)
+}
+
+const packages = ['@hono/node-server', 'hono', 'partner-api-client'].map((name) => import(name))
+const [{ serve }, { Hono }, { createPartnerClient, PartnerProblem }] = await Promise.all(packages)
+  .catch(({ message }) => fail(message))
+if (!process.env.PARTNER_API_KEY) fail('PARTNER_API_KEY is not set')
 
 const client = createPartnerClient({
   url: process.env.PARTNER_API_URL ?? 'https://api.example',
