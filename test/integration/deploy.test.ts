@@ -28,7 +28,19 @@ t.test('systemd accepts the units', { skip: hasSystemd ? false : 'systemd is not
     const text = readPage(`examples/deploy/${file}`).replace(`/opt/partner-api/${program}`, process.execPath)
     writeFileSync(join(folder, file), text)
   }
-  const words = ['verify', '--man=no', ...files.map((file) => join(folder, file))]
+  // The template that the page makes of it.
+  const page = readPage('docs/deploy.md')
+  const [, port = '', options = ''] =
+    /sudo sed -i 's\/(.+)\/(.+)\/' \/etc.*\/partner-api@\.service\n/.exec(page) ?? []
+  const template = readPage('examples/deploy/partner-api.service').replace(port, options)
+  t.match(template, 'partner-api serve --port %i --drain-delay 3 --trust-proxies 1\n')
+  writeFileSync(
+    join(folder, 'partner-api@.service'),
+    template.replace(`/opt/partner-api/${program}`, process.execPath),
+  )
+  const instances = Array.from(page.matchAll(/partner-api@\d+/g), ([name]) => `${name}.service`)
+  t.equal(instances.length, 2)
+  const words = ['verify', '--man=no', ...[...files, ...instances].map((file) => join(folder, file))]
   const { status, stderr } = spawnSync('systemd-analyze', words, { encoding: 'utf8' })
   t.notMatch(stderr, 'partner-api')
   t.equal(status, 0)
