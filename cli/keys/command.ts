@@ -263,7 +263,7 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
         const rotated = await keys.rotate(id, { overlapMs, expiresAt: expires?.(now) }).catch(skip(id))
         if (rotated === undefined) continue
         const { key, text } = rotated
-        successors.add(key.id)
+        if (!dryRun) successors.add(key.id)
         const made = newKey(store, key, text, [])
         const line = quiet ? text : `${id} ${key.id} ${text}`
         if (append) await append(made, line)

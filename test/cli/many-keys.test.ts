@@ -13,6 +13,7 @@ import { Output } from '../../cli/output/print.ts'
 import { run as runCli } from '../../cli/program.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { AdminError } from '../../core/admin/validate.ts'
+import { KEY_ID_PATTERN } from '../../core/keys/format.ts'
 import type { Key } from '../../core/model.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
@@ -444,4 +445,17 @@ test('memory does not grow with 2,000 keys', async (t) => {
   )
   t.same([code, heap.length], [0, 4])
   t.ok(heap[3]! - heap[1]! < 500_000)
+})
+
+test('a dry run of a rotation keeps no ids of keys', async (t) => {
+  const { store, url } = await createStore()
+  await addKeys(store, 20)
+  const added = t.capture(Set.prototype, 'add', Set.prototype.add)
+  const { code, stdout } = await runSlowly(
+    url,
+    ['keys', 'rotate', '--partner', 'acme', '--dry-run', '--json'],
+    () => Promise.resolve(),
+  )
+  t.same([code, JSON.parse(stdout).data.changes.length], [0, 40])
+  t.same(added().filter(({ args: [id] }) => KEY_ID_PATTERN.test(String(id))), [])
 })
