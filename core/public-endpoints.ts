@@ -1,7 +1,7 @@
 /** The endpoints that need no key: health, claims, and documents, which are made once. */
 import { beginLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
 import { prefers, prefersGzip } from './http/headers.ts'
-import type { CachedBody, HandlerResult, HttpResponse, StaticDocument } from './http/message.ts'
+import type { HandlerResult, HttpResponse } from './http/message.ts'
 import { type InputError, MAX_BODY_BYTES, Problem } from './http/problem.ts'
 import { respondCached } from './http/response.ts'
 import type { Sha256 } from './lib/digest.ts'
@@ -9,6 +9,7 @@ import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
 import { readParameters } from './routes/input.ts'
+import { docs } from './routes/open.ts'
 import { type DocumentRoute, type OpenRoute, operationIdOf, type Route } from './routes/route.ts'
 import type { OpenRequest } from './routes/route.ts'
 
@@ -62,11 +63,11 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   }
 }
 
-type MakeDocument = (route: DocumentRoute, endpoint: string | undefined) => MaybePromise<CachedBody>
+type MakeDocument<T> = (route: DocumentRoute, endpoint: string | undefined) => MaybePromise<T>
 
 /** Makes each document once; one that failed is made again for the next request. */
-function memoize(make: MakeDocument): MakeDocument {
-  const cache = new Map<string, MaybePromise<CachedBody>>()
+function memoize<T>(make: MakeDocument<T>): MakeDocument<T> {
+  const cache = new Map<string, MaybePromise<T>>()
   return (route, endpoint) => {
     const name = `${route.name} ${endpoint}`
     const known = cache.get(name)
@@ -87,22 +88,12 @@ export function createDocumentLoader(
   settings: DocumentSettings,
   sha256: Sha256,
 ): Service['loadDocument'] {
-  let page: Promise<StaticDocument> | undefined
-
-  async function loadPage(): Promise<StaticDocument> {
-    try {
-      const { createReferencePage } = await import('./openapi/reference.ts')
-      return await createReferencePage(await describe(), settings, sha256)
-    } catch (error) {
-      page = undefined
-      throw error
-    }
-  }
-
-  async function describe() {
-    const { createDocument } = await import('./openapi/document.ts')
-    return await createDocument(routes, settings)
-  }
+  const describe = async () => (await import('./openapi/document.ts')).createDocument(routes, settings)
+  const loadPage = memoize(async () => {
+    const described = await describe()
+    const { createReferencePage } = await import('./openapi/reference.ts')
+    return createReferencePage(described, settings, sha256)
+  })
 
   return async ({ name }, endpoint) => {
     if (endpoint !== undefined && !routes.some((route) => operationIdOf(route) === endpoint)) {
@@ -110,9 +101,9 @@ export function createDocumentLoader(
     }
     if (name === 'api-catalog') return (await import('./openapi/document.ts')).createApiCatalog(settings)
     if (name === 'openapi') return { text: JSON.stringify(await describe()) }
-    page ??= loadPage()
+    const page = await loadPage(docs, undefined)
     if (name === 'docs') return page
     const { createMarkdown } = await import('./openapi/markdown.ts')
-    return createMarkdown((await page).text, endpoint)
+    return createMarkdown(page.text, endpoint)
   }
 }

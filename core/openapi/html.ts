@@ -16,18 +16,12 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
-const templates = new WeakMap<readonly string[], string[]>()
-
 /** A template that escapes its insets. Indentation is removed from the template, not from the insets. */
 export function markup(strings: readonly string[], ...insets: readonly Inset[]): Markup {
-  let parts = templates.get(strings)
-  if (parts === undefined) {
-    // Insets are long: no pattern looks at them.
-    parts = strings.map((part) => part.replace(/\n\s*/g, '\n'))
-    parts[0] = parts[0]!.replace(/^\n/, '')
-    parts.push(parts.pop()!.replace(/\n$/, ''))
-    templates.set(strings, parts)
-  }
+  // Insets are long: no pattern looks at them.
+  const parts = strings.map((part) => part.replace(/\n\s*/g, '\n'))
+  parts[0] = parts[0]!.replace(/^\n/, '')
+  parts.push(parts.pop()!.replace(/\n$/, ''))
   return { html: parts.reduce((text, part, index) => text + write(insets[index - 1]) + part) }
 }
 

@@ -34,16 +34,15 @@ export async function createMarkdown(page: string, endpoint: string | undefined)
   const root = endpoint === undefined ? '' : '../'
   const begin = endpoint === undefined ? '<main' : `<section class="op split" id="${endpoint}"`
   const [part = ''] = page.slice(page.indexOf(begin)).split(endpoint ? '</section>' : '</main>', 1)
-  const texts: string[] = []
-  for (const section of part.split(/(?<=<\/section>)/)) {
+  const texts = await Array.fromAsync(part.split(/(?<=<\/section>)/), async (section) => {
     await delay(0)
     const shown = section.replace(
       /<pre class="in (\w+).*?<\/pre>/gs,
       (sample, language: Language) =>
         endpoint ? `<p>${LANGUAGES[language]}:</p>${sample}` : language === 'shell' ? sample : '',
     )
-    texts.push(toMarkdown(shown.replace(LEFT_OUT, '')))
-  }
+    return toMarkdown(shown.replace(LEFT_OUT, ''))
+  })
   const address = page.includes(EXAMPLE_ORIGIN) ? `Replace \`${EXAMPLE_ORIGIN}\` by this address. ` : ''
   const links = `[The whole reference](${root}docs.md) · [OpenAPI](${root}openapi.json)`
   return {

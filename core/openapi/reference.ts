@@ -76,26 +76,18 @@ export async function createReferencePage(
 
 /** The parts of the page in their order, with their entries in the contents. */
 async function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
-  const groups = []
-  for (const [name, entries] of groupEndpoints(described)) {
-    const sections = []
-    for (const entry of entries) {
-      await delay(0)
-      sections.push(endpoint(entry, settings))
-    }
-    groups.push({
-      name,
-      items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
-        { id, title, badge: methodBadge(method) }
-      )),
-      section: markup`
-        <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
-          <h2>${name}</h2>
-          ${sections}
-        </section>
-      `,
-    })
-  }
+  const groups = await Array.fromAsync(groupEndpoints(described), async ([name, entries]) => ({
+    name,
+    items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
+      { id, title, badge: methodBadge(method) }
+    )),
+    section: markup`
+      <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
+        <h2>${name}</h2>
+        ${await Array.fromAsync(entries, (entry) => delay(0).then(() => endpoint(entry, settings)))}
+      </section>
+    `,
+  }))
   await delay(0)
   const guides = guidesOf(described, settings)
   const events = describeEvents()
