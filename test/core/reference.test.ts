@@ -72,12 +72,13 @@ t.test('the page escapes all text', async (t) => {
 
 t.test('the assets of the pages are up to date', (t) => {
   const read = (name: string) => readFileSync(new URL(`../../core/openapi/${name}`, import.meta.url), 'utf8')
-  const pack = (name: string) => read(name).replace(/^ *\/\/.*\n|\/\*[^]*?\*\/\n|^ +/gm, '')
+  const pack = (name: string) =>
+    read(name).replace(/^ *\/\/.*\n|\/\*[^]*?\*\/\n|^ +|(?<=[{,;])\n| (?=\{\n)/gm, '')
   for (const page of ['page', 'reference', 'claim']) {
     t.strictSame(
       JSON.parse(read(`${page}-assets.json`)),
       {
-        page: read(`${page}.html`),
+        page: read(`${page}.html`).replace(/^ +/gm, ''),
         style: pack(`${page}.css`),
         ...page !== 'page' && { script: pack(`${page}.js`) },
       },
