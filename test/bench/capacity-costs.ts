@@ -10,26 +10,15 @@ import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { MODULE_NAMES, SCOPES } from '../../core/model.ts'
-import { MAX_QUOTA } from '../../core/limits/policies.ts'
 import type { LeaseRequest } from '../../core/ports/quotas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { key, partner, usageCount } from '../contract/store/samples.ts'
 import type { PostgresServer } from '../postgres/server.ts'
-import { startServing, stopServing } from '../support/cli-program.ts'
-import {
-  type Constants,
-  type Cost,
-  FLUSH_SECONDS,
-  HEARTBEAT_SECONDS,
-  type Kind,
-  KINDS,
-  ROWS_PER_FLUSH,
-} from './capacity-model.ts'
-import { load } from './load.ts'
-import { privateBytes, residentBytes, usedBy, usedByPostgres } from './processor.ts'
-import { COUNTRIES, createRandom, pick } from './profiles.ts'
+import { type Constants, type Cost, HEARTBEAT_SECONDS, SERVERS } from './capacity-model.ts'
+import { usedByPostgres } from './processor.ts'
+import { createRandom, pick } from './profiles.ts'
 import { median } from './report.ts'
-import { DIRECTORY_PATH, exchangeFor, fill, VERIFY_PATH } from './tenant.ts'
+import { DIRECTORY_PATH, exchangeFor, fill } from './tenant.ts'
 
 /** A store with keys of many partners, and their texts. */
 export interface Populated {
@@ -45,8 +34,6 @@ export interface PopulatedKey {
   readonly partner: string
 }
 
-/** The status of a few responses while a busy machine pauses for longer than a look-up may take. */
-export const PAUSED: readonly string[] = ['503']
 const PARTNERS = 200
 const KEYS = 20_000
 const PROFILES = 20_000
@@ -83,13 +70,8 @@ export async function analyze(url: string): Promise<void> {
   await sql.end()
 }
 
-const rounds = 5
+export const rounds = 5
 const roundMs = 400
-const connections = 8
-/** One alone has its code and its backends always at hand, unlike any that wait for requests. */
-const SERVERS = 4
-const usedKeys = 2_000
-const WORDS = ['workshop', 'bridge', 'glass', 'north', 'river', 'lantern', 'bells', 'institute']
 
 /** Measures the work of a statement or request, one after another. */
 async function costOf({ server }: Populated, work: () => Promise<unknown> | unknown): Promise<Cost> {
@@ -106,7 +88,7 @@ async function costOf({ server }: Populated, work: () => Promise<unknown> | unkn
   return medianOf(costs)
 }
 
-function medianOf(costs: readonly Cost[]): Cost {
+export function medianOf(costs: readonly Cost[]): Cost {
   return [median(costs.map(([postgres]) => postgres)), median(costs.map(([, server]) => server))]
 }
 
@@ -159,7 +141,6 @@ export async function measureCosts(populated: Populated): Promise<Constants['cos
 
   const measured = {
     poll: await costOf(populated, () => next().revision()),
-    ...await measureConfirmations(populated),
     ...{ lookUp, lookUpRow, openWindow, lease: await costOf(populated, lease({})) },
     ...{ flush: flushed, flushRow, use: used, useRow },
     connect: await costOf(populated, async () => {
@@ -180,6 +161,8 @@ export async function measureCosts(populated: Populated): Promise<Constants['cos
         { actor: 'bench', at: Date.now() },
       )
     }),
+    // The last: on a busy machine, listeners go on after their measurement.
+    ...await measureConfirmations(populated),
   }
   await Promise.all(stores.map((each) => each.close()))
   return measured
@@ -234,106 +217,6 @@ async function measureConfirmations(populated: Populated) {
     notify: [Math.max(0, (heard[0] - quiet[0]) / listeners), 0] as Cost,
   }
 }
-
-/**
- * Requests over HTTP to several servers, with limits that take one lease for each key, without the counts that it writes. There
- * are more keys than descriptions that verify-key keeps.
- */
-export async function measureRequests(
-  populated: Populated,
-  { flush, flushRow }: Constants['costs'],
-): Promise<Pick<Constants, 'requests' | 'server'>> {
-  const { server, url, keys } = populated
-  const limits = ['key', 'verify', 'signup'].flatMap((name) => ['--limit', `${name}=${MAX_QUOTA}/86400`])
-  const database = new URL(url).pathname.slice(1)
-  // Those of this process.
-  const { length: others } = privateBytes(server.dataFolder, database)
-  const served = await Promise.all(
-    Array.from({ length: SERVERS }, () => startServing(['serve', '--port', '0', ...limits], url)),
-  )
-  try {
-    const pids = served.map(({ child }) => child.pid!)
-    const ports = served.map((each) => Number(new URL(each.url).port))
-    const usedByServers = () => pids.reduce((sum, pid) => sum + usedBy(pid), 0)
-    const measured: [string, Cost][] = []
-    for (const kind of KINDS) {
-      let turn = 0
-      const request = createRequests(kind, () => keys[turn++ % usedKeys]!)
-      // Several signups at once would share a statement.
-      const ask = () => load(ports, kind === 'signup' ? SERVERS : connections, 1, request, PAUSED)
-      while (turn < 2 * SERVERS * usedKeys) await ask()
-      await analyze(url)
-      await ask()
-      const costs: Cost[] = []
-      for (let round = 0; round < rounds; round++) {
-        const [before, own] = [usedByPostgres(server.dataFolder), usedByServers()]
-        const { times: { length }, perSecond } = await ask()
-        const rows = Math.min(1, SERVERS * usedKeys / (FLUSH_SECONDS * perSecond))
-        const [postgres, node] = [0, 1].map((side) =>
-          rows * (flushRow[side]! + flush[side]! / ROWS_PER_FLUSH)
-        )
-        costs.push([
-          (usedByPostgres(server.dataFolder) - before) / length - postgres!,
-          (usedByServers() - own) / length - node!,
-        ])
-      }
-      measured.push([kind, medianOf(costs)])
-    }
-    // So many at once that servers open all of their connections.
-    await load(ports, 32 * SERVERS, 1, createRequests('page', () => keys[0]!), PAUSED)
-    const backends = privateBytes(server.dataFolder, database)
-    return {
-      requests: Object.fromEntries(measured) as Constants['requests'],
-      server: {
-        bytes: median(pids.map(residentBytes)),
-        connections: (backends.length - others) / SERVERS,
-        backendBytes: median(backends),
-      },
-    }
-  } finally {
-    await Promise.all(served.map((each) => stopServing(each)))
-  }
-}
-
-/** @returns What makes the bytes of the next request: pages, searches and signups do not repeat. */
-export function createRequests(kind: Kind, nextKey: () => PopulatedKey): () => string {
-  const random = createRandom(KINDS.indexOf(kind))
-  const get = (query: string) => `GET ${DIRECTORY_PATH}?${query} HTTP/1.1\r\n`
-  const post = (path: string, body: object, fields = '') => {
-    const text = JSON.stringify(body)
-    const type = `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n`
-    return [`POST ${path} HTTP/1.1\r\n`, `${type}${fields}\r\n${text}`]
-  }
-  // No industry has this name: it only makes the target another one.
-  const other = () =>
-    `&sort=-published_at&country=${pick(COUNTRIES, random)}&industry=music&industry=x${serial++}`
-
-  function parts(partner: string): string[] {
-    const page = `partner=${partner}&limit=20`
-    switch (kind) {
-      case 'cached':
-        return [get(page), '\r\n']
-      case 'page':
-        return [get(page + other()), '\r\n']
-      case 'search':
-        return [get(`${page}&q=${pick(WORDS, random)}%20${pick(WORDS, random)}${other()}`), '\r\n']
-      case 'verify':
-        return post(VERIFY_PATH, { partner })
-      case 'signup': {
-        const body = { partner, email: `someone${serial++}@mail.example`, name: 'Someone', country: 'GB' }
-        return post('/service/partner/signups', body, `Idempotency-Key: ${crypto.randomUUID()}\r\n`)
-      }
-    }
-  }
-
-  return () => {
-    const { text, partner } = nextKey()
-    const [line = '', rest = ''] = parts(partner)
-    return `${line}Host: bench\r\nAuthorization: Bearer ${text}\r\n${rest}`
-  }
-}
-
-let serial = 0
 
 /** Bytes on the heap for each key that a server has cached, of one partner and of a partner each. */
 export async function measureMemory(): Promise<Constants['memory']> {

@@ -21,8 +21,13 @@ export interface Constants {
       Cost
     >
   >
-  /** Of a request without limits, with a cached key. */
+  /** Of a request without limits, with a cached key, among others of its kind. */
   readonly requests: Readonly<Record<Kind, Cost>>
+  /**
+   * How often a mix of requests costs what the sum of these says: on one server that has a processor, and on as many as
+   * measured all costs, which take turns. What works in between takes the place of each in the caches of the processor.
+   */
+  readonly mixed: { readonly alone: Cost; readonly inTurn: Cost }
   /** A server under load. */
   readonly server: { readonly bytes: number; readonly connections: number; readonly backendBytes: number }
   /** Bytes that a server has for each cached key. */
@@ -55,6 +60,23 @@ export interface Traffic {
   readonly standbyLagMs?: number | undefined
 }
 
+/** The servers that the costs are measured with. */
+export const SERVERS = 4
+
+/** @returns What work costs among other work, by the number of servers that take turns on the processors. */
+export function amongOthers(constants: Constants, servers: number): Constants {
+  const { alone, inTurn } = constants.mixed
+  const weight = Math.log(servers) / Math.log(SERVERS)
+  const factor = (side: 0 | 1) => alone[side] ** (1 - weight) * inTurn[side] ** weight
+  const scale = <T extends Readonly<Record<string, Cost>>>(costs: T): T =>
+    Object.fromEntries(
+      Object.entries(costs).map((
+        [name, [postgres, server]],
+      ) => [name, [postgres * factor(0), server * factor(1)]]),
+    ) as Record<string, Cost> as T
+  return { ...constants, costs: scale(constants.costs), requests: scale(constants.requests) }
+}
+
 /** As the code has them. */
 export const HEARTBEAT_SECONDS = 2
 const heldShare = 0.02
@@ -65,7 +87,10 @@ const maxFlushed = 40_000
 const useIntervalSeconds = 60
 
 /** What all of them have to do in a second. */
-export function predict({ costs, requests, server }: Constants, traffic: Traffic) {
+export function predict(
+  { costs, requests, server }: Pick<Constants, 'costs' | 'requests' | 'server'>,
+  traffic: Traffic,
+) {
   const { servers, regions, mix, activeKeys, spread, changes, contentChanges, standbyLagMs } = traffic
   const [farMs, nearMs] = traffic.roundTripMs ?? [80, 0.5]
   const { requests: rate, maxStalenessMs = 1_000, windowSeconds = 60 } = traffic

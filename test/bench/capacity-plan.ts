@@ -1,10 +1,12 @@
 /** The tables of `docs/capacity.md`: what work costs, and what larger installations need by the model. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import {
+  amongOthers,
   type Constants,
   type Cost,
   type Kind,
   predict,
+  SERVERS,
   simulateColdStart,
   simulateRevocation,
   type Traffic,
@@ -16,10 +18,31 @@ export interface Kept extends Constants {
   readonly validation: readonly Row[]
 }
 
-export const CONSTANTS_FILE: URL = new URL('capacity.json', import.meta.url)
+const constantsFile = new URL('capacity.json', import.meta.url)
+const docsPage = new URL('../../docs/capacity.md', import.meta.url)
 
 export function readConstants(): Kept {
-  return JSON.parse(readFileSync(CONSTANTS_FILE, 'utf8'))
+  return JSON.parse(readFileSync(constantsFile, 'utf8'))
+}
+
+/** Keeps the constants, and writes the tables of the docs. */
+export function save(kept: Kept): void {
+  writeFileSync(constantsFile, `${JSON.stringify(kept, null, 2)}\n`)
+  let page = readFileSync(docsPage, 'utf8')
+  for (const [name, rows] of Object.entries(docsTables(kept))) {
+    const table = new RegExp(`(<!-- ${name} -->\\n.*\\n.*\\n)[^]*(<!-- /${name} -->)`)
+    page = page.replace(table, (_, head, end) => `${head}${rows.join('\n')}\n${end}`)
+  }
+  writeFileSync(docsPage, page)
+}
+
+/** The rows of the tables in `docs/capacity.md`, by the names of the tables. */
+export function docsTables(kept: Kept): Record<'costs' | 'plan' | 'validation', string[]> {
+  const lines = (rows: readonly Row[]) =>
+    rows.map(({ what, ours, against, ratio }) =>
+      `| ${[what, ours, against, ratio].filter(Boolean).join(' | ')} |`
+    )
+  return { costs: lines(costRows(kept)), plan: lines(planRows(kept)), validation: lines(kept.validation) }
 }
 
 /** What partners send: mostly lists that are cached. */
@@ -47,7 +70,9 @@ const installations = [
 ] as const
 
 /** A row for each installation. */
-export function planRows(constants: Constants): Row[] {
+export function planRows(measured: Constants): Row[] {
+  // A primary serves many servers in turn.
+  const constants = amongOthers(measured, SERVERS)
   return installations.map(([servers, regions, keys, requests]) => {
     const anyServer: Traffic = {
       ...{ servers, regions, requests, mix, spread: servers },

@@ -1,12 +1,11 @@
 /**
  * How much fits: measures what each kind of work costs, predicts what servers and their primary have to do for some traffic,
- * compares that with real servers, and prints what larger installations need. `docs/capacity.md` has the same table, from
+ * compares that with real servers, and prints what larger installations need. `docs/capacity.md` has the same tables, from
  * the constants in `capacity.json`. Needs Linux.
  *
  *   npm run bench -- capacity            measures, validates and prints
- *   npm run bench -- capacity --save     writes the constants to capacity.json, too
+ *   npm run bench -- capacity --save     writes the constants to capacity.json and the tables to docs/capacity.md, too
  */
-import { writeFileSync } from 'node:fs'
 import process from 'node:process'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { hasServer } from '../postgres/binaries.ts'
@@ -14,18 +13,16 @@ import { startServer } from '../postgres/server.ts'
 import { startServing, stopServing } from '../support/cli-program.ts'
 import {
   analyze,
-  createRequests,
   machine,
   measureCosts,
   measureDisk,
   measureMemory,
-  measureRequests,
-  PAUSED,
   populate,
   type Populated,
 } from './capacity-costs.ts'
-import { type Constants, type Kind, KINDS, predict } from './capacity-model.ts'
-import { CONSTANTS_FILE, costRows, planRows } from './capacity-plan.ts'
+import { amongOthers, type Constants, type Cost, predict, SERVERS } from './capacity-model.ts'
+import { costRows, planRows, save } from './capacity-plan.ts'
+import { createMixture, createRequests, measureRequests, mix, PAUSED } from './capacity-requests.ts'
 import { load } from './load.ts'
 import { usedBy, usedByPostgres } from './processor.ts'
 import { createRandom, pick } from './profiles.ts'
@@ -51,9 +48,7 @@ export async function run(): Promise<Row[]> {
       const constants = JSON.parse(JSON.stringify(measured, rounded)) as Constants
       const validation: Row[] = []
       for (const servers of [1, 2, 4]) validation.push(...await validate(populated, constants, servers))
-      if (process.argv.includes('--save')) {
-        writeFileSync(CONSTANTS_FILE, `${JSON.stringify({ ...constants, validation }, null, 2)}\n`)
-      }
+      if (process.argv.includes('--save')) save({ ...constants, validation })
       return [...costRows(constants), ...sizeRows(constants), ...validation, ...planRows(constants)]
     } finally {
       await populated.store.close()
@@ -67,13 +62,20 @@ export async function run(): Promise<Row[]> {
 const rounded = (_name: string, value: unknown) =>
   typeof value === 'number' ? Number(value.toPrecision(3)) : value
 
-function sizeRows({ server, memory, disk }: Constants): Row[] {
+function sizeRows({ mixed, server, memory, disk }: Constants): Row[] {
   const bytes = (what: string, size: number): Row => ({
     part: 'sizes',
     what,
     ours: `${size.toLocaleString('en')} B`,
   })
+  const factor = (what: string, [ofPrimary, ofServer]: Cost): Row => ({
+    part: 'mix',
+    what: `a mix of requests by the sum of its parts, ${what}`,
+    ours: `${times(ofServer)} of a server, ${times(ofPrimary)} of the primary`,
+  })
   return [
+    factor('on one server', mixed.alone),
+    factor(`on ${SERVERS} that take turns`, mixed.inTurn),
     bytes('memory of a server under load', server.bytes),
     bytes('memory of PostgreSQL for a connection', server.backendBytes),
     { part: 'sizes', what: 'connections of a server', ours: String(server.connections) },
@@ -83,14 +85,6 @@ function sizeRows({ server, memory, disk }: Constants): Row[] {
   ]
 }
 
-/** Other than in the plan, all kinds of requests weigh about the same. */
-const mix: Readonly<Record<Kind, number>> = {
-  cached: 0.7,
-  page: 0.1,
-  search: 0.05,
-  verify: 0.1,
-  signup: 0.05,
-}
 /** Default quotas in shorter windows, so that many begin and end. */
 const quotas = { key: 600, verify: 30, signup: 20 }
 const windowSeconds = 10
@@ -117,11 +111,7 @@ async function validate(
     const ports = served.map((each) => Number(new URL(each.url).port))
     const random = createRandom(servers)
     const active = keys.slice(0, activeKeys)
-    const makers = KINDS.map((kind) => createRequests(kind, () => pick(active, random)))
-    const request = (): string => {
-      let left = random()
-      return makers[Math.max(0, KINDS.findIndex((kind) => (left -= mix[kind]) < 0))]!()
-    }
+    const request = createMixture(() => pick(active, random))
     // Each server meets each key once: what the first requests cost is not repeated.
     for (const port of ports) {
       let next = 0
@@ -147,7 +137,7 @@ async function validate(
       const { length } = (await load(ports, 32, roundSeconds, request, PAUSED)).times
       const seconds = (performance.now() - startedAt) / 1000
       const after = usedSoFar()
-      const { primary, microseconds } = predict(constants, {
+      const { primary, microseconds } = predict(amongOthers(constants, servers), {
         ...{ servers, regions: 1, spread: servers, activeKeys, mix, quotas, windowSeconds },
         ...{
           requests: length / seconds,

@@ -17,11 +17,9 @@ import { MODULES } from '../../core/model.ts'
 import { CONTENT_KINDS, type ContentKind } from '../../core/ports/content.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { INTEGERS } from '../../core/settings.ts'
-import { costRows, planRows, readConstants } from '../bench/capacity-plan.ts'
+import { docsTables, readConstants } from '../bench/capacity-plan.ts'
 import { runProgram } from '../support/cli-program.ts'
 import { cellsOf, proseOf, quotedIn, readPage, ROOT, tableRows } from './docs.ts'
-
-const capacity = readConstants()
 
 const generated: Readonly<Record<string, readonly [page: string, rows: readonly string[]]>> = {
   endpoints: [
@@ -50,14 +48,11 @@ const generated: Readonly<Record<string, readonly [page: string, rows: readonly 
       `| \`${module}\` | \`${scope}\` | ${feature} |`
     ),
   ],
-  costs: ['docs/capacity.md', costRows(capacity).map(({ what, ours }) => `| ${what} | ${ours} |`)],
-  plan: ['docs/capacity.md', planRows(capacity).map(({ what, ours }) => `| ${what} | ${ours} |`)],
-  validation: [
-    'docs/capacity.md',
-    capacity.validation.map(({ what, ours, against, ratio }) =>
-      `| ${what} | ${ours} | ${against} | ${ratio} |`
-    ),
-  ],
+  ...Object.fromEntries(
+    Object.entries(docsTables(readConstants())).map((
+      [name, rows],
+    ) => [name, ['docs/capacity.md', rows] as const]),
+  ),
 }
 
 for (const [name, [page, rows]] of Object.entries(generated)) {
