@@ -61,10 +61,10 @@ export function createResponseWriter(
 
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
-      const content = result.html === undefined
-        ? result.json ?? { text: serialize(result) }
-        : { type: 'text/html; charset=utf-8', text: result.html }
-      return uncached(status, { type: json, ...content }, meta, common, result.headers, result.cacheControl)
+      const { html, json: encoded, headers, cacheControl } = result
+      const type = html === undefined ? json : 'text/html; charset=utf-8'
+      const content = encoded ?? { text: html ?? serialize(result) }
+      return uncached(status, type, content, meta, common, headers, cacheControl)
     },
 
     /** Headers of a response of the host's, which may have its own values for the first two. */
@@ -78,8 +78,8 @@ export function createResponseWriter(
       const { code, members } = problem
       const { retryAfterSeconds, allow } = members
       const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
-      const content = { type: 'application/problem+json', text: JSON.stringify(document) }
-      return uncached(PROBLEMS[code].status, content, meta, common, [
+      const content = { text: JSON.stringify(document) }
+      return uncached(PROBLEMS[code].status, 'application/problem+json', content, meta, common, [
         ...['Referrer-Policy', 'no-referrer'],
         ...challenge(problem, names.name),
         ...(allow === undefined ? [] : ['Allow', allow]),
@@ -106,22 +106,17 @@ async function compress({ body, headers }: CachedBody, sha256: Sha256): Promise<
 
 function uncached(
   status: number,
-  { type, text, utf8 }: { readonly type: string; readonly text: string; readonly utf8?: string },
+  type: string,
+  { text, utf8 }: { readonly text: string; readonly utf8?: string },
   { request, requestId, rateLimit }: RequestMeta,
   common: readonly string[],
   headers: readonly string[] = [],
   cacheControl: string = 'no-store',
 ): HttpResponse {
-  return {
-    status,
-    headers: [
-      ...contentHeaders(type, utf8?.length ?? byteLength(text)),
-      ...['Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId, ...headers],
-      ...rateLimitHeaders(rateLimit),
-    ],
-    body: request?.method === 'HEAD' ? undefined : text,
-    utf8,
-  }
+  const fields = contentHeaders(type, utf8?.length ?? byteLength(text))
+  fields.push('Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId, ...headers)
+  if (rateLimit !== undefined) fields.push(...rateLimitHeaders(rateLimit))
+  return { status, headers: fields, body: request?.method === 'HEAD' ? undefined : text, utf8 }
 }
 
 function rateLimitHeaders(fields: RateLimitFields | undefined): string[] {

@@ -73,7 +73,8 @@ export function readParameters<P extends InputDefs>(
       errors.push({ parameter: redactKeys(name), detail: 'is not a parameter of this endpoint' })
     }
   }
-  for (const [name, { maxValues, parse, parseList, absent, isRequired }] of Object.entries(declared)) {
+  for (const name in declared) {
+    const { maxValues, parse, parseList, absent, isRequired } = declared[name]!
     const texts = query.values.get(name)
     const fail = (detail: string) => void errors.push({ parameter: name, detail })
     if (texts === undefined) {
@@ -103,7 +104,8 @@ export function readMembers<M extends InputDefs>(
   for (const name of Object.keys(body)) {
     if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', name)
   }
-  for (const [name, { schema, isRequired, parse, absent }] of Object.entries(declared)) {
+  for (const name in declared) {
+    const { schema, isRequired, parse, absent } = declared[name]!
     const value = body[name]
     const fail = (detail: string, ...path: readonly string[]) => failAt(detail, name, ...path)
     if (value === undefined || value === null && !isRequired && schema.source === undefined) {
