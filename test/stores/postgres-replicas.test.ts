@@ -22,7 +22,7 @@ import {
 } from '../contract/store/samples.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import type { SharedStore } from '../contract/store/suites.ts'
-import { createPlace, scansBy, serverFor, waitsForLock } from '../postgres/fixtures.ts'
+import { createPlace, serverFor, waitsForLock } from '../postgres/fixtures.ts'
 import { until, within } from '../postgres/until.ts'
 
 const server = await serverFor(t)
@@ -283,15 +283,6 @@ await t.test('expired windows are deleted when others are opened, except for loc
     await until(async () => (await left()).join() === 'new0,new1,new2,new3,old0', 'all but one to be deleted')
   })
   t.match(await store.quotas.leaseQuota({ ...leaseRequest, subject: 'old0' }), { granted: 4, remaining: 6 })
-})
-
-await t.test('windows are looked up by their key, also with a plan from when there were none', async (t) => {
-  const place = await createPlace(t, server)
-  await place.sql`VACUUM ANALYZE partner_api.quota_window`
-  const scans = await scansBy(place, 'quota_window', async ({ quotas }) => {
-    for (let index = 0; index < 10; index++) await quotas.leaseQuota({ ...leaseRequest, wanted: 0 })
-  })
-  t.equal(scans, 0)
 })
 
 await t.test('a window from the future is replaced', async (t) => {

@@ -104,9 +104,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   const openSlot = (options: Partial<ConnectionOptions>) => createSlot(() => hosts.open(options), () => epoch)
   const settings = { statement_timeout: String(lookUpTimeoutMs) }
   const lookUps = createSlot(async () => {
-    // A plan from when a table was empty would scan it until it is analyzed.
-    const byIndex = { ...settings, enable_seqscan: 'off' }
-    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings: byIndex })
+    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings })
     void connection.lost.then(renew)
     return connection
   }, () => epoch)
