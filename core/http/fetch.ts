@@ -44,11 +44,11 @@ export class FetchRequest implements HttpRequest {
   /** The declared length of the body. */
   readonly #length: string | null
   readonly #info: PeerInfo | undefined
-  #reject: ((problem: Problem) => void) | undefined
+  /** Called once the body of a declared length has arrived, or cannot arrive any more. */
+  #whenRead: ((read: Uint8Array | Error) => void) | undefined
   #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  #failure: ProblemCode | undefined
-  #bytes: Uint8Array | undefined
-  #error: unknown
+  /** The small body that has arrived, or why none can. */
+  #arrived: Uint8Array | Error | undefined
 
   constructor(request: WebRequest, info?: PeerInfo) {
     const { headers } = request
@@ -78,64 +78,54 @@ export class FetchRequest implements HttpRequest {
   /**
    * Handles the request once its small body has arrived, or cannot arrive any more: then nothing is awaited between the
    * checks, and none has to be repeated.
+   *
+   * @param handle Never throws.
    */
   arrive<T>(handle: (request: this) => MaybePromise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#readDeclared(maxSmallBytes, (bytes, error) => {
-        this.#bytes = bytes
-        this.#error = error
-        try {
-          resolve(handle(this))
-        } catch (thrown) {
-          reject(thrown)
-        }
+    return new Promise((resolve) => {
+      this.#readDeclared(maxSmallBytes, (read) => {
+        this.#arrived = read
+        resolve(handle(this))
       })
     })
   }
 
   body(maxBytes: number): MaybePromise<Uint8Array> {
-    if (this.#bytes !== undefined) return this.#bytes
-    if (this.#error !== undefined) throw this.#error
+    if (this.#arrived instanceof Error) throw this.#arrived
+    if (this.#arrived !== undefined) return this.#arrived
     if (this.request.bodyUsed) throw new Error(BODY_ALREADY_READ)
     if (Number(this.#length) > maxBytes) throw new Problem('body_too_large')
-    if (this.#failure !== undefined) throw new Problem(this.#failure)
     if (this.#length === null) return this.#read(maxBytes)
     return new Promise((resolve, reject) => {
-      this.#readDeclared(maxBytes, (bytes, error) => bytes === undefined ? reject(error) : resolve(bytes))
+      this.#readDeclared(maxBytes, (read) => read instanceof Error ? reject(read) : resolve(read))
     })
   }
 
   /** Stops reading the body: reads throw `code`, and the runtime may discard what still arrives. */
   fail(code: ProblemCode): void {
-    this.#failure ??= code
+    const problem = new Problem(code)
+    this.#arrived ??= problem
     this.#reader?.cancel().catch(() => undefined)
-    this.#reject?.(new Problem(code))
+    this.#endReading(problem)
   }
 
-  /**
-   * Reads a body whose declared length is within the limit: a stream is slower.
-   * @param done Called once. A callback, since each promise takes a tenth of the time of a small request.
-   */
-  #readDeclared(maxBytes: number, done: (bytes: Uint8Array | undefined, error?: unknown) => void): void {
-    const end = (bytes: Uint8Array | undefined, error?: unknown): void => {
-      if (this.#reject === undefined) return
-      this.#reject = undefined
-      done(bytes, error)
-    }
-    this.#reject = (problem) => end(undefined, problem)
+  #endReading(read: Uint8Array | Error): void {
+    const whenRead = this.#whenRead
+    this.#whenRead = undefined
+    whenRead?.(read)
+  }
+
+  /** A stream is slower, and each promise takes a twentieth of the time of a small request. */
+  #readDeclared(maxBytes: number, whenRead: (read: Uint8Array | Error) => void): void {
+    this.#whenRead = whenRead
     this.request.arrayBuffer().then((buffer) => {
       // Only a server checks the declared length, not the constructor of `Request`.
-      if (buffer.byteLength > maxBytes) end(undefined, new Problem('body_too_large'))
-      else end(new Uint8Array(buffer))
+      const isTooLarge = buffer.byteLength > maxBytes
+      this.#endReading(isTooLarge ? new Problem('body_too_large') : new Uint8Array(buffer))
     }, (error) => {
       // Nothing was read: the host has a reader.
       const isLocked = error instanceof TypeError && !this.request.bodyUsed
-      end(
-        undefined,
-        isLocked
-          ? new Error(BODY_ALREADY_READ)
-          : new Problem('malformed_request', { detail: 'The body ended early.' }),
-      )
+      this.#endReading(isLocked ? new Error(BODY_ALREADY_READ) : endedEarly())
     })
   }
 
@@ -151,11 +141,9 @@ export class FetchRequest implements HttpRequest {
         chunks.push(read.value)
       }
     } catch {
-      if (this.#failure === undefined) {
-        throw new Problem('malformed_request', { detail: 'The body ended early.' })
-      }
+      if (this.#arrived === undefined) throw endedEarly()
     }
-    if (this.#failure !== undefined) throw new Problem(this.#failure)
+    if (this.#arrived instanceof Error) throw this.#arrived
     const bytes = new Uint8Array(length)
     let offset = 0
     for (const chunk of chunks) {
@@ -165,6 +153,8 @@ export class FetchRequest implements HttpRequest {
     return bytes
   }
 }
+
+const endedEarly = (): Problem => new Problem('malformed_request', { detail: 'The body ended early.' })
 
 /** Rejected for its malformed percent-encoding. */
 const invalidTarget = '%'

@@ -114,8 +114,8 @@ function uncached(
   cacheControl: string = 'no-store',
 ): HttpResponse {
   const fields = contentHeaders(type, utf8?.length ?? byteLength(text))
-  fields.push('Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId, ...headers)
-  if (rateLimit !== undefined) fields.push(...rateLimitHeaders(rateLimit))
+  fields.push('Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId)
+  fields.push(...headers, ...rateLimitHeaders(rateLimit))
   return { status, headers: fields, body: request?.method === 'HEAD' ? undefined : text, utf8 }
 }
 

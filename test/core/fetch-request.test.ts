@@ -83,9 +83,9 @@ t.test('a small declared body is there when the request is handled', async (t) =
   const read = await ready.arrive((request) => request.body(2))
   t.same(read, encoder.encode('ab'))
   const ended = requestOf({ arrayBuffer: () => Promise.reject(new Error()), bodyUsed: false }, declared)
-  await t.rejects(ended.arrive((request) => request.body(4)), early)
+  await t.rejects(ended.arrive(async (request) => await request.body(4)), early)
   const late = requestOf({ arrayBuffer: () => new Promise(() => {}) }, declared)
-  const handled = late.arrive((request) => request.body(4))
+  const handled = late.arrive(async (request) => await request.body(4))
   late.fail('request_timeout')
   await t.rejects(handled, { code: 'request_timeout' })
   const others: readonly (readonly [object, Record<string, string>])[] = [
