@@ -124,8 +124,13 @@ class BunRequest extends FetchRequest {
     this.#server = server
   }
 
+  /** A system call. */
   override get address(): string | undefined {
     return this.#server.requestIP(this.request)?.address
+  }
+
+  get hasAddress(): true {
+    return true
   }
 
   /** Only here: Deno's own server warns about handlers that read the signal. */

@@ -18,10 +18,15 @@ export function createFailedAuthentications(limiter: Limiter, policy: Policy | u
   let lastFailureAt = -Infinity
   const lookupsByAddress = new Map<string, AddressLookups>()
 
+  const hasRecent = (now: number): boolean =>
+    policy !== undefined && now - lastFailureAt < policy.windowSeconds * 1000
+
   return {
     /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
-    hasRecent: (now: number): boolean =>
-      policy !== undefined && now - lastFailureAt < policy.windowSeconds * 1000,
+    hasRecent,
+
+    /** Whether none was counted, by no other process either. */
+    hasNone: (now: number): boolean => policy !== undefined && limiter.isLocal(policy) && !hasRecent(now),
 
     /** Whole seconds for which only known keys of the address are accepted; `undefined` when it is not blocked. */
     blockedSeconds(subject: string | undefined, now: number): number | undefined {

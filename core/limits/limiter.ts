@@ -27,6 +27,8 @@ export interface Limiter {
   peek(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
   /** The same as far as this process knows it. */
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState
+  /** Whether no other process counts against the policy. */
+  isLocal(policy: Policy): boolean
   /** What `consume` decided since the start. */
   readonly decisions: LimitDecisions
   /** Returns what was leased and not used. Never rejects. */
@@ -95,6 +97,7 @@ export function createLocalLimiter() {
     },
     peek,
     peekLocal: peek,
+    isLocal: () => true,
     decisions,
     close: () => Promise.resolve(),
   } satisfies Limiter

@@ -60,7 +60,7 @@ class SharedLimiter implements Limiter {
   }
 
   consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState> {
-    if (this.#isLocal(policy)) return this.#local.consume(policy, subject, now)
+    if (this.isLocal(policy)) return this.#local.consume(policy, subject, now)
     const window = this.#windowOf(policy, subject, now)
     if (window.held > 0 || window.remaining === 0) return this.#take(window, policy, now)
     return new Promise((resolve, reject) => {
@@ -70,7 +70,7 @@ class SharedLimiter implements Limiter {
   }
 
   async peek(policy: Policy, subject: string, now: number): Promise<RateLimitState> {
-    if (this.#isLocal(policy)) return this.#local.peek(policy, subject, now)
+    if (this.isLocal(policy)) return this.#local.peek(policy, subject, now)
     const window = this.#windowOf(policy, subject, now)
     window.checkedAt = now
     try {
@@ -87,7 +87,7 @@ class SharedLimiter implements Limiter {
   }
 
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState {
-    if (this.#isLocal(policy)) return this.#local.peekLocal(policy, subject, now)
+    if (this.isLocal(policy)) return this.#local.peekLocal(policy, subject, now)
     const window = this.#windows[policy.name].get(subject)
     const { held, remaining: left, endsAt, checkedAt } = window && now < window.endsAt ? window : unleased
     const remaining = left === undefined ? policy.quota : held + left
@@ -123,7 +123,7 @@ class SharedLimiter implements Limiter {
     })
   }
 
-  #isLocal({ name, windowSeconds }: Policy): boolean {
+  isLocal({ name, windowSeconds }: Policy): boolean {
     return windowSeconds < this.#leastSeconds || this.#options.sharesAll === false && !isPartnerQuota(name)
   }
 

@@ -170,7 +170,7 @@ export interface HandlerInput<P extends InputDefs, B extends InputDefs> {
   readonly idempotencyKey: string | undefined
   /** The parameters of the path, decoded. */
   readonly params: PathValues
-  /** The address that limits count by, see `ClientAddress.subject`. */
+  /** The address that failures count by, see `ClientAddress.subject`; any, while none is counted. */
   client(): string | undefined
 }
 

@@ -9,6 +9,7 @@ import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import type { Verification } from '../../core/wire.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
 import { createPartner } from '../support/partner.ts'
@@ -228,4 +229,37 @@ t.test('a key that is refused for its state counts as a failure', async (t) => {
   const { api, key, id, keys } = await deploy({ maxStalenessMs: 0, limits: { ...FAR_LIMITS, authfail } })
   await keys.revoke(id)
   t.strictSame([...await statuses(api, [key]), ...await statuses(api, [key])], [401, 429])
+})
+
+await t.test('an address that takes long to read is read for verify-key once failures are counted', async (t) => {
+  const header = (name: string) => name === 'content-type' ? 'application/json' : undefined
+  async function check(api: PartnerApi, key: string) {
+    let reads = 0
+    const { body } = await api.handle({
+      method: 'POST',
+      target: '/service/developer/verify-key',
+      header: (name) => name === 'x-service-partner-key' ? key : header(name),
+      body: () => new TextEncoder().encode('{"partner":"acme"}'),
+      get address() {
+        reads++
+        return '192.0.2.1'
+      },
+      hasAddress: true,
+    })
+    const { data: { limits } } = JSON.parse(String(body)) as { data: Verification }
+    return { reads, left: limits.find(({ policy }) => policy === 'authfail')?.remaining }
+  }
+  const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 60 } }
+  const { api, key } = await deploy({ limits })
+  t.match(await check(api, key), { reads: Number, left: 20 }, 'the key is looked up')
+  t.same(await check(api, key), { reads: 0, left: 20 })
+  t.equal((await send(api, plans, forged(1))).status, 401)
+  t.match(await check(api, key), { reads: 1, left: 19 })
+
+  const shared = await deploy({ limits }, (store) => ({ ...store, quotas: createQuotas() }))
+  await check(shared.api, shared.key)
+  t.match(await check(shared.api, shared.key), { reads: 1, left: 20 }, 'others may have counted some')
+  const proxied = await deploy({ limits, trustedProxies: 1 })
+  await check(proxied.api, proxied.key)
+  t.match(await check(proxied.api, proxied.key), { reads: 1, left: 20 }, 'a proxy names another one')
 })
