@@ -12,6 +12,14 @@ import type { DocumentSettings, ResponseObject } from './model.ts'
 import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
+/**
+ * Gives other requests a turn of the event loop. In Workers it does not: a timer ends with the request that set it, and
+ * a document that requests share would never be made if the first one is cancelled.
+ */
+export async function otherTurn(): Promise<void> {
+  if (!('WebSocketPair' in globalThis)) await delay(0)
+}
+
 export type OpenApiDocument = Awaited<ReturnType<typeof createDocument>>
 
 export async function createDocument(routes: readonly Route[], settings: DocumentSettings) {
@@ -23,7 +31,7 @@ export async function createDocument(routes: readonly Route[], settings: Documen
   schemas.response(problemSchema)
   const paths: Record<string, Partial<Record<'get' | 'post', OperationObject>>> = {}
   for (const route of routes) {
-    await delay(0)
+    await otherTurn()
     // Below the URL of a server, which ends with the base path.
     const path = endpointPath(route, names.name)
     const operation = describeOperation(route, basePath + path, schemas, responses, settings)

@@ -1,6 +1,6 @@
 /** The reference as Markdown, for programs and agents: made from the page, so that both say the same. */
 import type { StaticDocument } from '../http/message.ts'
-import { delay } from '../lib/promise.ts'
+import { otherTurn } from './document.ts'
 import { EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
 
 /** What surrounds the content of an element: before it, and after it. */
@@ -35,7 +35,7 @@ export async function createMarkdown(page: string, endpoint: string | undefined)
   const begin = endpoint === undefined ? '<main' : `<section class="op split" id="${endpoint}"`
   const [part = ''] = page.slice(page.indexOf(begin)).split(endpoint ? '</section>' : '</main>', 1)
   const texts = await Array.fromAsync(part.split(/(?<=<\/section>)/), async (section) => {
-    await delay(0)
+    await otherTurn()
     const shown = section.replace(
       /<pre class="in (\w+).*?<\/pre>/gs,
       (sample, language: Language) =>

@@ -3,10 +3,9 @@ import type { StaticDocument } from '../http/message.ts'
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import { delay } from '../lib/promise.ts'
 import { MODULE_NAMES, MODULES } from '../model.ts'
 import { API_VERSION } from '../wire.ts'
-import { fill, type OpenApiDocument } from './document.ts'
+import { fill, type OpenApiDocument, otherTurn } from './document.ts'
 import { describeEvents } from './events.ts'
 import texts from './guides.json' with { type: 'json' }
 import {
@@ -84,11 +83,11 @@ async function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
     section: markup`
       <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
         <h2>${name}</h2>
-        ${await Array.fromAsync(entries, (entry) => delay(0).then(() => endpoint(entry, settings)))}
+        ${await Array.fromAsync(entries, (entry) => otherTurn().then(() => endpoint(entry, settings)))}
       </section>
     `,
   }))
-  await delay(0)
+  await otherTurn()
   const guides = guidesOf(described, settings)
   const events = describeEvents()
   const part = (name: string, from: number, to?: number) => {

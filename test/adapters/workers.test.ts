@@ -10,6 +10,7 @@ import { socketTransport } from '../contract/http/wires.ts'
 import { until } from '../postgres/until.ts'
 import { makeTemplate } from '../runtimes/template.ts'
 import { startWorkerd } from '../runtimes/workerd.ts'
+import { connectRaw } from '../support/raw-connection.ts'
 
 const template = await makeTemplate()
 const workerd = await startWorkerd()
@@ -57,6 +58,22 @@ await t.test('a request that waits for a read of another request gets a response
   const late = new Promise((resolve) => setTimeout(resolve, 60_000, 'some of them never').unref())
   t.equal(await Promise.race([Promise.all(clients).then(() => 'all of them'), late]), 'all of them')
   t.strictSame([...statuses], [200])
+})
+
+await t.test('a document is made although the first client that wants it disconnects', async (t) => {
+  await workerd.open('cancelled.test', template)
+  await workerd.start('cancelled.test', {})
+  const { send, close } = socketTransport(workerd.origin, 'cancelled.test')
+  t.teardown(close)
+  t.equal((await send({ target: '/service/health' })).status, 200)
+  const { hostname, port } = new URL(workerd.origin)
+  const client = await connectRaw(hostname, Number(port))
+  client.write('GET /service/docs HTTP/1.1\r\nHost: cancelled.test\r\nX-Cancellable: 1\r\n\r\n')
+  await client.flushed()
+  client.reset()
+  const late = new Promise((resolve) => setTimeout(resolve, 20_000, 'never').unref())
+  const next = send({ target: '/service/docs' }).then(({ status }) => status)
+  t.equal(await Promise.race([next, late]), 200)
 })
 
 /** A context, and all that it is to wait for. */

@@ -74,7 +74,9 @@ export const operator = {
 export default {
   fetch(request: Request, env: unknown, context: WorkerContext): Promise<Response> {
     const worker = workers.get(new URL(request.url).hostname)
-    return worker?.fetch(request, env, context) ??
+    // Without a `waitUntil`, as with `api.fetch` alone, the runtime cancels the request of a client that disconnects.
+    const kept = request.headers.has('x-cancellable') ? { waitUntil: () => undefined } : context
+    return worker?.fetch(request, env, kept) ??
       Promise.resolve(new Response(null, { status: 421 }))
   },
 }
