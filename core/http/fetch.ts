@@ -80,14 +80,15 @@ export class FetchRequest implements HttpRequest {
    * checks, and none has to be repeated.
    *
    * @param handle Never throws.
+   * @throws what the method that reads the body throws at once, where the request is none.
    */
   arrive<T>(handle: (request: this) => MaybePromise<T>): Promise<T> {
-    return new Promise((resolve) => {
-      this.#readDeclared(maxSmallBytes, (read) => {
-        this.#arrived = read
-        resolve(handle(this))
-      })
+    const { promise, resolve } = Promise.withResolvers<T>()
+    this.#readDeclared(maxSmallBytes, (read) => {
+      this.#arrived = read
+      resolve(handle(this))
     })
+    return promise
   }
 
   body(maxBytes: number): MaybePromise<Uint8Array> {

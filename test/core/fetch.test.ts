@@ -70,7 +70,9 @@ await t.test("a fragment and what is no request are not the client's error", asy
   const events: LogEvent[] = []
   const api = createPartnerApi({ store: createMemoryStore() }, { log: (event) => events.push(event) })
   t.equal((await api.fetch(new Request('http://api.example/service/health#a?b'))).status, 200)
-  for (const request of [undefined, {}, { url: 'http://api.example/' }]) {
+  const url = 'http://api.example/'
+  const headers = new Headers({ 'content-length': '2' })
+  for (const request of [undefined, {}, { url }, { url, headers, method: 'POST' }]) {
     t.equal((await api.fetch(request as Request)).status, 500)
     t.match(events.pop(), { event: 'request', status: 500, error: /^TypeError: / })
   }
