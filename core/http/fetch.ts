@@ -204,8 +204,8 @@ const decoder = new TextDecoder()
 const noCachedBody = new Uint8Array()
 /** Deno copies a `Response` faster than it makes one with headers. Node and Workers copy bodies as streams. */
 const isDeno = 'Deno' in globalThis
-/** Bun's `Response` copies headers, and nothing replaces it. */
-const isBun = 'Bun' in globalThis
+/** Bun's `Response` copies headers, unless a host replaces it. */
+const BunResponse = 'Bun' in globalThis ? Response : undefined
 
 /**
  * Converts responses to `Response`. Of two with the same cached body, and of two without one, the second reuses the
@@ -237,7 +237,11 @@ export function createResponseConverter(
     if (isDeno && typeof last.content === 'string') return last.response.clone()
     const native = last.response.headers
     // Workers would compress the content again without `encodeBody`.
-    const init = { status, headers: isBun ? native : new Headers(native), encodeBody: 'manual' }
+    const init = {
+      status,
+      headers: Response === BunResponse ? native : new Headers(native),
+      encodeBody: 'manual',
+    }
     return new Response(isCached ? last.content : body ?? null, init)
   }
 

@@ -17,6 +17,7 @@ const bun = [binary('bun')]
 const deno = [binary('deno'), 'run', '-A', '-q']
 const hosts: readonly (readonly [host: string, runtime: readonly string[], basePath?: string])[] = [
   ['hono-node-server', node],
+  ['hono-node-server', bun],
   ['hono-node-server', deno],
   ['hono-bun', bun],
   ['hono-deno', deno],
