@@ -1,6 +1,7 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
 import { type Argument, Command, type HelpContext, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
+import { SLUG_PATTERN } from '../core/lib/text.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
@@ -102,10 +103,11 @@ export class CliCommand extends Command {
   /** Adds the option that was probably meant, as Commander does for one that is misspelled. */
   override error(message: string, options?: Parameters<Command['error']>[1]): never {
     const [, name] = /^error: option '--([\w-]+) .* argument 'none' is invalid/.exec(message) ?? []
-    const isExcess = options?.code === 'commander.excessArguments'
-    const meant = name ? `--no-${name}` : isExcess ? '--partner' : ''
+    const last = options?.code === 'commander.excessArguments' ? this.args.at(-1)! : ''
+    const isSlug = SLUG_PATTERN.test(last)
+    const meant = name ? `--no-${name}` : isSlug ? '--partner' : ''
     if (this.options.some(({ long }) => long === meant)) {
-      message += `\n(Did you mean ${meant}${isExcess ? ` ${this.args.at(-1)}` : ''}?)`
+      message += `\n(Did you mean ${meant}${isSlug ? ` ${last}` : ''}?)`
     }
     return super.error(message, options)
   }
