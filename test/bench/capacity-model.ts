@@ -63,18 +63,18 @@ export interface Traffic {
 /** The servers that the costs are measured with. */
 export const SERVERS = 4
 
-/** @returns What work costs among other work, by the number of servers that take turns on the processors. */
+/** @returns What requests cost in a mix of them, by the number of servers that take turns on the processors. */
 export function amongOthers(constants: Constants, servers: number): Constants {
   const { alone, inTurn } = constants.mixed
   const weight = Math.log(servers) / Math.log(SERVERS)
   const factor = (side: 0 | 1) => alone[side] ** (1 - weight) * inTurn[side] ** weight
-  const scale = <T extends Readonly<Record<string, Cost>>>(costs: T): T =>
-    Object.fromEntries(
-      Object.entries(costs).map((
-        [name, [postgres, server]],
-      ) => [name, [postgres * factor(0), server * factor(1)]]),
-    ) as Record<string, Cost> as T
-  return { ...constants, costs: scale(constants.costs), requests: scale(constants.requests) }
+  const requests = Object.fromEntries(
+    KINDS.map((kind): [Kind, Cost] => {
+      const [postgres, server] = constants.requests[kind]
+      return [kind, [postgres * factor(0), server * factor(1)]]
+    }),
+  ) as Constants['requests']
+  return { ...constants, requests }
 }
 
 /** As the code has them. */
