@@ -144,6 +144,7 @@ await t.test('look-ups of one turn share a statement, and each gets its own row'
   answer = () => Promise.reject(new Error('lost'))
   await Promise.all([find(['a', 2]), find(['b', 2])].map((one) => t.rejects(one, { message: 'lost' })))
   answer = () => Promise.resolve([])
+  await t.rejects(find([1n as unknown as number]), TypeError, 'what is no JSON fails no later look-up')
   t.equal(await find(['a', 3]), undefined)
   t.strictSame(sent.slice(1), [['[["a",2],["b",2]]'], ['[["a",3]]']])
 })

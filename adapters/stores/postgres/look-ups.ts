@@ -85,10 +85,10 @@ export function gatherLookUps<R>(
 
   async function send(): Promise<ReadonlyMap<Value, R>> {
     await new Promise<void>((resolve) => setImmediate(resolve))
-    const all = JSON.stringify(waiting)
+    const all = waiting
     waiting = []
     next = undefined
-    const rows = await lookUp<StoredRow>(selectMany, [all])
+    const rows = await lookUp<StoredRow>(selectMany, [JSON.stringify(all)])
     return new Map(rows.map(([position, ...row]) => [position!, row as R]))
   }
 
