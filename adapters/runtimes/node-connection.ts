@@ -54,7 +54,7 @@ export function attachApi(server: Server, serving: Serving): void {
     void socket.remoteAddress
     socket.setTimeout(serving.writeTimeoutMs).on('close', onClose).on('end', onEnd)
   })
-  // Listeners of its own would take a kilobyte of each idle connection.
+  // One for all: closures would take a kilobyte of each idle connection.
   function onClose(this: Socket): void {
     connections.delete(this)
   }

@@ -109,6 +109,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   // A failed accept must not end the server.
   server.on('error', () => setTimeout(resumeAccepting, 1_000))
   const { port } = server.address() as AddressInfo
+  // A server that cannot close must not keep the process running.
   const releasing = setInterval(releaseIdle, 1_000, connections).unref()
 
   function onClose(): void {

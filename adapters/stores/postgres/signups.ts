@@ -145,7 +145,7 @@ function createInserter(database: Database) {
       } catch (error) {
         const code = error instanceof SqlError ? error.code : undefined
         if (code === lockNotAvailable) break
-        // Inserted by another attempt since this one began.
+        // Inserted by another attempt, or by an earlier one of this signup.
         if (code !== uniqueViolation) throw error
       }
       const outcome = outcomeOf(await readReason(database, signup, claim), attempt, isResent)
