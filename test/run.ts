@@ -4,8 +4,8 @@
  * hooks, NODE_OPTIONS and FORCE_COLOR, and keep what a program wrote before it crashed to itself.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -19,9 +19,12 @@ const jobs = 3 * Math.min(availableParallelism(), 4)
 const timeoutSeconds = 1200
 const cache = join(root, 'test/node_modules/.cache')
 const secondsFile = join(cache, 'seconds.json')
-const { FORCE_COLOR: _color, NODE_OPTIONS: _options, ...inherited } = process.env
+// What a developer has set for a store, a server, or Node is not for the tests.
+const inherited = Object.entries(process.env).filter(([name]) =>
+  !/^(PARTNER_API_.*|PG[A-Z]+|PORT|HOST|NODE_OPTIONS|FORCE_COLOR|NO_COLOR)$/.test(name)
+)
 const env = {
-  ...inherited,
+  ...Object.fromEntries(inherited),
   TAP: '1',
   TAP_TIMEOUT: String(timeoutSeconds),
   // Stripped types are kept too: a third of a small test's time.
@@ -83,8 +86,10 @@ function choose(parts: string[]): string[] {
 
 async function run(file: string) {
   const start = performance.now()
-  const child = spawn(process.execPath, ['--import', withoutDomains, file], {
-    cwd: root,
+  // An empty working folder: the one of `npm test` may have a store or an environment file.
+  const cwd = mkdtempSync(join(tmpdir(), 'partner-api-test-'))
+  const child = spawn(process.execPath, ['--import', withoutDomains, join(root, file)], {
+    cwd,
     env,
     // A group of its own, so that what a test leaves behind ends with it and cannot hold its output open.
     detached: true,
@@ -111,6 +116,7 @@ async function run(file: string) {
   await new Promise((resolve) => child.on('close', resolve))
   clearTimeout(timer)
   running.delete(kill)
+  rmSync(cwd, { recursive: true, force: true })
   const found = readTap(output)
   if (problem && found.failures.length === 0) {
     found.failures.push({ name: 'the program', detail: `No test failed, but it ended with: ${problem}.` })
