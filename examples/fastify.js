@@ -6,7 +6,8 @@ import { openSqliteStore } from 'partner-api/sqlite'
 const store = await openSqliteStore('partner-api.db')
 // Behind a proxy, also pass `{ trustedProxies: 1 }`: otherwise all clients share the proxy's address.
 const api = createPartnerApi({ store })
-const answer = createListener(api)
+// The URL as `rewriteUrl` left it.
+const answer = createListener(api, { target: ({ url }) => url })
 
 const fastify = Fastify()
 // Runs before Fastify reads the body: the service reads it itself.

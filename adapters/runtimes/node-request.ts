@@ -98,18 +98,53 @@ export class NodeHttpRequest implements HttpRequest {
   }
 }
 
-/** A request that a server with unknown settings has received. */
+/** The client of a request as the host knows it. */
+export interface HostClient {
+  /** `undefined` if unknown. */
+  readonly address: string | undefined
+}
+
+/** A request that a server with unknown settings has received, and the host's middleware may have changed. */
 export class MountedHttpRequest extends NodeHttpRequest {
+  readonly #client: HostClient | undefined
+
+  /** @param client What the host knows of the client; absent if it knows nothing. */
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    target: string,
+    client: HostClient | undefined,
+  ) {
+    super(request, response, target, false)
+    this.#client = client
+  }
+
+  override get address(): string | undefined {
+    return this.#client === undefined ? super.address : this.#client.address
+  }
+
+  get isClientAddress(): boolean {
+    return this.#client !== undefined
+  }
+
   override header(name: string): string | undefined {
     // By default Node drops a repeated key header from `headers`, which would hide it from the service.
     const values = this.headerValues(name)
     return values.length === 0 ? undefined : values.join(', ')
   }
 
+  /**
+   * A field counts as it arrived while its value in `headers` is the one that Node made of it: the first, or all of them
+   * joined. Any other value is from the host, as is the absence of a field.
+   */
   protected override headerValues(name: string): readonly string[] {
     const { headers, rawHeaders } = this.request
+    const current = headers[name]
+    if (current === undefined) return []
     // Serverless adapters may give only `headers`.
-    return rawHeaders?.length > 0 ? super.headerValues(name) : [headers[name] ?? []].flat()
+    const sent = rawHeaders?.length > 0 ? super.headerValues(name) : []
+    const isUntouched = sent.length > 0 && (current === sent[0] || current === sent.join(', '))
+    return isUntouched ? sent : [current].flat().map(String)
   }
 
   override body(maxBytes: number): MaybePromise<Uint8Array> {

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import {
   loadHttp,
@@ -238,35 +238,62 @@ function closeIdle(server: Server, connections: Serving['connections'], waitsFor
   for (const { socket } of connections.values()) if (socket.bytesRead === 0) socket.destroy()
 }
 
+/** What a host that mounts the service knows better than the request that Node made. */
+export interface ListenerOptions<Request extends NodeRequest = NodeRequest> {
+  /**
+   * Returns the client's address, as your framework determines it: it counts whatever `trustedProxies` says.
+   * `undefined` means unknown. By default the connection's peer, or with `trustedProxies` an entry of `X-Forwarded-For`.
+   */
+  readonly address?: (request: Request) => string | undefined
+  /**
+   * Returns path and query as the client sent them or as your router rewrote them. By default `originalUrl` of Express and
+   * Connect, which remove the mount path from `url`; elsewhere `url`.
+   */
+  readonly target?: (request: Request) => string
+}
+
 /**
  * Mounts the service in a server of your own that passes on Node's requests: Express, Fastify, Connect, `node:http`,
  * `node:http2`. Mount it before any body parser. Framing and time limits are those of your server.
+ *
+ * Header fields count as your middleware leaves them in `request.headers`; a field that it does not touch counts as it
+ * arrived, repetitions included.
  *
  * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client sends
  * after an error to the request of another connection. `serve` prevents that.
  *
  * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only for a
- * response that had begun before the call; one that the host begins meanwhile is left to it.
+ * response that had begun before the call, and with what an option throws; a response that the host begins meanwhile is
+ * left to it.
+ * @throws {TypeError} for the name of an option that does not exist.
  * @example
  * ```ts
  * app.use(['/service', '/.well-known/api-catalog'], createListener(api))
  * ```
  */
-export function createListener(
+export function createListener<Request extends NodeRequest = NodeRequest>(
   api: Pick<ServableApi, 'handle'>,
-): (request: NodeRequest, response: NodeResponse) => Promise<void> {
+  options: ListenerOptions<Request> = {},
+): (request: Request, response: NodeResponse) => Promise<void> {
+  assertOptions('createListener', options, ['address', 'target'])
+  const { address: addressOf, target: targetOf = defaultTarget } = options
   return async (nodeRequest, nodeResponse) => {
-    const request = nodeRequest as IncomingMessage
+    const request = nodeRequest as NodeRequest as IncomingMessage
     const response = nodeResponse as ServerResponse
     if (response.headersSent) {
       throw new Error('The response has begun: call the service before writing to it.')
     }
-    // Express and Connect remove the mount path from `url`.
-    const { originalUrl } = request as { readonly originalUrl?: string }
-    const target = toOriginForm(originalUrl ?? request.url as string, request.method)
-    const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', false))
+    const target = toOriginForm(targetOf(nodeRequest), request.method)
+    const client = addressOf && { address: addressOf(nodeRequest) }
+    const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', client))
     if (response.destroyed || response.headersSent) return
     setHeaders(response, result.headers)
     writeResponse(response, { ...result, headers: [] }, false)
   }
+}
+
+function defaultTarget(request: NodeRequest): string {
+  // Express and Connect remove the mount path from `url`.
+  const { originalUrl } = request as { readonly originalUrl?: string }
+  return originalUrl ?? request.url as string
 }

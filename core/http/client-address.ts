@@ -18,11 +18,12 @@ const unknownAddress: ClientAddress = { text: undefined, address: undefined, sub
 const invalidAddress: ClientAddress = { ...unknownAddress, subject: 'unreadable' }
 
 /**
- * The peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
+ * The address that the host gives, the peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
  * them added. The client controls everything left of it.
  */
 export function clientAddressOf(request: HttpRequest, trustedProxies: number): ClientAddress {
-  const forwarded = trustedProxies === 0 ? undefined : request.header('x-forwarded-for')
+  const isDirect = trustedProxies === 0 || request.isClientAddress === true
+  const forwarded = isDirect ? undefined : request.header('x-forwarded-for')
   const hops = forwarded === undefined ? [] : forwarded.split(',').map((hop) => hop.trim())
   return parseClientAddress(
     hops.length === 0 ? request.address : hops[Math.max(0, hops.length - trustedProxies)],

@@ -85,6 +85,8 @@ export interface HttpRequest {
   body(maxBytes: number): MaybePromise<Uint8Array>
   /** The address of the connection's peer, if the runtime reports it. */
   readonly address: string | undefined
+  /** Whether `address` is the client's, so that no field of a proxy counts. Absent: it is the peer's. */
+  readonly isClientAddress?: boolean
   /** Whether it does. Only where each reading of the address takes long. */
   readonly hasAddress?: true
 }

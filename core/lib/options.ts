@@ -1,4 +1,5 @@
-/** What the options of public functions share: ranges of numbers, and types of web globals. */
+/** What the options of public functions share: their names, ranges of numbers, and types of web globals. */
+import { similarNames } from './similar-names.ts'
 
 /** The longest delay that timers support, in milliseconds. */
 export const MAX_TIMER_MS: number = 2 ** 31 - 1
@@ -10,6 +11,23 @@ export const MAX_TIMER_MS: number = 2 ** 31 - 1
 export function assertInteger(name: string, value: number, min: number, max: number): number {
   if (Number.isInteger(value) && value >= min && value <= max) return value
   throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
+}
+
+/**
+ * Refuses names that no option has: a misspelt option would be ignored, and some protect a key.
+ *
+ * @param where The function and, if it takes several objects, which one: `createListener` or `keys.issue`.
+ * @throws {TypeError} for an unknown name, with the nearest one, and for a value that is no object.
+ */
+export function assertOptions(where: string, given: object, names: readonly string[]): void {
+  if (typeof given !== 'object' || given === null) {
+    throw new TypeError(`${where}: the options are an object, and ${String(given)} is none.`)
+  }
+  const unknown = Object.keys(given).find((name) => !names.includes(name))
+  if (unknown === undefined) return
+  const [similar] = similarNames(unknown, names)
+  const hint = similar === undefined ? `The options are ${names.join(', ')}.` : `Did you mean "${similar}"?`
+  throw new TypeError(`${where}: there is no option "${unknown.slice(0, 80)}". ${hint}`)
 }
 
 // The package also exports types to type libraries without web globals (`lib` without `dom`, and no `@types/node`),
