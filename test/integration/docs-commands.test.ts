@@ -233,7 +233,7 @@ t.test('the npm scripts and the tarball that the docs name exist', (t) => {
     const text = readPage(page)
     for (
       const [, script = ''] of text.matchAll(
-        /npm (?:run (?:-s )?)?(start|test|check|fmt|build|bench|mutation|release|partner-api)\b/g,
+        /npm (?:run (?:-s )?)?(start|test|check|fmt|build|bench|release|partner-api)\b/g,
       )
     ) {
       t.type(scripts[script], 'string', `${page}: npm script ${script}`)
