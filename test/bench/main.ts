@@ -2,7 +2,7 @@
  * Prints the speed of the service as ratios to peers that do the same in the same run. Nothing is asserted: absolute
  * figures differ between machines, and a busy machine makes all of them worse.
  *
- *   npm run bench                    everything but capacity, in about seven minutes
+ *   npm run bench                    everything, in about seven minutes
  *   npm run bench -- list start      some parts
  *   npm run bench -- --json          as JSON
  */
@@ -21,13 +21,12 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   signups: async () => (await import('./signups.ts')).run(),
   workers: async () => (await import('./workers.ts')).run(),
   memory: async () => (await import('./memory.ts')).run(),
-  capacity: async () => (await import('./capacity.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
 }
 
 const args = process.argv.slice(2)
 const json = args.includes('--json')
-const chosen = args.filter((name) => name !== '--json' && name !== '--save')
+const chosen = args.filter((name) => name !== '--json')
 const unknown = chosen.filter((name) => !Object.hasOwn(parts, name))
 
 if (unknown.length > 0) {
@@ -39,8 +38,7 @@ if (unknown.length > 0) {
   const machine = machineLine()
   const rows: Row[] = []
   for (const [name, run] of Object.entries(parts)) {
-    // Its figures are no ratios.
-    if (chosen.length > 0 ? !chosen.includes(name) : name === 'capacity') continue
+    if (chosen.length > 0 && !chosen.includes(name)) continue
     const startedAt = performance.now()
     process.stderr.write(`${name} … `)
     rows.push(...await run())

@@ -17,7 +17,6 @@ import { MODULES } from '../../core/model.ts'
 import { CONTENT_KINDS, type ContentKind } from '../../core/ports/content.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { INTEGERS } from '../../core/settings.ts'
-import { docsTables, readConstants } from '../bench/capacity-plan.ts'
 import { runProgram } from '../support/cli-program.ts'
 import { cellsOf, proseOf, quotedIn, readPage, ROOT, tableRows } from './docs.ts'
 
@@ -48,11 +47,6 @@ const generated: Readonly<Record<string, readonly [page: string, rows: readonly 
       `| \`${module}\` | \`${scope}\` | ${feature} |`
     ),
   ],
-  ...Object.fromEntries(
-    Object.entries(docsTables(readConstants())).map((
-      [name, rows],
-    ) => [name, ['docs/capacity.md', rows] as const]),
-  ),
 }
 
 for (const [name, [page, rows]] of Object.entries(generated)) {

@@ -16,8 +16,6 @@ export interface ServerOptions {
    * outlives `kill()`.
    */
   readonly durable?: boolean
-  /** Connections, those of the superuser included; default 100. */
-  readonly maxConnections?: number
   /** Further settings by name, as for `postgres -c`: no `ALTER SYSTEM` changes these. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -148,7 +146,6 @@ function commandOf({ options, binaries, folder }: ServerPlan, port: number): str
     listen_addresses: host,
     unix_socket_directories: folder.path,
     ...(options.durable ? {} : fast),
-    ...(options.maxConnections === undefined ? {} : { max_connections: String(options.maxConnections) }),
     ...options.settings,
   }
   return [
