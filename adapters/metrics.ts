@@ -30,7 +30,7 @@ export interface Metrics {
   /** Adds the measurements of the service, and the keys of its store that end soon. */
   watch(
     api: Pick<PartnerApi, 'measurements'>,
-    store: Pick<Store, 'listPartners' | 'listKeys' | 'standbyReads'>,
+    store: Pick<Store, 'listPartners' | 'listKeys'>,
   ): void
   /** Reads the metrics of this process. */
   collect(): Promise<MetricsSample>
@@ -95,14 +95,7 @@ export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = 
     observer,
     add: (source) => sources.push(source),
     watch(api, store) {
-      const countReads = () => [
-        metric(
-          'standby_reads_total',
-          'Reads that a standby may answer, by result',
-          byLabel('result', store.standbyReads?.() ?? {}),
-        ),
-      ]
-      sources.push(() => measure(api), createKeyCounter(store), countReads)
+      sources.push(() => measure(api), createKeyCounter(store))
     },
     async collect() {
       const added = await Promise.all([...sources, processMetrics].map((source) => source()))

@@ -56,8 +56,6 @@ export interface Store
   listEndpoints?(): MaybePromise<readonly RecordedEndpoint[]>
   /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined
-  /** Reads that standbys may answer, by result, where the store asks standbys. */
-  standbyReads?(): Readonly<Record<string, number>>
   /** The registry of replicas that share the store; absent in a store for one process. */
   readonly replicas?: ReplicaRegistry
   /** The shared quotas; without them, every process counts by itself. */

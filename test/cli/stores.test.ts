@@ -24,7 +24,7 @@ test('invalid store URLs are refused', async (t) => {
   })
   const wrong = [
     'sqlite:',
-    `sqlite:${path('slashes.db')}?reads=standby`,
+    `sqlite:${path('slashes.db')}?pooler=transaction`,
     'postgres:user:hush@db/x',
     'mysql://user:hush@db/x',
     'postgres://user:hush/hush@db/x',

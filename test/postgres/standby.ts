@@ -17,13 +17,6 @@ export interface StandbyOptions {
   readonly synchronous?: boolean
 }
 
-/** A running standby. */
-export type StandbyServer = Awaited<ReturnType<typeof startStandby>>
-
-/** The URL of a database of a primary, for which the standby at a port of the loopback answers reads. */
-export const readingFrom = (url: string, port: number): string =>
-  `${url.replace('@', `@127.0.0.1:${port},`)}?reads=standby`
-
 /**
  * Starts a hot standby of a running server, with the same options: it replicates the other and answers queries.
  *
@@ -85,7 +78,7 @@ export async function startStandby(primary: PostgresServer, options: StandbyOpti
 }
 
 /** Resolves when a standby shows everything that its primary has committed before the call. */
-export async function caughtUp(primary: Sql, standby: Sql): Promise<void> {
+async function caughtUp(primary: Sql, standby: Sql): Promise<void> {
   const [row] = await primary`select pg_current_wal_lsn()::text as written`
   await until(async () => {
     const [answer] = await standby`

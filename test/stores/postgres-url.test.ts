@@ -126,11 +126,6 @@ test('sslmode and certificates are those of libpq', (t) => {
 test('parameters of the store', (t) => {
   t.match(parse('postgres://h?pooler=transaction&connections=9'), { isPooled: true, connections: 9 })
   t.match(refusalOf('postgres://h?pooler=session'), /pooler to be one of: transaction/)
-  for (const [query, readsStandbys] of [['', false], ['reads=primary', false], ['reads=standby', true]]) {
-    t.equal(parse(`postgres://h?${query}`).readsStandbys, readsStandbys)
-  }
-  t.match(refusalOf('postgres://h?reads=any'), /reads to be one of: primary, standby/)
-  t.match(refusalOf('postgres://h?reads=standby&target_session_attrs=any'), /has target_session_attrs=any/)
   for (const connections of ['0', '101', '4x', '-1', '1.5']) {
     t.match(
       refusalOf(`postgres://h?connections=${connections}`),

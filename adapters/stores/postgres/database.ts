@@ -6,7 +6,6 @@ import type { Connection, ConnectionOptions, Query } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
-import { createStandby, type Standby } from './standby.ts'
 import { runTransaction, type TransactionOptions, type TransactionWork } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
@@ -43,8 +42,6 @@ export interface Database {
   ): Promise<T>
   /** Runs `work` in a transaction that is `readOnly`. Each statement has a quarter of the time of a look-up. */
   search<T>(work: (query: Query) => Promise<T>): Promise<T>
-  /** Undefined unless standbys answer reads. */
-  readonly standby: Standby | undefined
   /** Call when a look-up finds its server read-only: all connections are replaced. @throws {StoreError} */
   reportReadOnly(): void
   /**
@@ -58,9 +55,6 @@ export interface Database {
   /** Closes all connections. What is in flight has a second or two. */
   close(): Promise<void>
 }
-
-/** Reads of requests. */
-export type Reader = Pick<Database, 'lookUp' | 'read' | 'search'>
 
 export interface ConnectOptions {
   /** Milliseconds, 20 or more, default 1,000, for a look-up or an asynchronous commit. */
@@ -148,9 +142,6 @@ export function connect(address: string, options: ConnectOptions = {}): Database
 
     transaction: (work, options = { readOnly: false }) => transact(work, options),
     search: (work) => transact(work, { readOnly: true, statementTimeoutMs }),
-    standby: url.readsStandbys
-      ? createStandby(hosts.openStandby, () => epoch, url, { lookUpTimeoutMs, statementTimeoutMs })
-      : undefined,
 
     reportReadOnly() {
       if (!url.primaryOnly) return

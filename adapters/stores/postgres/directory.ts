@@ -2,24 +2,24 @@ import { isPublic } from '../../../core/ports/content.ts'
 import type { Directory } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
 import { readPage, toPageRange } from './pages.ts'
-import type { Reader } from './database.ts'
+import type { Database } from './database.ts'
 import { searchPage } from './search.ts'
 
-export function createDirectory(reader: Reader) {
+export function createDirectory(database: Database) {
   return {
     async listProfiles(partner, query, now) {
       const { words, limit } = query
       const range = toPageRange(partner, query, now)
       if (range === undefined) return []
       const rows = words.length === 0
-        ? await readPage(reader, range, limit)
-        : await searchPage(reader, range, words, limit)
+        ? await readPage(database, range, limit)
+        : await searchPage(database, range, words, limit)
       return rows.map(readCardRow)
     },
 
     async findProfile(partner, slug, now) {
       if (slug.includes('\0')) return undefined
-      const [row] = await reader.lookUp<[...CardRow, detail: string]>(
+      const [row] = await database.lookUp<[...CardRow, detail: string]>(
         `SELECT ${CARD_COLUMNS}, p.detail
         FROM partner_api.profile p JOIN partner_api.industry i ON i.slug = p.industry
         WHERE p.slug = $1 AND p.published_at <= $2`,
@@ -35,7 +35,7 @@ export function createDirectory(reader: Reader) {
 
     async countProfiles(partner, by, now) {
       // All listings, less those that are not due yet.
-      const rows = await reader.read<[name: string, profiles: number]>(
+      const rows = await database.read<[name: string, profiles: number]>(
         `SELECT ${by}, sum(profiles)::bigint FROM (
           SELECT ${by}, listings AS profiles FROM partner_api.tally WHERE audience IN ('', $1)
           UNION ALL
@@ -48,7 +48,7 @@ export function createDirectory(reader: Reader) {
 
     async nextProfileChangeAt(partner, now) {
       const due = 'SELECT max(recency) FROM partner_api.listing WHERE recency < $2 AND audience'
-      const [row] = await reader.lookUp<[recency: number | null]>(
+      const [row] = await database.lookUp<[recency: number | null]>(
         `SELECT greatest((${due} = ''), (${due} = $1))`,
         [partner, -now],
       )

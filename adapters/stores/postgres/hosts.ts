@@ -58,20 +58,6 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
       throw failure = summaryOf(failures)
     },
 
-    /** Connects to the standby that answers first: the nearest one. */
-    async openStandby(options: Partial<ConnectionOptions>): Promise<Connection> {
-      if (isClosed) throw new ConnectionLostError('it was closed')
-      const connections = url.hosts.map((host) => connectTo(host, options))
-      let nearest: Connection | undefined
-      try {
-        return nearest = await Promise.any(connections.map(checkStandby))
-      } catch {
-        throw new ConnectionLostError('no standby answers')
-      } finally {
-        for (const each of connections) if (each !== nearest) each.destroy('it is not needed')
-      }
-    },
-
     /** Why connecting failed last, unless it has succeeded since. */
     failure: () => failure,
 
@@ -95,12 +81,6 @@ async function checkPrimary(connection: Connection): Promise<void> {
   const [[isStandby, isReadOnly] = []] = await connection.query(SERVER_STATE)
   if (isStandby) throw new ConnectionLostError('the server is a standby')
   if (isReadOnly) throw new ConnectionLostError('the server takes no writes')
-}
-
-async function checkStandby(connection: Connection): Promise<Connection> {
-  const [[isStandby] = []] = await connection.query(SERVER_STATE)
-  if (!isStandby) throw new ConnectionLostError('the server is no standby')
-  return connection
 }
 
 function summaryOf(failures: readonly Failure[]): ConnectionLostError {

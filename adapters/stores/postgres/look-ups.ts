@@ -3,7 +3,7 @@ import type { FactSource } from '../../../core/ports/facts.ts'
 import type { StoredRow, Value } from '../row-format.ts'
 import { selectFacts } from '../sql/partners-and-keys.ts'
 import { readKeyFacts } from '../tables.ts'
-import type { Reader } from './database.ts'
+import type { Database } from './database.ts'
 import { listText } from './sql.ts'
 
 interface PendingLookup {
@@ -26,7 +26,7 @@ const selectMany = `${selectFacts} WHERE k.id = ANY ($1::text[])`
  * @param findKey For a single id, the server needs a quarter of the time that it takes for a list of one.
  */
 export function batchKeyLookups(
-  { lookUp }: Pick<Reader, 'lookUp'>,
+  { lookUp }: Pick<Database, 'lookUp'>,
   findKey: FactSource['findKey'],
 ): FactSource['findKey'] {
   let queue: PendingLookup[] = []
@@ -72,7 +72,7 @@ export function batchKeyLookups(
  * @param sql Finds one row at most, and casts its parameters.
  */
 export function gatherLookUps<R>(
-  { lookUp }: Pick<Reader, 'lookUp'>,
+  { lookUp }: Pick<Database, 'lookUp'>,
   sql: string,
 ): (parameters: readonly Value[]) => Promise<R | undefined> {
   const values = sql.replaceAll(/\$(\d)/g, (_, number) => `(given.value ->> ${number - 1})`)

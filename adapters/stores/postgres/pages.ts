@@ -1,7 +1,7 @@
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, startPosition } from '../tables.ts'
 import type { Value } from './connection.ts'
-import type { Reader } from './database.ts'
+import type { Database } from './database.ts'
 import { listText } from './sql.ts'
 
 /** @returns Undefined when no profile can match. */
@@ -26,9 +26,13 @@ export function roundUpPageSize(limit: number): number {
 const pageSizes = [11, 21, 51, 101]
 
 /** The cards of the first `limit` profiles of a range, in order. */
-export async function readPage(reader: Reader, range: PageRange, limit: number): Promise<CardRow[]> {
+export async function readPage(
+  database: Pick<Database, 'read'>,
+  range: PageRange,
+  limit: number,
+): Promise<CardRow[]> {
   const { tables, parameters } = selectPositions(range, roundUpPageSize(limit))
-  const rows = await reader.read<CardRow>(
+  const rows = await database.read<CardRow>(
     `WITH ${tables}, page AS (SELECT key, slug FROM place)
     ${SELECT_CARDS}`,
     parameters,

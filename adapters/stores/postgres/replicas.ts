@@ -31,7 +31,7 @@ const pruneReplicasSql = pruneSql(DIALECT, {
 export function createReplicaRegistry(
   database: Database,
   { prune }: Pick<SqlDatabase, 'prune'>,
-  revisions: Pick<Revisions, 'current' | 'follow'>,
+  revisions: Pick<Revisions, 'current'>,
 ): ReplicaRegistry {
   function createStatements(): ReplicaStatements {
     let written = ''
@@ -63,10 +63,7 @@ export function createReplicaRegistry(
   }
 
   return {
-    register(replica) {
-      revisions.follow()
-      return createRegistration(createStatements(), replica)
-    },
+    register: (replica) => createRegistration(createStatements(), replica),
     async progress(revision) {
       const [current, rows] = await Promise.all([
         revisions.current(),

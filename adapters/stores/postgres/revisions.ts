@@ -4,7 +4,6 @@ import { newerSchemaError, randomHex } from '../schema.ts'
 import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import type { Database } from './database.ts'
-import { ConnectionLostError } from './errors.ts'
 import { LATEST } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
@@ -16,9 +15,6 @@ type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
 export function createRevisions(database: Database) {
   let openedId: string | undefined
   let reading: ClockReading | undefined
-  let confirmed: Revision | undefined
-  let confirmedAt = 0
-  let isFollowed = false
 
   function checkStoreRow([id, servedFrom, copiedFrom]: StoreRow): void {
     if (servedFrom > LATEST) throw newerSchemaError(database.place, servedFrom, LATEST)
@@ -50,40 +46,10 @@ export function createRevisions(database: Database) {
       if (isReadOnly) database.reportReadOnly()
       checkStoreRow(storeRow)
       const [id] = storeRow
-      const revision = {
+      return {
         facts: revisionText(id, factsMark, factsChanges),
         content: revisionText(id, contentMark, contentChanges),
       }
-      if (askedAt >= confirmedAt) {
-        confirmed = revision
-        confirmedAt = askedAt
-        // After a lost connection, the server may have answered the later question first.
-      } else confirmed = undefined
-      return revision
-    },
-
-    /** Call in a process that confirms the revision again and again. */
-    follow(): void {
-      isFollowed = true
-    },
-
-    /** What `current` has returned last; undefined after `invalidate`, and in a process that does not follow it. */
-    confirmed: (): Revision | undefined => isFollowed ? confirmed : undefined,
-
-    /** Call after a change, which nothing of before may hide. */
-    invalidate(): void {
-      confirmed = undefined
-      confirmedAt = performance.now()
-    },
-
-    /** Reads the revision of a kind from a standby. @throws {ConnectionLostError} when that was promoted. */
-    async ofStandby(query: Query, kind: keyof Revision): Promise<string> {
-      const [row] = await query<[isStandby: boolean, id: string, mark: string, changes: number]>(`
-        SELECT pg_catalog.pg_is_in_recovery(), s.id, r.mark, r.changes
-        FROM partner_api.store s, partner_api.revision r WHERE r.kind = '${kind}'`)
-      const [isStandby, ...revision] = row!
-      if (!isStandby) throw new ConnectionLostError('the server is no standby any more')
-      return revisionText(...revision)
     },
 
     /**
@@ -112,11 +78,6 @@ export function createRevisions(database: Database) {
       )
     },
   }
-}
-
-/** The number of changes of its kind before a revision. */
-export function toChanges(revision: string): number {
-  return Number(revision.slice(revision.lastIndexOf('.') + 1))
 }
 
 /** The mark is random: a server that takes over without the last changes counts them again. */

@@ -1,6 +1,6 @@
 import { CARD_COLUMNS, type CardRow } from '../tables.ts'
 import type { Query, Value } from './connection.ts'
-import type { Reader } from './database.ts'
+import type { Database } from './database.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,
@@ -30,12 +30,12 @@ type SampleRow = [places: number, matches: number, matchesOf: string | null, ...
  * that takes too long.
  */
 export function searchPage(
-  reader: Reader,
+  database: Pick<Database, 'search'>,
   range: PageRange,
   words: readonly string[],
   limit: number,
 ): Promise<CardRow[]> {
-  return reader.search(async (query) =>
+  return database.search(async (query) =>
     (await search(query, range, words, roundUpPageSize(limit), limit)).slice(0, limit)
   )
 }

@@ -64,10 +64,6 @@ async function runAudited<T>(
   work: (revision: string) => Work<AuditedChange<T>>,
 ): Promise<T> {
   const locked = kind === 'uncached' ? 'facts' : kind
-  const publish = (): Promise<void> => {
-    revisions.invalidate()
-    return database.notify()
-  }
   let attempted: { readonly id: string; readonly result: T } | undefined
   try {
     const result = await database.transaction(async (query, rollback) => {
@@ -84,14 +80,14 @@ async function runAudited<T>(
       attempted = { id, result }
       return result
     })
-    if (attempted !== undefined) await publish()
+    if (attempted !== undefined) await database.notify()
     return result
   } catch (error) {
     if (error instanceof SqlError && error.code === '55P03') throw lockedError(database, error)
     if (attempted === undefined || !isCommitUnknown(error)) throw error
     const { id, result } = attempted
     if (await wasCommitted(database, revisions, locked, id, error)) {
-      await publish()
+      await database.notify()
       return result
     }
     throw new StoreError(

@@ -2,18 +2,16 @@
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
-import { createKeyLookup } from '../sql/partners-and-keys.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import type { Query } from './connection.ts'
 import { createContent } from './content.ts'
-import { connect, type Database, type Reader } from './database.ts'
+import { connect, type Database } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
 import { batchKeyLookups, gatherLookUps } from './look-ups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
-import { createReader } from './reader.ts'
 import { createReplicaRegistry } from './replicas.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
@@ -39,7 +37,7 @@ export interface PostgresStoreOptions {
  * Opens a store. It is in the schema `partner_api` of the database.
  *
  * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, as for libpq, with
- * `pooler=transaction` for a pooler in transaction mode, and `reads=standby` for reads from standbys.
+ * `pooler=transaction` for a pooler in transaction mode.
  * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and `migrate` is
  * false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL is malformed, the
  * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it is unfinished, or it has
@@ -79,13 +77,9 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 
 function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
   const sql = createSqlDatabase(database, revisions)
-  const standbyReads = { answered: 0, behind: 0, failed: 0, not_asked: 0 }
-  const [facts, content] = (['facts', 'content'] as const)
-    .map((kind) => createReader(database, revisions, kind, standbyReads)) as [Reader, Reader]
-  const shared = createSharedMembers(sql, { facts, content })
-  const findKey = batchKeyLookups(facts, shared.findKey)
+  const shared = createSharedMembers(sql)
   let modules: readonly ModuleDefinition[] = []
-  const store: Store = {
+  return {
     ...shared,
     listModules: async () => modules = await shared.listModules(),
     knownModules: () => modules,
@@ -97,8 +91,8 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     revision: () => revisions.current(),
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
-    findKey,
-    ...createDirectory(content),
+    findKey: batchKeyLookups(database, shared.findKey),
+    ...createDirectory(database),
     ...createContent(database, sql),
     ...createSignups(database, sql),
     replicas: createReplicaRegistry(database, sql, revisions),
@@ -109,15 +103,5 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
       asyncCommit: database.asyncCommit,
       pruneEvery: 1,
     }, 'quota_window'),
-  }
-  if (database.standby === undefined) return store
-  // A standby may lack a key that was issued a moment ago.
-  const { findKey: findOne, findImportedKey } = createKeyLookup(sql)
-  const findNewKey = batchKeyLookups(database, findOne)
-  return {
-    ...store,
-    standbyReads: () => standbyReads,
-    findKey: async (id) => await findKey(id) ?? await findNewKey(id),
-    findImportedKey: async (text) => await shared.findImportedKey(text) || await findImportedKey(text),
   }
 }

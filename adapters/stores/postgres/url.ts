@@ -27,7 +27,6 @@ const PARAMETERS: Readonly<Record<string, string | undefined>> = {
   options: 'PGOPTIONS',
   target_session_attrs: undefined,
   pooler: undefined,
-  reads: undefined,
   connections: undefined,
 }
 
@@ -35,7 +34,6 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'],
   target_session_attrs: ['read-write', 'primary', 'any'],
   pooler: ['transaction'],
-  reads: ['primary', 'standby'],
 }
 
 const encodingHint = 'In a user or password, write : / ? # @ and % as %3A %2F %3F %23 %40 %25.'
@@ -72,11 +70,6 @@ export function parseUrl(
     : authority.split(',')
   const found = hosts.map((host) => readHost(host, get))
   const seconds = get('connect_timeout')
-  const primaryOnly = get('target_session_attrs') !== 'any'
-  const readsStandbys = get('reads') === 'standby'
-  if (readsStandbys && !primaryOnly) {
-    throw refused('has target_session_attrs=any, with which reads=standby does nothing')
-  }
   return {
     /** In the order in which they are tried. */
     hosts: found,
@@ -85,9 +78,7 @@ export function parseUrl(
     database,
     tls: readTls(get),
     /** Whether only a server that accepts writes will do. */
-    primaryOnly,
-    /** Whether standbys answer reads if they are up to date. */
-    readsStandbys,
+    primaryOnly: get('target_session_attrs') !== 'any',
     /** Whether a pooler may run each transaction on another server connection. */
     isPooled: get('pooler') !== undefined,
     /** For reads and transactions. */

@@ -1,6 +1,5 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import type { Revision } from '../../../core/ports/facts.ts'
 import { sha256 } from '../../digest.ts'
 import type { RowFormat } from '../row-format.ts'
 import type { Store } from '../../../core/ports/store.ts'
@@ -11,21 +10,12 @@ import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import { createWebhookStore } from './webhooks.ts'
 
-type Reader = Pick<SqlDatabase, 'lookUp' | 'read'>
-
-/**
- * The members of a store whose statements are the same for both databases.
- *
- * @param readers What requests read is read by these, by what it depends on.
- */
-export function createSharedMembers(
-  sql: SqlDatabase,
-  readers: Readonly<Record<keyof Revision, Reader>> = { facts: sql, content: sql },
-) {
+/** The members of a store whose statements are the same for both databases. */
+export function createSharedMembers(sql: SqlDatabase) {
   return {
     sha256,
-    ...createCatalog(readers.content),
-    ...createKeyLookup({ ...sql, ...readers.facts }),
+    ...createCatalog(sql),
+    ...createKeyLookup(sql),
     ...createAdministration(sql),
     ...createAuditLog(sql),
     ...createReports(sql),
@@ -35,7 +25,7 @@ export function createSharedMembers(
 }
 
 /** What is small enough to be read whole. Profiles, which are not, are each database's own. */
-function createCatalog({ lookUp, read }: Reader) {
+function createCatalog({ lookUp, read }: SqlDatabase) {
   const { banners, industries, plans } = CONTENT_TABLES
   const readAll = <R>({ name, columns, read: readRow }: RowFormat<R> & { readonly name: string }) => () =>
     andThen(read(`SELECT ${columns} FROM partner_api.${name}`), (rows) => rows.map(readRow))

@@ -1,12 +1,11 @@
 /**
  * Runs servers on a cluster of Patroni, etcd and HAProxy, and breaks it under load:
- * `node test/integration/trials/cluster.ts [haproxy|standbys|hosts|asynchronous] [FAULT…]`. Needs root on Linux, and
+ * `node test/integration/trials/cluster.ts [haproxy|hosts|asynchronous] [FAULT…]`. Needs root on Linux, and
  * the Debian packages patroni, python3-etcd, etcd-server, postgresql-15, haproxy and iproute2. The configuration is that
  * of examples/deploy.
  *
  * Three machines have PostgreSQL, Patroni and etcd, two have HAProxy and the program. Each is a network namespace. Clients
- * reach HAProxy on both; the program reaches the leader through HAProxy on its machine, with `standbys` also a replica for
- * reads, or by a URL with three hosts. No signup that was acknowledged may be lost or doubled, and no key may be accepted
+ * reach HAProxy on both; the program reaches the leader through HAProxy on its machine, or by a URL with three hosts. No signup that was acknowledged may be lost or doubled, and no key may be accepted
  * once `keys revoke --wait` has returned.
  *
  * `asynchronous` runs without `synchronous_mode`, and is expected to lose signups.
@@ -19,7 +18,7 @@ import { createPartner } from '../../support/partner.ts'
 import { describeLanes, startClusterLoad } from './cluster/load.ts'
 import { createMachines, isInside, type Machines, runInNamespaces } from './cluster/machines.ts'
 import { type NodeName, NODES, type Nodes, password, startNodes } from './cluster/nodes.ts'
-import { type RouteName, ROUTES, standbyReads, startProxies, startServers, WEBS } from './cluster/servers.ts'
+import { type RouteName, ROUTES, startProxies, startServers, WEBS } from './cluster/servers.ts'
 import { checkRevoked, checkSignups } from './load.ts'
 import { check, checkFailures, endWithin, ms, openStore } from './setup.ts'
 
@@ -222,7 +221,6 @@ async function strike(
     }; all in order ${ms(rejoinedMs)} after the repair`,
   )
   describeLanes(load.lanes, struckAt)
-  if (route === 'standbys') { for (const web of WEBS) console.log(`  ${web}: ${await standbyReads(web)}`) }
   const { revoked, accepted, lost } = load.revoking
   const slowest = Math.max(...revoked.map(({ tookMs }) => tookMs))
   const last = Math.max(-Infinity, ...accepted.map(({ afterMs }) => afterMs))

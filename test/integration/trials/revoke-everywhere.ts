@@ -1,8 +1,7 @@
 /**
  * Revokes keys while they are used continuously on four replicas, and counts accepted requests that were sent after the
  * receipt: `node test/integration/trials/revoke-everywhere.ts [TRIALS, 200] [OF THEM BY COMMAND, 10]`. Once
- * with notifications, twice with reads from a standby, which is behind the second time, once through a pooler, where
- * replicas poll, and once on one SQLite file.
+ * with notifications, once through a pooler, where replicas poll, and once on one SQLite file.
  */
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,7 +9,6 @@ import { awaitReceipt } from '../../../core/replicas.ts'
 import { median, quantile } from '../../bench/report.ts'
 import { startPooler } from '../../postgres/pooler.ts'
 import { startServer } from '../../postgres/server.ts'
-import { readingFrom, startStandby } from '../../postgres/standby.ts'
 import { until } from '../../postgres/until.ts'
 import { newFile, programOn } from '../../support/cli-program.ts'
 import { startLoad } from './load.ts'
@@ -28,14 +26,6 @@ const pooler = await startPooler(server)
 console.log(`${trials} revocations at four replicas that are notified:`)
 const notified = await revokeAll(await server.createDatabase())
 check('half of the receipts come within 50 ms', median(notified) <= 50)
-for (const behind of ['0 ms', '200 ms']) {
-  console.log(`${trials} revocations at four replicas that read from a standby, ${behind} behind:`)
-  const standby = await startStandby(server)
-  await standby.admin.unsafe(`alter system set recovery_min_apply_delay = '${behind}'`)
-  await standby.admin`select pg_reload_conf()`
-  await revokeAll(readingFrom(await server.createDatabase(), standby.port))
-  await standby.close()
-}
 console.log(`${trials} revocations at four replicas behind a pooler, without notifications:`)
 await revokeAll(`${pooler.url(await server.createDatabase())}?pooler=transaction`)
 console.log(`${trials} revocations at four replicas on one SQLite file:`)

@@ -11,7 +11,7 @@ import { NODES, password } from './nodes.ts'
 export const WEBS = ['web1', 'web2'] as const
 
 /** How servers reach the database. */
-export type RouteName = 'haproxy' | 'standbys' | 'hosts'
+export type RouteName = 'haproxy' | 'hosts'
 
 /** As docs/cluster.md has it. HAProxy takes 4 s to notice a server that is about to stop. */
 const SERVE = '--host 0.0.0.0 --port 8787 --trust-proxies 1 --metrics 0.0.0.0:9464 --drain-delay 5'.split(' ')
@@ -19,7 +19,6 @@ const SERVE = '--host 0.0.0.0 --port 8787 --trust-proxies 1 --metrics 0.0.0.0:94
 /** The passwords are in `PGPASSWORD`. */
 export const ROUTES: Readonly<Record<RouteName, string>> = {
   haproxy: 'postgres://partner_api@127.0.0.1:5432/partner_api',
-  standbys: 'postgres://partner_api@127.0.0.1:5432,127.0.0.1:5433/partner_api?reads=standby',
   hosts: `postgres://partner_api@${
     NODES.map((name) => `${name}.example`).join()
   }/partner_api?target_session_attrs=read-write`,
@@ -55,11 +54,4 @@ export async function startServers(machines: Machines, route: RouteName, args: r
       await Promise.all(all.map((served) => stopServing(served)))
     },
   }
-}
-
-/** What became of the reads of a server that a standby may answer. */
-export async function standbyReads(web: string): Promise<string> {
-  const metrics = await (await fetch(`http://${web}.example:9464/metrics`)).text()
-  const counts = metrics.matchAll(/^partner_api_standby_reads_total\{result="(\w+)"\} (\d+)$/gm)
-  return `reads ${Array.from(counts, ([, result, count]) => `${result} ${count}`).join(', ')}`
 }
