@@ -3,10 +3,8 @@ import {
   type AuditRecord,
   claimAuditRecord,
   keyAuditRecord,
-  keySnapshot,
   moduleAuditRecord,
   partnerAuditRecord,
-  partnerSnapshot,
   storeAuditRecord,
 } from '../audit/records.ts'
 import type { Sha256 } from '../lib/digest.ts'
@@ -77,25 +75,41 @@ export function applyChanges(
   }
 }
 
+/** Changes after which a partner or a key is refused, on which an operator relies as soon as they are reported. */
+const ENDS_ACCESS: ReadonlySet<AuditRecord['type']> = new Set(
+  ['partner.suspended', 'partner.removed', 'key.disabled', 'key.revoked'] as const,
+)
+
+/** The slugs of the partners, and the ids of the keys, whose access changes have ended. */
+export function endedAccess({ auditRecords }: Pick<AppliedChanges, 'auditRecords'>) {
+  const slugs: string[] = []
+  const ids: string[] = []
+  for (const { type, partner, keyId } of auditRecords) {
+    if (!ENDS_ACCESS.has(type)) continue
+    if (keyId === undefined) slugs.push(partner!)
+    else ids.push(keyId)
+  }
+  return { slugs, ids }
+}
+
 /**
- * Compares what was written, read back, with what was to be written.
+ * Compares the states of partners and keys whose access was ended, read back, with what was to be written.
  *
- * @throws {AdminError} `refused` when they differ.
+ * @throws {AdminError} `refused` when they differ: the operator would rely on a change that the database has reverted.
  */
-export function checkWritten(
-  { partners, keys }: AppliedChanges,
+export function checkEnded(
+  { partners, keys }: Pick<AppliedChanges, 'partners' | 'keys'>,
   written: Pick<StoredFacts, 'partners' | 'keys'>,
-  sha256: Sha256,
 ): void {
-  const snapshotOf = (partner: Partner | undefined) => partner && partnerSnapshot(partner)
-  const keySnapshotOf = (key: Key | undefined) => key && keySnapshot(key, sha256)
-  const lost =
-    [...partners].find(([slug, partner]) => snapshotOf(written.partners.get(slug)) !== snapshotOf(partner)) ??
-      [...keys].find(([id, key]) => keySnapshotOf(written.keys.get(id)) !== keySnapshotOf(key))
+  const partner = [...written.partners.values()].find(({ slug, state }) =>
+    state !== partners.get(slug)?.state
+  )
+  const key = [...written.keys.values()].find(({ id, state }) => state !== keys.get(id)?.state)
+  const lost = partner?.slug ?? key?.id
   if (lost === undefined) return
   throw new AdminError(
     'refused',
-    `Nothing was changed: the database did not keep the change of ${lost[0]}. A trigger or rule that this ` +
+    `Nothing was changed: the database did not keep the change of ${lost}. A trigger or rule that this ` +
       'program did not create has reverted it.',
     { purpose: 'To find it', command: 'audit verify', args: [] },
   )

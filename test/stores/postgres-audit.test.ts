@@ -28,7 +28,7 @@ await tamperingContract(t, async () => {
     undo: {
       create: `
         CREATE FUNCTION public.undo() RETURNS trigger LANGUAGE plpgsql AS
-          'BEGIN IF new.state = ''revoked'' THEN new.state := old.state; END IF; RETURN new; END';
+          'BEGIN new.state := old.state; new.name := old.name; RETURN new; END';
         CREATE TRIGGER undo BEFORE UPDATE ON partner_api.partner_key
           FOR EACH ROW EXECUTE FUNCTION public.undo()`,
       drop: 'DROP TRIGGER undo ON partner_api.partner_key',

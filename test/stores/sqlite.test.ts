@@ -48,8 +48,8 @@ await tamperingContract(t, async () => {
     table: (name) => name,
     derived: {},
     undo: {
-      create: `CREATE TRIGGER undo AFTER UPDATE ON partner_key WHEN new.state = 'revoked' BEGIN
-        UPDATE partner_key SET state = old.state WHERE id = new.id; END`,
+      create: `CREATE TRIGGER undo AFTER UPDATE ON partner_key BEGIN
+        UPDATE partner_key SET state = old.state, name = old.name WHERE id = new.id; END`,
       drop: 'DROP TRIGGER undo',
     },
   }

@@ -1,7 +1,8 @@
 import {
   type AppliedChanges,
   applyChanges,
-  checkWritten,
+  checkEnded,
+  endedAccess,
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
@@ -101,9 +102,13 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
         const changed = applyChanges(yield* loadFacts(dialect, changes), changes, sha256)
         yield* writeFacts(dialect, changed, context.at)
-        const { partners, keys, auditRecords } = changed
-        checkWritten(changed, yield* readFacts(dialect, partners.keys(), keys.keys()), sha256)
-        return { result: true, auditRecords, events: () => changeEvents(changed, context) }
+        const { slugs, ids } = endedAccess(changed)
+        checkEnded(changed, yield* readFacts(dialect, slugs, ids))
+        return {
+          result: true,
+          auditRecords: changed.auditRecords,
+          events: () => changeEvents(changed, context),
+        }
       }),
   }
 }

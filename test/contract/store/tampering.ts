@@ -12,7 +12,7 @@ export interface Tampered {
   table(name: string): string
   /** Generated columns of an audit entry, with the SQL that computes them. */
   readonly derived: Readonly<Record<string, string>>
-  /** SQL that creates and drops a trigger `undo`, which prevents keys from being revoked. */
+  /** SQL that creates and drops a trigger `undo`, which reverts the state and the name of every changed key. */
   readonly undo: { readonly create: string; readonly drop: string }
 }
 
@@ -161,7 +161,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     await store.close()
   })
 
-  await t.test('a change that the database reverts is refused', async (t) => {
+  await t.test('a change that ends access is refused where the database reverts it', async (t) => {
     const { store, tamper, undo } = await open()
     await createKeys(store, 'acme')
     const [revision, head] = [await store.revision(), await store.auditHead()]
@@ -171,7 +171,11 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       await fails(() => apply(store, { type: 'partner.removed', slug: 'acme' })),
       'a removal that revokes keys',
     )
-    t.equal(await apply(store, { type: 'key.disabled', id: 'acme-test' }), true, 'another change')
+    t.ok(await fails(() => apply(store, { type: 'key.disabled', id: 'acme-live' })), 'a disabled key')
+    const { key } = (await store.findKey('acme-test'))!
+    t.equal(await apply(store, { ...key, type: 'key.updated', name: 'New' }), true, 'another change')
+    const found = (await verifyAuditLog(store)).differences.map(({ kind, id }) => [kind, id])
+    t.strictSame(found, [['key', 'acme-test']], 'which is found later')
     t.strictSame(await store.auditIntruders?.(), ['undo'])
     await tamper(undo.drop)
     t.strictSame(await store.auditIntruders?.(), [])
