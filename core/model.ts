@@ -235,6 +235,8 @@ export interface Key extends KeyDetails {
   readonly expiresAt: number | undefined
   /** The end of the overlap when the key was rotated. */
   readonly retiresAt: number | undefined
+  /** The key that this one has replaced, if it was made by a rotation. */
+  readonly predecessorId: string | undefined
   /** The key that replaces this one when it was rotated. */
   readonly successorId: string | undefined
   /** Last use, recorded at most once a minute; `undefined` before the first. */

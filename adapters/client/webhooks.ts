@@ -20,10 +20,12 @@ export type WireRecord<Row> = {
 }
 
 /** A key without its secret. */
-export type WebhookKey = WireRecord<Omit<Key, 'digest' | 'state' | 'successorId' | 'retiresAt'>> & {
-  readonly state: KeyState
-  readonly rotation: { readonly successor_id: string; readonly retires_at: string | null } | null
-}
+export type WebhookKey =
+  & WireRecord<Omit<Key, 'digest' | 'state' | 'predecessorId' | 'successorId' | 'retiresAt'>>
+  & {
+    readonly state: KeyState
+    readonly rotation: { readonly successor_id: string; readonly retires_at: string | null } | null
+  }
 
 /** The `data` of a type of event. `actor` made a change, and `changed` names the members that changed. */
 export type WebhookData<Type> =

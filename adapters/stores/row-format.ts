@@ -1,11 +1,4 @@
-import {
-  BUILT_IN_MODULES,
-  type BuiltInModule,
-  type Module,
-  MODULE_NAMES,
-  type Scope,
-  SCOPES,
-} from '../../core/model.ts'
+import { createLruCache } from '../../core/lib/lru.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
@@ -16,7 +9,7 @@ export type StoredRow = Value[]
 
 /** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
-  ('modules scopes created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
+  ('created_at expires_at retires_at last_used_at revoked_at published_at updated_at signups requests ' +
     'errors position sequence at audit_sequence failing_since disabled_at attempts due_at last_status')
     .split(' '),
 )
@@ -72,72 +65,16 @@ export function createRowFormat<R extends object>(codecs: { readonly [F in keyof
   }
 }
 
-/** Frozen: stores contain these bits. A new built-in module gets a new bit, and no bit is reused. Its scope has the same. */
-const moduleBits: Readonly<Record<BuiltInModule, number>> = {
-  widget: 1,
-  profiles: 2,
-  banner: 4,
-  countries: 8,
-  industries: 16,
-  pricing: 32,
-  signup: 64,
-  reporting: 128,
-}
+const noWords: readonly string[] = Object.freeze([])
 
-const bitOf = (module: Module | undefined): number => moduleBits[module as BuiltInModule] ?? 0
-
-export const moduleSet: Codec<readonly Module[]> = createBitSet<Module>(MODULE_NAMES, bitOf)
-export const scopeSet: Codec<readonly Scope[]> = createBitSet<Scope>(
-  SCOPES,
-  (scope) => bitOf(BUILT_IN_MODULES.moduleFor(scope)),
-)
-
-/** Names as one integer, without those that have no bit. They are decoded in the order of `names`. */
-function createBitSet<Name extends string>(
-  names: readonly Name[],
-  bitOf: (name: Name) => number,
-): Codec<readonly Name[]> {
-  // Partners and keys share a few combinations: each list is created once.
-  const lists = new Map<number, readonly Name[]>()
-
-  return {
-    encode: (held) => held.reduce((sum, name) => sum | bitOf(name), 0),
-    decode(sum: number) {
-      let held = lists.get(sum)
-      if (held === undefined) {
-        held = Object.freeze(names.filter((name) => sum & bitOf(name)))
-        lists.set(sum, held)
-      }
-      return held
-    },
-  }
-}
-
-/** Adds a column for the names of a field that have no bit: modules and scopes that the operator has defined. */
-export function withOwnNames<F extends string, R extends { readonly [Field in F]: readonly string[] }>(
-  format: RowFormat<R>,
-  field: F,
-  bits: Codec<readonly string[]>,
-): RowFormat<R> {
-  const end = format.columns.length
-  return {
-    columns: [...format.columns, `own_${field}`],
-    values(record) {
-      const own = record[field].filter((name) => bits.encode([name]) === 0)
-      return [...format.values(record), own.length === 0 ? null : own.join(' ')]
-    },
-    read(row) {
-      const record = format.read(row)
-      const own = row[end]
-      return own == null ? record : { ...record, [field]: [...record[field], ...String(own).split(' ')] }
-    },
-  }
-}
+/** Partners and keys share a few combinations: each list is created once. */
+const wordLists = createLruCache<readonly string[]>(1_000)
 
 /** A list of words as one text, and an empty one as NULL. */
 export const wordList: Codec<readonly string[]> = {
   encode: (words) => words.length === 0 ? null : words.join(' '),
-  decode: (text) => text === null ? [] : Object.freeze(String(text).split(' ')),
+  decode: (text: string | null) =>
+    text === null ? noWords : wordLists.getOrMake(text, () => Object.freeze(text.split(' '))),
 }
 
 /** An SQL condition: the words of a column, which may be NULL, include that of a parameter. */

@@ -22,12 +22,9 @@ import type { RecordedEndpoint } from '../../core/ports/store.ts'
 import {
   type Codec,
   createRowFormat,
-  moduleSet,
   type RowFormat,
-  scopeSet,
   type StoredRow,
   type Value,
-  withOwnNames,
   wordList,
 } from './row-format.ts'
 import { SIGNUP_COLUMNS } from './signups.ts'
@@ -55,29 +52,50 @@ export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<r
   ['name', 'method', 'path', 'scope', 'limits'],
 )
 
-export const PARTNERS: RowFormat<Partner> = withOwnNames(
-  createRowFormat<Partner>({
-    ...{ modules: moduleSet, limits: limitsCodec, tags: wordList },
-    selfService: wordList as Codec<Partner['selfService']>,
-  })([
-    ...['slug', 'name', 'state', 'modules', 'limits', 'createdAt'] as const,
-    ...['contact', 'tags', 'externalId', 'note', 'selfService'] as const,
-  ]),
+export const PARTNERS: RowFormat<Partner> = createRowFormat<Partner>({
+  modules: wordList,
+  limits: limitsCodec,
+  tags: wordList,
+  selfService: wordList as Codec<Partner['selfService']>,
+})([
+  'slug',
+  'name',
+  'state',
   'modules',
-  moduleSet,
-)
+  'limits',
+  'createdAt',
+  'contact',
+  'tags',
+  'externalId',
+  'note',
+  'selfService',
+])
 
-export const KEYS: RowFormat<Key> = withOwnNames(
-  createRowFormat<Key>({
-    ...{ scopes: scopeSet, allow: jsonCodec<readonly string[]>([]), limits: limitsCodec, tags: wordList },
-  })([
-    ...['id', 'partner', 'name', 'environment', 'digest', 'hint', 'state', 'scopes'] as const,
-    ...['allow', 'limits', 'createdAt', 'expiresAt', 'retiresAt', 'successorId', 'lastUsedAt'] as const,
-    ...['owner', 'tags'] as const,
-  ]),
+export const KEYS: RowFormat<Key> = createRowFormat<Key>({
+  scopes: wordList,
+  allow: jsonCodec<readonly string[]>([]),
+  limits: limitsCodec,
+  tags: wordList,
+})([
+  'id',
+  'partner',
+  'name',
+  'environment',
+  'digest',
+  'hint',
+  'state',
   'scopes',
-  scopeSet,
-)
+  'allow',
+  'limits',
+  'createdAt',
+  'expiresAt',
+  'retiresAt',
+  'predecessorId',
+  'successorId',
+  'lastUsedAt',
+  'owner',
+  'tags',
+])
 
 export const CLAIMS = createRowFormat<Claim>()(
   ['id', 'digest', 'partner', 'name', 'draft', 'state', 'createdAt', 'expiresAt', 'keyId'],

@@ -128,7 +128,7 @@ async function backUp(invocation: Invocation, file: string, { force }: { force?:
   if (isThere && !statSync(target).isFile()) throw usageError(`${file} is not a file.`)
   if (isThere && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
   const { putInPlace } = await loadBackup()
-  await withCopy(invocation.output, store, target, true, (copy, contents) => {
+  await withCopy(invocation.output, store, target, { isTrusted: true, migrates: false }, (copy, contents) => {
     putInPlace(copy, target)
     invocation.output.done = { detail: 'The backup was made.' }
     return invocation.output.result({ file, ...contents }, formatContents(contents))
@@ -161,7 +161,7 @@ async function restore(
   const { openCopy, openForReplacement } = await loadBackup()
   const target = openForReplacement(store, !dryRun)
   try {
-    await withCopy(output, file, store, force, async (copy, contents) => {
+    await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
       const { records, close } = openCopy(copy)
       const found = await reconcile(invocation, records, target.records, Date.now()).finally(close)
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
@@ -230,7 +230,7 @@ async function withCopy(
   output: Output,
   store: string,
   target: string,
-  isTrusted: boolean,
+  options: { readonly isTrusted: boolean; readonly migrates: boolean },
   work: (copy: string, contents: Contents) => Promise<void>,
 ): Promise<void> {
   const { copyFile, removePartials } = await loadBackup()
@@ -251,7 +251,7 @@ async function withCopy(
     }
     const contents = await output.progress((report) => {
       const progress = (part: number) => report(`Copied ${Math.floor(part * 100)} % …`)
-      return openSqliteFile(store, () => copyFile(store, copy, isTrusted, progress))
+      return openSqliteFile(store, () => copyFile(store, copy, options, progress))
     })
     for (const warning of contents.warnings) output.note(`warning: ${printable(warning)}`)
     await work(copy, contents)

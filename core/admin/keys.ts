@@ -308,9 +308,18 @@ type MintedKey = Pick<Key, 'id' | 'hint' | 'digest'>
 
 /** A key that has not been rotated. */
 export function newKey(
-  key: Omit<Key, 'state' | 'retiresAt' | 'successorId' | 'lastUsedAt'> & Partial<Pick<Key, 'lastUsedAt'>>,
+  key:
+    & Omit<Key, 'state' | 'retiresAt' | 'predecessorId' | 'successorId' | 'lastUsedAt'>
+    & Partial<Pick<Key, 'predecessorId' | 'lastUsedAt'>>,
 ): Key {
-  return { lastUsedAt: undefined, ...key, state: 'active', retiresAt: undefined, successorId: undefined }
+  return {
+    predecessorId: undefined,
+    lastUsedAt: undefined,
+    ...key,
+    state: 'active',
+    retiresAt: undefined,
+    successorId: undefined,
+  }
 }
 
 function requireRanges(ranges: readonly string[]): void {
@@ -357,6 +366,7 @@ function rotationChanges(
   const successor = newKey({
     ...replaced,
     ...minted,
+    predecessorId: key.id,
     createdAt: now,
     expiresAt: end === Infinity ? undefined : end,
     lastUsedAt: undefined,

@@ -175,6 +175,7 @@ export function keySnapshot(key: Key, sha256: Sha256): string {
     createdAt: key.createdAt,
     expiresAt: key.expiresAt,
     retiresAt: key.retiresAt,
+    predecessorId: key.predecessorId,
     successorId: key.successorId,
     digestHash: sha256(key.digest),
     owner: key.owner,

@@ -257,7 +257,9 @@ test('audit verify compares stored records with the entries, and the log with a 
   })
 
   alter(`
-    UPDATE partner_key SET scopes = 255, digest = '${'e'.repeat(64)}' WHERE id = '${key.id}';
+    UPDATE partner_key SET scopes = 'read:partner-widget read:profiles', digest = '${
+    'e'.repeat(64)
+  }' WHERE id = '${key.id}';
     UPDATE partner SET name = 'Changed' WHERE slug = 'other'`)
   const human = await run('audit', 'verify')
   t.match(human, { code: 1, stdout: '' })

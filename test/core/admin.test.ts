@@ -447,6 +447,7 @@ test('rotation issues a successor with the same rights and ends the key after th
     id: next.key.id,
     digest: store.sha256(next.text),
     hint: next.text.slice(-4),
+    predecessorId: old.key.id,
     createdAt: now + hour,
   })
   t.match(await keys.show(old.key.id), { successorId: next.key.id, retiresAt: now + 25 * hour })

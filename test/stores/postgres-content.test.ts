@@ -206,9 +206,9 @@ await t.test('a page of a list reads no rows of others', async (t) => {
   const partner = `case when n <= 3000 then 'other' when n > 5990 then 'rare' else 'late' end`
   await sql.unsafe(`
     insert into partner_api.partner
-      select slug, slug, 'active', 0, null, 1 from unnest('{late,other,rare}'::text[]) as slugs (slug);
+      select slug, slug, 'active', null, null, 1 from unnest('{late,other,rare}'::text[]) as slugs (slug);
     insert into partner_api.partner_key (id, partner, name, environment, digest, hint, state, scopes, created_at)
-      select 'key-' || n, ${partner}, 'Key', 'live', repeat('0', 64), '9xQ2', 'active', 0, n / 10
+      select 'key-' || n, ${partner}, 'Key', 'live', repeat('0', 64), '9xQ2', 'active', null, n / 10
       from generate_series(1, 6000) as numbers (n);
     insert into partner_api.signup (id, partner, key_id, environment, created_at, record, recency)
       select 'sgn_' || n, ${partner}, 'key-1', 'live', -n, '{}', n from generate_series(1, 6000) as numbers (n);

@@ -26,11 +26,11 @@ t.teardown(() => filler.close())
 filler.exec(`
   PRAGMA synchronous = OFF;
   INSERT INTO partner (slug, name, state, modules, limits, created_at)
-  VALUES ('acme', 'Acme', 'active', 0, NULL, 1), ('big', 'Big', 'active', 0, NULL, 1);
+  VALUES ('acme', 'Acme', 'active', NULL, NULL, 1), ('big', 'Big', 'active', NULL, NULL, 1);
   WITH RECURSIVE number (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < ${keys - 1})
   INSERT INTO partner_key (id, partner, name, environment, digest, hint, state, scopes, created_at)
   SELECT printf('key-%08d', n), iif(n < ${keys - bigPartnerKeys}, 'acme', 'big'), 'Key ' || n, 'live',
-    printf('%064d', n), '9xQ2', 'active', 0, n / 10 FROM number`)
+    printf('%064d', n), '9xQ2', 'active', NULL, n / 10 FROM number`)
 
 /** Enough for the program and a few pages, and for no list of this length. */
 const littleMemory = { env, nodeArguments: ['--max-old-space-size=24'] }

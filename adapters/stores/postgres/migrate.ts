@@ -15,16 +15,6 @@ import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
-import * as keyUsage from './migrations/002-key-usage.ts'
-import * as digestScheme from './migrations/003-digest-scheme.ts'
-import * as webhook from './migrations/004-webhook.ts'
-import * as quotaTerm from './migrations/005-quota-term.ts'
-import * as disabledAt from './migrations/006-webhook-disabled.ts'
-import * as module from './migrations/007-module.ts'
-import * as endpoint from './migrations/008-endpoint.ts'
-import * as problem from './migrations/009-problem.ts'
-import * as details from './migrations/010-details.ts'
-import * as claim from './migrations/011-claim.ts'
 
 /**
  * Reads the version of the schema.
@@ -146,18 +136,6 @@ export interface Migration extends SharedMigration {
 }
 
 /** The version of each is its position, from 1. */
-export const MIGRATIONS: readonly Migration[] = [
-  store,
-  keyUsage,
-  digestScheme,
-  webhook,
-  quotaTerm,
-  disabledAt,
-  module,
-  endpoint,
-  problem,
-  details,
-  claim,
-]
+export const MIGRATIONS: readonly Migration[] = [store]
 
 export const LATEST: number = MIGRATIONS.length

@@ -11,7 +11,7 @@ import type { Administration, Change, KeyFilter } from '../../../core/ports/chan
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { includesWord, scopeSet, type StoredRow, type Value } from '../row-format.ts'
+import { includesWord, type StoredRow, type Value } from '../row-format.ts'
 import {
   CLAIMS,
   DIGEST_SCHEMES,
@@ -134,12 +134,7 @@ function keyConditions(filter: KeyFilter, parameter: (value: Value) => string): 
   const conditions: string[] = []
   if (partner !== undefined) conditions.push(`partner = ${parameter(partner)}`)
   if (environment !== undefined) conditions.push(`environment = ${parameter(environment)}`)
-  if (scope !== undefined) {
-    const bit = scopeSet.encode([scope])
-    conditions.push(
-      bit === 0 ? includesWord('own_scopes', parameter(scope)) : `scopes & ${parameter(bit)} <> 0`,
-    )
-  }
+  if (scope !== undefined) conditions.push(includesWord('scopes', parameter(scope)))
   if (tag !== undefined) conditions.push(includesWord('tags', parameter(tag)))
   if (states !== undefined) {
     conditions.push(states.map((state) => stateConditions[state]).join(' OR ') || 'FALSE')
@@ -200,7 +195,7 @@ function* readFacts(
   const known = modules.size === 0 ? [] : (yield* query(selectModules)).map(MODULES.read)
   const read = known.filter(({ name }) => modules.has(name))
   for (const { scope } of read) {
-    keys.push(...yield* query(`${selectKeys} WHERE ${includesWord('own_scopes', '$1')}`, [scope]))
+    keys.push(...yield* query(`${selectKeys} WHERE ${includesWord('scopes', '$1')}`, [scope]))
   }
   return {
     partners: new Map(partners.map(PARTNERS.read).map((partner) => [partner.slug, partner])),

@@ -56,8 +56,7 @@ export function enqueueSql(
     ON CONFLICT (webhook, id) DO NOTHING`
 }
 
-// The columns in their order. A backup of an older version may be without the last.
-const selectWebhooks = 'SELECT * FROM partner_api.webhook ORDER BY id'
+const selectWebhooks = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
 const deliveries = 'partner_api.webhook_delivery'
 
 /** Webhooks that have deliveries, also removed ones: each is found by a look-up. */
@@ -121,14 +120,13 @@ function statementsOf(dialect: Dialect) {
         GROUP BY webhook) AS r
       WHERE id = r.webhook AND (failing_since IS NULL) = (r.delivered = 0)`,
 
-    // Older versions enable a webhook and keep `disabled_at`.
     prune: `
       WITH RECURSIVE ${holders}, chosen AS MATERIALIZED (
         SELECT d.webhook, d.id FROM holder CROSS JOIN (VALUES ('pending'), ('delivered'), ('failed')) AS s
         JOIN ${deliveries} d ON d.webhook = holder.webhook AND d.state = s.column1 AND d.due_at <= CASE
           WHEN NOT EXISTS (SELECT 1 FROM partner_api.webhook w WHERE w.id = holder.webhook) THEN ${Number.MAX_SAFE_INTEGER}
           WHEN s.column1 <> 'pending' THEN ${old}
-          WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = holder.webhook AND state = 'disabled') <= ${old}
+          WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = holder.webhook) <= ${old}
             THEN ${Number.MAX_SAFE_INTEGER} END
         LIMIT ${MAX_BATCH}
       ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING ${PRUNED.columns}`,

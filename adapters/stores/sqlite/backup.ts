@@ -5,7 +5,6 @@ import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
-import { CLAIMS, KEYS, PARTNERS } from '../tables.ts'
 import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
@@ -16,20 +15,20 @@ import { createSqlDatabase } from './sql-database.ts'
 /**
  * Copies a store, which servers may be using, to an empty file, and checks the copy.
  *
- * @param isTrusted Whether tables of others, and rows that contradict the audit log, are only reported.
+ * @param options.isTrusted Whether tables of others, and rows that contradict the audit log, are only reported.
+ * @param options.migrates Whether the copy of a store with an older schema is migrated; else that is refused.
  * @returns What the copy contains, and what was wrong with it.
  * @throws {StoreError} `refused` for a damaged copy.
  */
 export async function copyFile(
   store: string,
   copy: string,
-  isTrusted: boolean,
+  { isTrusted, migrates }: { readonly isTrusted: boolean; readonly migrates: boolean },
   progress: (part: number) => void,
 ) {
   const source = openDatabase(store, { create: false, readOnly: true })
   try {
-    // The schema of a backup may be older than that of this program.
-    checkSchema(source, store, readSchema(source, store).version > 0)
+    checkSchema(source, store, migrates && readSchema(source, store).version > 0)
     await source.copyTo(copy, progress)
   } catch (error) {
     if (error instanceof StoreError) throw error
@@ -54,6 +53,7 @@ export async function copyFile(
       const remedy = searchIndexRemedy(damage!, store)
       throw new StoreError('refused', `The store ${store} is damaged: ${damage}.`, remedy)
     }
+    if (migrates) migrate(database, copy, undefined)
     const { brokenAt, differences, head } = await verifyAuditLog(recordsOf(database, copy))
     if (brokenAt !== undefined) warnings.push(`the audit log is broken at entry ${brokenAt}`)
     warnings.push(...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
@@ -91,35 +91,16 @@ function listForeign(database: Database, file: string): string[] {
   }
 }
 
-/** Adds to older schemas, for one connection, what queries of partners and keys read. */
-function addViews(database: Database, version: number): void {
-  const module = "SELECT '' AS name, '' AS scope, '' AS feature, 0 AS position WHERE FALSE"
-  if (version < 7) database.exec(`CREATE TEMP VIEW module AS ${module}`)
-  const claim = CLAIMS.columns.map((name) => `NULL AS ${name}`)
-  if (version < 11) database.exec(`CREATE TEMP VIEW claim AS SELECT ${claim} WHERE FALSE`)
-  for (const [table, { columns }] of [['partner', PARTNERS], ['partner_key', KEYS]] as const) {
-    const present = database.statement<[string]>('SELECT name FROM pragma_table_info(?)').all(table).flat()
-    const missing = columns.filter((name) => !present.includes(name)).map((name) => `, NULL AS ${name}`)
-    if (missing.length === 0) continue
-    database.exec(`CREATE TEMP VIEW ${table} AS SELECT *${missing.join('')} FROM main.${table}`)
-  }
-}
-
-/** What commands change in a store. Its schema may be older: then its webhooks are left out. */
+/** What commands change in a store. */
 function recordsOf(database: Database, file: string) {
   const revisions = createRevisions(database, file)
   const sql = createSqlDatabase(database, revisions)
-  const { webhooks, ...records } = { ...createSharedMembers(sql), revision: revisions.current }
-  const { version } = readSchema(database, file)
-  addViews(database, version)
-  return { ...records, ...listSignups(sql), ...(version === MIGRATIONS.length && { webhooks }) }
+  return { ...createSharedMembers(sql), revision: revisions.current, ...listSignups(sql) }
 }
 
-/** Opens a copy that is not in use, and migrates it. */
+/** Opens a copy that is not in use. */
 export function openCopy(copy: string) {
   const database = openDatabase(copy, { create: false })
-  // Webhooks are disabled in it, and claims revoked.
-  migrate(database, copy, undefined)
   return { records: recordsOf(database, copy), close: database.close }
 }
 

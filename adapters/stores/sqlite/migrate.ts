@@ -15,30 +15,8 @@ import { missingSettingsError, StoreError } from '../store-error.ts'
 import { type Database, retryWhileBusy, unusableError, withReader } from './database.ts'
 import { createQuery } from './sql-database.ts'
 import * as store from './migrations/001-store.ts'
-import * as keyUsage from './migrations/002-key-usage.ts'
-import * as digestScheme from './migrations/003-digest-scheme.ts'
-import * as keyList from './migrations/004-key-list.ts'
-import * as webhook from './migrations/005-webhook.ts'
-import * as disabledAt from './migrations/006-webhook-disabled.ts'
-import * as module from './migrations/007-module.ts'
-import * as endpoint from './migrations/008-endpoint.ts'
-import * as problem from './migrations/009-problem.ts'
-import * as details from './migrations/010-details.ts'
-import * as claim from './migrations/011-claim.ts'
 
-export const MIGRATIONS: readonly Migration[] = [
-  store,
-  keyUsage,
-  digestScheme,
-  keyList,
-  webhook,
-  disabledAt,
-  module,
-  endpoint,
-  problem,
-  details,
-  claim,
-]
+export const MIGRATIONS: readonly Migration[] = [store]
 
 /** "papi", the application id of a store's file. */
 const applicationId = 0x70617069

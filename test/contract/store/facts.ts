@@ -19,6 +19,7 @@ const fullKey = key({
   limits: { verify: { quota: 1, windowSeconds: 2 } },
   expiresAt: T0 + 1,
   retiresAt: T0 + 2,
+  predecessorId: 'Zt80Zt80Zt80',
   successorId: 'Zt82Zt82Zt82',
   lastUsedAt: T0 + 3,
 })

@@ -58,6 +58,7 @@ export function key(more: Partial<Key> = {}): Key {
     createdAt: T0,
     expiresAt: undefined,
     retiresAt: undefined,
+    predecessorId: undefined,
     successorId: undefined,
     lastUsedAt: undefined,
     ...NO_KEY_DETAILS,

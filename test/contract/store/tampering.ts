@@ -70,7 +70,11 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
         'key globex-live',
         ...change(keys, 'globex-live', 'state', `'active'`, `'retired'`),
       ],
-      ['a key has more scopes', 'key acme-test', ...change(keys, 'acme-test', 'scopes', '255', '0')],
+      [
+        'a key has more scopes',
+        'key acme-test',
+        ...change(keys, 'acme-test', 'scopes', `'read:plans'`, 'NULL'),
+      ],
       ['a key has another digest', 'key acme-test', ...change(keys, 'acme-test', 'digest', `'f'`, digest)],
       [
         'a partner is resumed',
@@ -100,7 +104,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
           `DELETE FROM ${partners} WHERE slug = 'initech'`,
         ] as const,
         `INSERT INTO ${partners} (slug, name, state, modules, created_at)
-          VALUES ('initech', '${partner().name}', 'active', 0, ${T0})`,
+          VALUES ('initech', '${partner().name}', 'active', NULL, ${T0})`,
         'stored',
       ],
       [
@@ -126,7 +130,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     t.ok(await fails(() => verifyAuditLog(store)), 'a key from before every instant is read')
     await tamper(`DELETE FROM ${keys} WHERE id = 'early'`)
 
-    await tamper(set(keys, 'acme-test', 'scopes', '255'))
+    await tamper(set(keys, 'acme-test', 'scopes', `'read:plans'`))
     await apply(store, { type: 'key.disabled', id: 'acme-test' })
     const { sequence } = await store.auditHead()
     const [found, ...others] = await differences()

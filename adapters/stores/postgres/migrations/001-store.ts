@@ -26,14 +26,20 @@ CREATE TABLE partner_api.revision (
   mark TEXT NOT NULL DEFAULT ''
 );
 
--- modules and scopes are bit sets; limits and allow are JSON or NULL. Instants are milliseconds.
+-- modules, tags, self_service and the scopes of a key are words with a space between two, or NULL; limits and allow are
+-- JSON or NULL. Instants are milliseconds.
 CREATE TABLE partner_api.partner (
   slug TEXT COLLATE "C" PRIMARY KEY,
   name TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'suspended', 'removed')),
-  modules INTEGER NOT NULL,
+  modules TEXT,
   limits TEXT,
-  created_at BIGINT NOT NULL
+  created_at BIGINT NOT NULL,
+  contact TEXT,
+  tags TEXT,
+  external_id TEXT,
+  note TEXT,
+  self_service TEXT
 );
 
 -- end_recency is minus the instant at which the key expired or its overlap ended, NULL without one or if it was revoked
@@ -46,14 +52,17 @@ CREATE TABLE partner_api.partner_key (
   digest TEXT NOT NULL,
   hint TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'disabled', 'retired', 'revoked')),
-  scopes INTEGER NOT NULL,
+  scopes TEXT,
   allow TEXT,
   limits TEXT,
   created_at BIGINT NOT NULL,
   expires_at BIGINT,
   retires_at BIGINT,
+  predecessor_id TEXT,
   successor_id TEXT,
   last_used_at BIGINT,
+  owner TEXT,
+  tags TEXT,
   revoked_at BIGINT,
   end_recency BIGINT GENERATED ALWAYS AS (
     CASE WHEN state <> 'revoked'
@@ -66,6 +75,48 @@ CREATE TABLE partner_api.partner_key (
 CREATE INDEX partner_key_oldest ON partner_api.partner_key ((created_at + 0), id);
 CREATE INDEX partner_key_by_partner ON partner_api.partner_key (partner, created_at, id);
 CREATE INDEX partner_key_ended ON partner_api.partner_key (partner, end_recency, id) WHERE end_recency IS NOT NULL;
+CREATE INDEX partner_key_tagged ON partner_api.partner_key ((created_at + 0), id) WHERE tags IS NOT NULL;
+-- Imported keys are found by their digest, which is longer than that of other keys.
+CREATE UNIQUE INDEX partner_key_imported ON partner_api.partner_key (digest) WHERE length(digest) > 64;
+
+-- How another system made the digests of its keys. The digest of an imported key is SCHEME:DIGEST. secret is the HMAC
+-- secret in hexadecimal, or empty.
+CREATE TABLE partner_api.digest_scheme (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  algorithm TEXT NOT NULL CHECK (algorithm IN ('sha256', 'hmac-sha256')),
+  prefix TEXT NOT NULL,
+  secret TEXT NOT NULL
+);
+
+-- One-time links to keys that are made when the links are used. draft is JSON; the token of a link is not stored.
+CREATE TABLE partner_api.claim (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  digest TEXT NOT NULL,
+  partner TEXT COLLATE "C" NOT NULL REFERENCES partner_api.partner (slug),
+  name TEXT NOT NULL,
+  draft TEXT NOT NULL,
+  state TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  key_id TEXT
+);
+
+CREATE INDEX claim_by_time ON partner_api.claim (created_at, id);
+
+CREATE TABLE partner_api.module (
+  name TEXT PRIMARY KEY,
+  scope TEXT NOT NULL UNIQUE,
+  feature TEXT NOT NULL,
+  position BIGINT NOT NULL
+);
+
+CREATE TABLE partner_api.endpoint (
+  name TEXT COLLATE "C" PRIMARY KEY,
+  method TEXT NOT NULL,
+  path TEXT NOT NULL,
+  scope TEXT,
+  limits TEXT
+);
 
 CREATE TABLE partner_api.industry (
   slug TEXT COLLATE "C" PRIMARY KEY,
@@ -186,6 +237,18 @@ CREATE TABLE partner_api.usage (
 
 CREATE INDEX usage_by_day ON partner_api.usage (day);
 
+-- Requests of each key, live and test. usage has those of live keys by partner, which reports add up.
+CREATE TABLE partner_api.key_usage (
+  key_id TEXT COLLATE "C" NOT NULL,
+  day TEXT COLLATE "C" NOT NULL,
+  endpoint TEXT COLLATE "C" NOT NULL,
+  requests BIGINT NOT NULL,
+  errors BIGINT NOT NULL,
+  PRIMARY KEY (key_id, day, endpoint)
+);
+
+CREATE INDEX key_usage_by_day ON partner_api.key_usage (day);
+
 -- Batches of counts that were added, while they may be sent again.
 CREATE TABLE partner_api.usage_batch (
   id TEXT PRIMARY KEY,
@@ -193,6 +256,20 @@ CREATE TABLE partner_api.usage_batch (
 );
 
 CREATE INDEX usage_batch_age ON partner_api.usage_batch (added_at);
+
+-- Requests of keys that were answered with a problem, for 7 days.
+CREATE TABLE partner_api.problem (
+  key_id TEXT COLLATE "C" NOT NULL,
+  at BIGINT NOT NULL,
+  id TEXT COLLATE "C" NOT NULL,
+  partner TEXT COLLATE "C" NOT NULL,
+  environment TEXT COLLATE "C" NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (key_id, at, id)
+);
+
+CREATE INDEX problem_by_time ON partner_api.problem (at, id);
+CREATE INDEX problem_by_partner ON partner_api.problem (partner, environment, at, id);
 
 -- The audit log, append-only. hash covers the row and the hash before it.
 CREATE TABLE partner_api.audit (
@@ -213,6 +290,39 @@ CREATE TABLE partner_api.audit (
 CREATE INDEX audit_newest ON partner_api.audit (partner, type, recency, id);
 CREATE INDEX audit_by_partner ON partner_api.audit (partner, (sequence + 0));
 
+-- events and secrets are JSON; secrets are encrypted. partner is NULL for all partners.
+CREATE TABLE partner_api.webhook (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  url TEXT NOT NULL,
+  events TEXT NOT NULL,
+  partner TEXT COLLATE "C",
+  state TEXT NOT NULL CHECK (state IN ('active', 'disabled')),
+  created_at BIGINT NOT NULL,
+  secrets TEXT NOT NULL,
+  failing_since BIGINT,
+  disabled_at BIGINT
+);
+
+-- A row for each event and webhook, which may have been removed since: a foreign key would have signups lock it. due_at is
+-- when the next attempt is due, a lease ends, or the delivery was settled.
+CREATE TABLE partner_api.webhook_delivery (
+  webhook TEXT COLLATE "C" NOT NULL,
+  id TEXT COLLATE "C" NOT NULL,
+  type TEXT NOT NULL,
+  partner TEXT COLLATE "C",
+  created_at BIGINT NOT NULL,
+  payload TEXT NOT NULL,
+  state TEXT COLLATE "C" NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+  attempts INTEGER NOT NULL,
+  due_at BIGINT NOT NULL,
+  last_status INTEGER,
+  last_error TEXT,
+  PRIMARY KEY (webhook, id)
+);
+
+CREATE INDEX webhook_delivery_due ON partner_api.webhook_delivery (webhook, state, due_at, id);
+CREATE INDEX webhook_delivery_newest ON partner_api.webhook_delivery (webhook, state, created_at, id);
+
 -- Running processes, and the revisions that they have applied, '' before the first. seen_at is the server's clock, and
 -- skew_ms is by how much theirs is ahead of it, 0 within its bounds.
 CREATE TABLE partner_api.replica (
@@ -225,7 +335,8 @@ CREATE TABLE partner_api.replica (
   skew_ms BIGINT NOT NULL DEFAULT 0
 );
 
--- What replicas have leased of quotas; granted is the last lease. Times are the server's.
+-- What replicas have leased of quotas; granted is the last lease. quota is the one under which they lease since term, and
+-- held is leased and not reported as used. Times are the server's.
 CREATE TABLE partner_api.quota_window (
   policy TEXT COLLATE "C" NOT NULL,
   subject TEXT COLLATE "C" NOT NULL,
@@ -233,6 +344,9 @@ CREATE TABLE partner_api.quota_window (
   ends_at BIGINT NOT NULL,
   taken BIGINT NOT NULL,
   granted BIGINT NOT NULL,
+  quota BIGINT NOT NULL,
+  term BIGINT NOT NULL,
+  held BIGINT NOT NULL,
   PRIMARY KEY (policy, subject)
 );
 

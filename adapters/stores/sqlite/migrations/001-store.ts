@@ -25,15 +25,20 @@ CREATE TABLE store (
   import_at INTEGER
 ) STRICT;
 
--- modules, and the scopes of a key, are bit sets; limits and allow are JSON, or NULL when there are none. Instants
--- are milliseconds.
+-- modules, tags, self_service and the scopes of a key are words with a space between two, limits and allow are JSON; all
+-- are NULL when there are none. Instants are milliseconds.
 CREATE TABLE partner (
   slug TEXT PRIMARY KEY,
   name TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'suspended', 'removed')),
-  modules INTEGER NOT NULL,
+  modules TEXT,
   limits TEXT,
-  created_at INTEGER NOT NULL
+  created_at INTEGER NOT NULL,
+  contact TEXT,
+  tags TEXT,
+  external_id TEXT,
+  note TEXT,
+  self_service TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- end_recency is minus the instant at which the key expired or its overlap ended, NULL when there is none or it was
@@ -46,14 +51,17 @@ CREATE TABLE partner_key (
   digest TEXT NOT NULL,
   hint TEXT NOT NULL,
   state TEXT NOT NULL CHECK (state IN ('active', 'disabled', 'retired', 'revoked')),
-  scopes INTEGER NOT NULL,
+  scopes TEXT,
   allow TEXT,
   limits TEXT,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   retires_at INTEGER,
+  predecessor_id TEXT,
   successor_id TEXT,
   last_used_at INTEGER,
+  owner TEXT,
+  tags TEXT,
   revoked_at INTEGER,
   end_recency INTEGER GENERATED ALWAYS AS (
     CASE WHEN state <> 'revoked' OR revoked_at > min(ifnull(expires_at, retires_at), ifnull(retires_at, expires_at))
@@ -63,8 +71,58 @@ CREATE TABLE partner_key (
 
 -- Lists are read in pages, and no page sorts or skips rows. Each index ends with the primary key, which SQLite adds.
 CREATE INDEX partner_key_by_partner ON partner_key (partner, created_at);
-CREATE INDEX partner_key_oldest ON partner_key (created_at);
 CREATE INDEX partner_key_ended ON partner_key (partner, end_recency) WHERE end_recency IS NOT NULL;
+
+-- Has every column by which lists of all keys are filtered: a filter that few keys meet reads only the index. Without it,
+-- each key is looked up at a random place of the table, which takes 30 times as long.
+CREATE INDEX partner_key_listed ON partner_key
+  (created_at, id, state, expires_at, retires_at, environment, scopes, last_used_at);
+
+-- Has what partner_key_listed has, of keys with tags: a list of those with one tag reads only the index.
+CREATE INDEX partner_key_tagged ON partner_key
+  (created_at, id, tags, state, expires_at, retires_at, environment, scopes, last_used_at) WHERE tags IS NOT NULL;
+
+-- Imported keys are found by their digest, which is longer than that of other keys.
+CREATE UNIQUE INDEX partner_key_imported ON partner_key (digest) WHERE length(digest) > 64;
+
+-- How another system made the digests of its keys. The digest of an imported key is SCHEME:DIGEST. secret is the HMAC
+-- secret in hexadecimal, or empty.
+CREATE TABLE digest_scheme (
+  id TEXT PRIMARY KEY,
+  algorithm TEXT NOT NULL CHECK (algorithm IN ('sha256', 'hmac-sha256')),
+  prefix TEXT NOT NULL,
+  secret TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- One-time links to keys that are made when the links are used. draft is JSON; the token of a link is not stored.
+CREATE TABLE claim (
+  id TEXT PRIMARY KEY,
+  digest TEXT NOT NULL,
+  partner TEXT NOT NULL REFERENCES partner (slug),
+  name TEXT NOT NULL,
+  draft TEXT NOT NULL,
+  state TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  key_id TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX claim_by_time ON claim (created_at, id);
+
+CREATE TABLE module (
+  name TEXT PRIMARY KEY,
+  scope TEXT NOT NULL UNIQUE,
+  feature TEXT NOT NULL,
+  position INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE endpoint (
+  name TEXT PRIMARY KEY,
+  method TEXT NOT NULL,
+  path TEXT NOT NULL,
+  scope TEXT,
+  limits TEXT
+) STRICT;
 
 CREATE TABLE industry (
   slug TEXT PRIMARY KEY,
@@ -193,6 +251,18 @@ CREATE TABLE usage (
 
 CREATE INDEX usage_by_day ON usage (day);
 
+-- Requests of each key, live and test. usage has those of live keys by partner, which reports add up.
+CREATE TABLE key_usage (
+  key_id TEXT NOT NULL,
+  day TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  errors INTEGER NOT NULL,
+  PRIMARY KEY (key_id, day, endpoint)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX key_usage_by_day ON key_usage (day);
+
 -- The batches of counts that were added already, for as long as they may be sent again.
 CREATE TABLE usage_batch (
   id TEXT PRIMARY KEY,
@@ -200,6 +270,53 @@ CREATE TABLE usage_batch (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX usage_batch_age ON usage_batch (added_at);
+
+-- Requests of keys that were answered with a problem, for 7 days.
+CREATE TABLE problem (
+  key_id TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  partner TEXT NOT NULL,
+  environment TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (key_id, at, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX problem_by_time ON problem (at, id);
+CREATE INDEX problem_by_partner ON problem (partner, environment, at, id);
+
+-- events and secrets are JSON; secrets are encrypted. partner is NULL for all partners.
+CREATE TABLE webhook (
+  id TEXT PRIMARY KEY,
+  url TEXT NOT NULL,
+  events TEXT NOT NULL,
+  partner TEXT,
+  state TEXT NOT NULL CHECK (state IN ('active', 'disabled')),
+  created_at INTEGER NOT NULL,
+  secrets TEXT NOT NULL,
+  failing_since INTEGER,
+  disabled_at INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- A row for each event and webhook, which may have been removed since. due_at is when the next attempt is due, a lease
+-- ends, or the delivery was settled.
+CREATE TABLE webhook_delivery (
+  webhook TEXT NOT NULL,
+  id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  partner TEXT,
+  created_at INTEGER NOT NULL,
+  payload TEXT NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('pending', 'delivered', 'failed')),
+  attempts INTEGER NOT NULL,
+  due_at INTEGER NOT NULL,
+  last_status INTEGER,
+  last_error TEXT,
+  PRIMARY KEY (webhook, id)
+) STRICT;
+
+CREATE INDEX webhook_delivery_due ON webhook_delivery (webhook, state, due_at, id);
+CREATE INDEX webhook_delivery_newest ON webhook_delivery (webhook, state, created_at, id);
 
 -- The audit log, append-only. hash covers the row and the hash before it.
 CREATE TABLE audit (
