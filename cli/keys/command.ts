@@ -3,7 +3,7 @@ import { createAdministrator, findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
-import { type QuotaUse, readQuotaUse } from '../../core/limits/partner-quotas.ts'
+import { readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Environment, Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
@@ -28,7 +28,7 @@ import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
 import { defineList } from './list.ts'
-import { defineRotation } from './rotation.ts'
+import { type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
 import { changeSelected, type SelectionOptions, selectsKeys } from './selection.ts'
 
 /** The options of all commands; each has a few. */
@@ -82,9 +82,17 @@ overwrites a file; with it, the output of --json has the file name as out instea
   keys.subcommand('show <key>', 'Show one key')
     .read(async (store, _invocation, id: string) => {
       const { key, partner } = await findKey(store, id)
-      const isLive = key.environment === 'live'
-      return keyResult(store, key, isLive ? await readQuotaUse(store, partner, timeOf(store)) : [])
+      const now = timeOf(store)
+      const quotas = key.environment === 'live' ? await readQuotaUse(store, partner, now) : []
+      const [related] = await withRelatives(store, [key])
+      return {
+        data: { ...keyJson(key, now), quotas, ...relativesJson(related!, now) },
+        text: formatDetails([...keyDetails(key, now, related), ['quotas', formatQuotas(quotas)]]),
+      }
     })
+    .details(`
+Names the key that it has replaced, and the one that replaces it, each with its last use. Uses are recorded once a minute,
+seconds late. To end an old key before its overlap does, use keys revoke; its --dry-run shows recent requests.`)
     .examples('partner-api keys show Zt81mQv04KsD')
 
   const rotate = keys
@@ -118,7 +126,6 @@ last successor may not have been printed: audit list --limit 2 shows it, and key
       'partner-api keys rotate --partner acme --yes --out acme.keys',
     )
 
-  defineRotation(keys)
   defineUpdates(keys)
   defineStates(keys)
 }
@@ -290,10 +297,9 @@ function administerKeys(store: Store, { actor }: Invocation) {
   return { now, keys: createKeyAdministration(store, { actor, clock: () => now }) }
 }
 
-function keyResult(store: Store, key: Key, quotas?: readonly QuotaUse[]): CommandResult {
+function keyResult(store: Store, key: Key): CommandResult {
   const now = timeOf(store)
-  const details = [...keyDetails(key, now), ['quotas', formatQuotas(quotas ?? [])] as const]
-  return { data: { ...keyJson(key, now), ...quotas && { quotas } }, text: formatDetails(details) }
+  return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
 }
 
 function newKey(store: Store, key: Key, secret: string, notes: readonly string[]) {
@@ -311,10 +317,17 @@ function newKey(store: Store, key: Key, secret: string, notes: readonly string[]
   }
 }
 
-function keyDetails(key: Key, now: number): (readonly [name: string, value: string | undefined])[] {
+/** @param related With the last use of its predecessor and its successor. */
+function keyDetails(
+  key: Key,
+  now: number,
+  related?: RelatedKey,
+): (readonly [name: string, value: string | undefined])[] {
   const imported = key.digest.length > 64 ? ['imported'] : []
   const until = key.state === 'revoked' ? '' : `, until ${formatTime(key.retiresAt)}`
-  const rotation = key.successorId === undefined ? [] : [['replaced by', key.successorId + until] as const]
+  const lastUse = (relative: Key | undefined) =>
+    relative === undefined ? '' : `, last used: ${formatTime(relative.lastUsedAt)}`
+  const { predecessorId, successorId } = key
   return [
     ['id', key.id],
     ['partner', key.partner],
@@ -328,7 +341,8 @@ function keyDetails(key: Key, now: number): (readonly [name: string, value: stri
     ['tags', key.tags.join(' ')],
     ['created', formatTime(key.createdAt)],
     ['expires', formatTime(key.expiresAt)],
-    ...rotation,
+    ['predecessor', predecessorId && predecessorId + lastUse(related?.predecessor)],
+    ['successor', successorId && successorId + until + lastUse(related?.successor)],
     ['last used', formatTime(key.lastUsedAt)],
   ]
 }

@@ -8,11 +8,12 @@ import type { CliCommand, StoreAction } from '../command.ts'
 import { type PageOptions, withPages } from '../options.ts'
 import { formatRelative } from '../output/text.ts'
 import { timeOf } from '../store/open.ts'
+import { type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
 import { type SelectionOptions, toFilter, withSelection } from './selection.ts'
 
 type ListOptions = PageOptions<string> & SelectionOptions
 
-interface UsedKey extends Key {
+interface UsedKey extends RelatedKey {
   readonly requests: number
   readonly errors: number
 }
@@ -27,7 +28,8 @@ export function defineList(keys: CliCommand): void {
     .details(`
 ENDS is when the key expires, or when its overlap after a rotation ends, whichever is earlier. 7 DAYS is the number of
 its requests on the last seven days (UTC), today included; --json has requests_7d and errors_7d. A key is in force while
-it is active or retiring.`)
+it is active or retiring. PREDECESSOR and SUCCESSOR are the keys that it has replaced and is replaced by, with their last
+use.`)
     .examples(
       'partner-api keys list acme',
       'partner-api keys list --expiring 14d',
@@ -51,9 +53,13 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
   await invocation.output.page<UsedKey>({
     read: async (last, rows) => addUsage(store, await store.listKeys(filter, last ?? start, rows), now),
     toJson: ({ requests, errors, ...key }) => {
-      return { ...keyJson(key, now), requests_7d: requests, errors_7d: errors }
+      const counts = { requests_7d: requests, errors_7d: errors }
+      return { ...keyJson(key, now), ...counts, ...relativesJson(key, now) }
     },
-    headings: ['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
+    headings: [
+      ...['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
+      ...['predecessor', 'successor'],
+    ],
     toCells(key) {
       const { id, partner, name, environment, hint, scopes, requests } = key
       // A revoked key has stopped already.
@@ -61,7 +67,10 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
       const used = formatRelative(key.lastUsedAt, now)
       const state = keyState(key, now)
       const use = [String(scopes.length), ends, used, String(requests)]
-      return [id, partner, name, environment, hint && `…${hint}`, state, ...use]
+      const relatives = [key.predecessor, key.successor].map((each) =>
+        each === undefined ? '–' : `${each.id}, used ${formatRelative(each.lastUsedAt, now)}`
+      )
+      return [id, partner, name, environment, hint && `…${hint}`, state, ...use, ...relatives]
     },
     rows: 'keys',
     after: ({ id }) => id,
@@ -72,7 +81,8 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
 }
 
 async function addUsage(store: Store, keys: readonly Key[], now: number): Promise<UsedKey[]> {
-  const used = new Map(keys.map((key) => [key.id, { ...key, requests: 0, errors: 0 }]))
+  const related = await withRelatives(store, keys)
+  const used = new Map(related.map((key) => [key.id, { ...key, requests: 0, errors: 0 }]))
   const from = utcDay(now - 6 * MS_PER_DAY)
   for (const { keyId, requests, errors } of await store.keyUsage([...used.keys()], from, utcDay(now))) {
     const key = used.get(keyId)!

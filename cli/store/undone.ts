@@ -162,7 +162,7 @@ function keyCommands(before: Key, key: Key, now: number): Words[] | undefined {
   // An instant in the past is refused.
   if ((expiresAt ?? Infinity) <= now) return command(true, 'keys', 'update', id, '--expires', '1s')
   if (before.successorId !== undefined && state === 'retired') {
-    return command(true, 'keys', 'rotation', 'finish', id, '--force')
+    return command(true, 'keys', 'revoke', id)
   }
   const expiry = expiresAt === undefined ? ['--never'] : ['--expires', rfc3339(expiresAt)]
   const addresses = allow.length > 0 ? ['--allow', ...allow] : ['--clear-allow']

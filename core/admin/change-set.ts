@@ -219,8 +219,6 @@ function changedKey(key: Key, change: Extract<Change, { id: string }>): Key {
       const { successorId, retiresAt, ended } = change
       return { ...key, successorId, retiresAt, state: ended ? 'retired' : key.state }
     }
-    case 'key.retired':
-      return { ...key, state: 'retired', retiresAt: change.retiresAt }
     case 'key.updated': {
       const { name, allow, limits, expiresAt, owner, tags } = change
       return { ...key, name, allow, limits, expiresAt, owner, tags }

@@ -1,6 +1,6 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
-import { hasEnded, keyState } from '../keys/lifecycle.ts'
+import { keyState } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
@@ -31,7 +31,6 @@ import {
   requireNames,
   requireNotEnded,
   requireNotRemoved,
-  requireRotated,
   validateRange,
 } from './validate.ts'
 
@@ -126,11 +125,6 @@ export interface KeyAdministration {
    * @throws {AdminError} `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`
    */
   rotate(id: string, options?: RotationOptions): Promise<RotatedKey>
-  /**
-   * Ends a rotated key before its overlap does; nothing changes when it has ended already.
-   * @throws {AdminError} `key_not_rotated`
-   */
-  finishRotation(id: string): Promise<Key>
   /**
    * Changes its name, addresses, expiry, limits and details.
    * @throws {AdminError} `invalid_name`, `invalid_address_range`, `invalid_expiry`, `invalid_limit`, `invalid_details`
@@ -240,15 +234,6 @@ export function createKeyAdministration(
         return changes
       })
       return { ...issued, retiresAt }
-    },
-
-    async finishRotation(id) {
-      await apply(async () => {
-        const key = await show(id)
-        requireRotated(key)
-        return hasEnded(key, now()) ? [] : [{ type: 'key.retired', id, retiresAt: now() }]
-      })
-      return show(id)
     },
 
     async update(id, update) {

@@ -49,8 +49,6 @@ export type AdminErrorCode =
   | 'key_rotated'
   | 'claim_not_found'
   | 'claim_spent'
-  /** Only the overlap of a rotated key can be ended. */
-  | 'key_not_rotated'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
   /** A store's data contradicts the change, or does not keep it. */
@@ -141,12 +139,6 @@ export function requireNotEnded(key: Key, now: number): void {
   if (state !== 'revoked' && state !== 'expired') return
   const reason = state === 'revoked' ? 'is revoked' : 'has expired'
   throw new AdminError(`key_${state}`, `Key ${key.id} ${reason}. Issue a new one.`)
-}
-
-export function requireRotated({ id, successorId }: Key): void {
-  if (successorId !== undefined) return
-  const remedy = { purpose: 'To replace it', command: 'keys rotate', args: [id] }
-  throw new AdminError('key_not_rotated', `Key ${id} was not rotated.`, remedy)
 }
 
 /** The last millisecond that RFC 3339 can express. */

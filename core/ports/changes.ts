@@ -134,8 +134,6 @@ export type Change =
     /** Without an overlap the key ends with this change, independently of any clock. */
     readonly ended?: boolean
   }
-  /** Ends a rotated key before its overlap does, independently of any clock. */
-  | ({ readonly type: 'key.retired'; readonly retiresAt: number } & Pick<Key, 'id'>)
   | (
     & { readonly type: 'key.updated' }
     & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>

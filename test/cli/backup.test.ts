@@ -195,7 +195,6 @@ const changes: readonly (readonly [before: string, since: string, listed?: strin
   ['', 'keys rotate X --overlap 100d; keys disable X'],
   ['keys disable X', 'keys enable X; keys rotate X --overlap 100d; keys disable X'],
   ['keys disable X', 'keys enable X; keys rotate X --overlap 100d'],
-  ['keys rotate X --overlap 100d', 'keys rotation finish X --force'],
   ['', 'partners update P --name=New --limit key=5/60'],
   ['partners update P --limit key=5/60', 'partners update P --clear-limit key'],
   [

@@ -107,11 +107,14 @@ test('keys list says ends and uses in words, and counts the requests of seven da
   const ends = ['in 12 days +5 days ago +14', 'in 36 hours +24 hours ago +0', '3 hours ago +24 hours ago +0']
   // The last key was issued ten days ago, and has no place among the oldest five.
   const [first, expired, revoked, unused] = lines
-  t.match(first, new RegExp(`${ends[0]}$`))
-  t.match(expired, new RegExp(`expired +0 +${ends[2]}$`))
-  t.match(revoked, /revoked +0 +– +24 hours ago +0$/)
-  t.match(unused, /active +0 +never +3 months ago +0$/)
-  t.match((await run('keys', 'list', '--state', 'retiring')).stdout, new RegExp(`${ends[1]}\n`))
+  t.match(first, new RegExp(`${ends[0]} +– +–$`))
+  t.match(expired, new RegExp(`expired +0 +${ends[2]} +– +–$`))
+  t.match(revoked, /revoked +0 +– +24 hours ago +0 +– +key000000004, used 3 months ago$/)
+  t.match(unused, /active +0 +never +3 months ago +0 +– +–$/)
+  t.match(
+    (await run('keys', 'list', '--state', 'retiring')).stdout,
+    new RegExp(`${ends[1]} +– +key000000002, used 24 hours ago\n`),
+  )
   const { data } = await json('keys', 'list', '--limit', '3')
   t.match(data[0], { expires_at: new Date(now + 12.5 * day).toISOString(), requests_7d: 14, errors_7d: 3 })
   t.match(data[1], { requests_7d: 0, errors_7d: 0 })
@@ -120,7 +123,7 @@ test('keys list says ends and uses in words, and counts the requests of seven da
     { successor_id: 'key000000004', retires_at: null },
     'the overlap of a revoked key is over',
   )
-  t.match((await run('keys', 'show', 'key000000003')).stdout, /replaced by: +key000000004\n/)
+  t.match((await run('keys', 'show', 'key000000003')).stdout, /successor: +key000000004, last used: .* UTC\n/)
 })
 
 test('lists have pages on a terminal, and programs get all rows', async (t) => {

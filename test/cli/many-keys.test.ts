@@ -241,13 +241,18 @@ test('keys are rotated once, however often the command runs', async (t) => {
 test('successors are rotated again a day after the overlap', async (t) => {
   const { store, json, keys } = await createStore()
   const at = (age: number) => createKeyAdministration(store, { actor: 'test', clock: () => now - age * DAY })
-  const { key } = await at(4).issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
-  const { key: { id } } = await at(3).rotate(key.id, { overlapMs: 2.5 * DAY })
+  const rotated = async (overlapMs: number) => {
+    const { key } = await at(4).issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
+    return (await at(3).rotate(key.id, { overlapMs })).key
+  }
   const rotate = () => json('keys', 'rotate', '--partner', 'acme', '--overlap', '0', '--yes')
+  await rotated(2.5 * DAY)
   t.match(await rotate(), { data: [], skipped: { key_rotated: 1 } }, 'the overlap has ended half a day ago')
-  await at(2.9).finishRotation(key.id)
-  t.match(await rotate(), { data: [{ old_id: id, id: (await keys.show(id)).successorId }] })
-  t.match(await rotate(), { data: [], skipped: { key_rotated: 1 } }, 'without an overlap, too')
+  const { id } = await rotated(0.1 * DAY)
+  const again = await rotate()
+  const made = { old_id: id, id: (await keys.show(id)).successorId }
+  t.match(again, { data: [made], skipped: { key_rotated: 1 } })
+  t.match(await rotate(), { data: [], skipped: { key_rotated: 2 } }, 'without an overlap, too')
 })
 
 test('new keys are written to a new file that only its owner can read', async (t) => {

@@ -330,10 +330,13 @@ test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
   const { id: third } = listed[2]
   await run('keys', 'rotate', third, '--overlap', '7d')
   const table = (await run('keys', 'list')).stdout
-  const line = new RegExp(`^${id} +acme +first +live +…${first.slice(-4)} +active +2 +never +never +0$`, 'm')
+  const line = new RegExp(
+    `^${id} +acme +first +live +…${first.slice(-4)} +active +2 +never +never +0 +– +–$`,
+    'm',
+  )
   t.match(table, line)
-  t.match(table, new RegExp(`^${third} .*retiring +2 +in 6 days +never +0$`, 'm'))
-  t.match(table, new RegExp(`^${issued.data.id} .*active +1 +in 89 days +never +0$`, 'm'))
+  t.match(table, new RegExp(`^${third} .*retiring +2 +in 6 days +never +0 +– +\\w{12}, used never$`, 'm'))
+  t.match(table, new RegExp(`^${issued.data.id} .*active +1 +in 89 days +never +0 +– +–$`, 'm'))
   t.equal((await json('keys', 'disable', id)).data.state, 'disabled')
   t.equal((await json('keys', 'enable', id)).data.state, 'active')
   t.equal((await json('keys', 'revoke', id)).data.state, 'revoked')
@@ -343,7 +346,7 @@ test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
 })
 
 test('keys rotate prints a successor and ends the key after the overlap', async (t) => {
-  const { issue, run, json } = await createStore()
+  const { issue, run, json, store } = await createStore()
   const { key: old } = await issue({ environment: 'test', expiresAt: Date.now() + 86_400_000 })
   const rotated = await json('keys', 'rotate', old.id, '--overlap', '2h')
   t.match(rotated, {
@@ -364,6 +367,19 @@ test('keys rotate prints a successor and ends the key after the overlap', async 
   const last = quiet.stdout.split('_')[2]!
   const human = await run('keys', 'rotate', last)
   t.equal(human.stdout.split(/spk_test_\w+/).length, 2, 'the key is printed once')
+  const usedAt = Date.now() - 60_000
+  await store.recordKeyUses(new Map([[rotated.data.id, usedAt]]))
+  const relatives = {
+    predecessor: { id: rotated.data.id, state: 'expired', last_used_at: new Date(usedAt).toISOString() },
+    successor: { id: /^\w{12}$/, state: 'active', last_used_at: null },
+  }
+  t.match((await json('keys', 'show', last)).data, relatives)
+  const listed = (await json('keys', 'list', 'acme')).data
+  t.match(listed, [{ id: old.id, predecessor: null }, {}, { id: last, ...relatives }, { successor: null }])
+  t.match(
+    (await run('keys', 'show', last)).stdout,
+    /predecessor: +\w{12}, last used: \d.*\nsuccessor: .*: never\n/,
+  )
   t.match(human.stderr, `Key ${last} works until`)
 })
 

@@ -1,4 +1,4 @@
-/** Plans of changes: `scopes plan` and `--dry-run`; rotations with evidence. */
+/** Plans of changes: `scopes plan` and `--dry-run`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -8,7 +8,6 @@ import { MODULE_NAMES } from '../../core/model.ts'
 import { endpointPath } from '../../core/routes/route.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { utcDay } from '../../core/lib/time.ts'
-import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { DAY, usageCount } from '../contract/store/samples.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
@@ -271,81 +270,4 @@ test('a dry run counts whole days, is refused as the change would be, and explai
     [`keys revoke ${id} --days 3`]: '2 usage',
     [`keys revoke ${id} --days 367 --dry-run`]: '2 usage',
   })
-})
-
-test('keys rotation shows the traffic that has moved, and finish ends a quiet key', async (t) => {
-  const { store, keys, run, json, refuses, issue, countRequests } = await open()
-  const old = await issue()
-  const unused = await json('keys', 'rotation', old.id)
-  t.match(unused, { code: 1, error: { code: 'key_not_rotated' } })
-  const { key: successor } = await keys.rotate(old.id, { overlapMs: 7 * DAY })
-  await countRequests(old.id, today, 'profiles', 25)
-  await countRequests(old.id, today, 'plans', 5)
-  const use = (id: string, ago: number) => store.recordKeyUses(new Map([[id, Date.now() - ago]]))
-  const refused = async (id: string, ...more: string[]) =>
-    (await json('keys', 'rotation', 'finish', id, ...more)).error
-  t.match(await refused(old.id, '--quiet-for', '0'), {
-    code: 'key_in_use',
-    detail: /its last use is unknown/,
-    last_used_at: null,
-  })
-  await use(old.id, 2 * DAY)
-  t.match(await json('keys', 'rotation', old.id), {
-    code: 0,
-    data: { moved: 0, next: /ends .* Its successor is unused/ },
-  })
-  t.match(await refused(old.id, '--quiet-for', '0'), { detail: /its successor has no recorded use since/ })
-  await use(successor.id, 0)
-  await countRequests(successor.id, today, 'plans', 70)
-  const { key: newest } = await keys.rotate(successor.id)
-  await countRequests(newest.id, today, 'plans', 20)
-  t.match((await json('keys', 'rotation', old.id)).data, {
-    moved: 0.75,
-    keys: [{ id: old.id, state: 'retiring', requests: 30 }, { id: successor.id }, {
-      id: newest.id,
-      requests: 20,
-    }],
-    days: [{ day: today, old_key: 30, successors: 90, moved: 0.75 }],
-  })
-  const shown = await run('keys', 'rotation', newest.id)
-  t.match(shown.stdout, new RegExp(`^KEY .*\n${successor.id} +retiring .*\n${newest.id} +active `))
-  t.match(shown.stdout, /^\d{4}-\d\d-\d\d +70 +20 +22% █+/m)
-
-  const counted = { code: 'key_in_use', endpoint: 'profiles', requests: 25 }
-  t.match(await refused(old.id), counted, 'counted today')
-  const early = await refused(old.id, '--quiet-for', '2d')
-  t.match(early, counted, 'two days are not two minutes more')
-  t.match(early.detail, /or up to two minutes later.*--force/)
-  t.match(await refused(successor.id), { code: 'key_in_use' })
-  for (const id of [successor.id, newest.id]) await keys.disable(id)
-  t.match(await refused(old.id, '--quiet-for', '0'), { code: 'successor_not_in_force' })
-  for (const id of [successor.id, newest.id]) await keys.enable(id)
-  await refuses(t, {
-    'keys rotation': '2 usage',
-    'keys rotation finish': '2 usage',
-    'keys rotation nothing': '1 key_not_found',
-    'keys rotation finish nothing': '1 key_not_found',
-    [`keys rotation finish ${old.id} --quiet-for long`]: '2 usage',
-  })
-  const finish = ['keys', 'rotation', 'finish', old.id, '--quiet-for', '0']
-  t.match((await json(...finish, '--dry-run')).data, { changes: ['key.retired'], requests: 30 })
-  t.match(await json(...finish), { code: 0, data: { id: old.id, state: 'expired' } })
-  const { sequence } = await store.auditHead()
-  t.match(await run(...finish), { code: 0, stdout: /had already ended/ })
-  t.equal((await store.auditHead()).sequence, sequence, 'nothing is changed twice')
-  t.match((await json('keys', 'rotation', old.id)).data.next, /rotation is over: key .* is expired/)
-  t.match(await run('keys', 'rotation', 'finish', newest.id, '--force'), {
-    code: 0,
-    stdout: `Key ${successor.id} was ended\n`,
-  })
-  await keys.revoke(successor.id)
-  t.match(
-    (await run('keys', 'rotation', newest.id)).stdout,
-    new RegExp(`\n${successor.id} +revoked .* UTC +– .*UTC`),
-  )
-  t.match(await run('keys', 'rotation', 'finish', successor.id), {
-    code: 0,
-    stdout: /ended: it is revoked\n$/,
-  })
-  t.match(await verifyAuditLog(store), { brokenAt: undefined, differences: { length: 0 } })
 })

@@ -284,6 +284,7 @@ test('a key has the scopes of the active modules by default, and only its digest
     createdAt: now,
     expiresAt: undefined,
     retiresAt: undefined,
+    predecessorId: undefined,
     successorId: undefined,
     lastUsedAt: undefined,
     owner: undefined,
@@ -501,30 +502,6 @@ test('disabled, ended and rotated keys are not rotated', async (t) => {
   await keys.rotate((await issue()).key.id, { overlapMs: 36_525 * 24 * hour })
   clock.now += 25 * hour
   await t.rejects(keys.rotate(rotated!.key.id), refused('key_expired'), 'after its overlap')
-})
-
-test('a rotation is finished once, before the overlap ends', async (t) => {
-  const { store, clock, keys, issue } = await open()
-  const [old, over, revoked, plain] = await Promise.all([{}, {}, {}, {}].map(issue))
-  const successor = await keys.rotate(old!.key.id)
-  await keys.rotate(over!.key.id, { overlapMs: 1 })
-  await keys.rotate(revoked!.key.id)
-  await keys.revoke(revoked!.key.id)
-  clock.now += 1
-  t.match(await keys.finishRotation(old!.key.id), {
-    state: 'retired',
-    retiresAt: clock.now,
-    successorId: successor.key.id,
-  })
-  t.equal((await keys.show(successor.key.id)).state, 'active')
-  for (const { key: { id } } of [old!, over!, revoked!]) {
-    t.ok(await keepsFacts(store, () => keys.finishRotation(id)), 'it has ended already')
-  }
-  await t.rejects(
-    keys.finishRotation(plain!.key.id),
-    refused('key_not_rotated', { command: 'keys rotate', args: [plain!.key.id] }),
-  )
-  await t.rejects(keys.enable(old!.key.id), refused('key_expired'))
 })
 
 const limit: fc.Arbitrary<Limit> = fc.record({

@@ -48,7 +48,7 @@ const printed: Readonly<Record<string, readonly RegExp[]>> = {
   ],
   'docs/own-endpoints.md': [/"id":"c42".*"has_more":false/, /Invoice a17 for Acme Travel/],
   'docs/partners.md': [/"has_more":true/, /The key is valid\./],
-  'docs/plan-changes.md': [/1 key\./, /is retiring and ends/],
+  'docs/plan-changes.md': [/1 key\./, /successor: +\w{12}, until/],
   'docs/postgres.md': [
     /copy is complete/,
     /The key is valid\./,

@@ -60,7 +60,7 @@ function expectedRows(events: readonly ActivityEvent[], keys: readonly Key[], no
     if (change.type === 'scope.granted' || change.type === 'scope.removed') {
       return [{ at, type: change.type, keyId, hint, environment, scope: change.scope }]
     }
-    if (change.type === 'key.updated' || change.type === 'key.retired') return []
+    if (change.type === 'key.updated') return []
     return [{ at, type: change.type, keyId, hint, environment }]
   })
   for (const { id, hint, environment, expiresAt, retiresAt, createdAt } of keys) {
@@ -133,10 +133,9 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
       },
       {
         at: T0 + 8,
-        change: { type: 'key.rotated', id: 'acme-live', successorId: 'acme-test', retiresAt: T0 + 15 },
+        change: { type: 'key.rotated', id: 'acme-live', successorId: 'acme-test', retiresAt: T0 + 10 },
       },
       { at: T0 + 9, signup: sent },
-      { at: T0 + 10, change: { type: 'key.retired', id: 'acme-live', retiresAt: T0 + 10 } },
       { at: T0 + 11, change: { type: 'key.revoked', id: 'acme-live' } },
       { at: T0 + 12, change: { type: 'module.deactivated', slug: 'acme', module: 'banner' } },
     )

@@ -68,8 +68,8 @@ const keyChanges: readonly [Change, before: Partial<Key>, after: Partial<Key>][]
     { successorId: successor.id, retiresAt: T0 + 9 },
   ],
   [
-    { type: 'key.retired', id: 'Zt81Zt81Zt81', retiresAt: T0 + 8 },
-    { successorId: successor.id, retiresAt: T0 + 9 },
+    { type: 'key.rotated', id: 'Zt81Zt81Zt81', successorId: successor.id, retiresAt: T0 + 8, ended: true },
+    {},
     { successorId: successor.id, retiresAt: T0 + 8, state: 'retired' },
   ],
   [
