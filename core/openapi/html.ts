@@ -92,12 +92,12 @@ export function paragraphs(lines: readonly string[]): readonly Markup[] {
   })
 }
 
-/** Names of members, strings, and the rest that is highlighted: words of six languages, and figures. */
+/** Names of members, strings, and the rest that is highlighted: words of four languages, and figures. */
 const TOKEN = new RegExp(
   [
     /("(?:[^"\\\n]|\\.)*")(?=\s*:)/,
     /("(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)/,
-    /(?<![\w$./-])(?:as|await|const|curl|defer|echo|except|export|for|from|func|if|import|new|nil|of|package|read|throw|try)\b(?![.:=])/,
+    /(?<![\w$./-])(?:as|await|const|curl|echo|except|export|for|from|if|import|new|of|read|throw|try)\b(?![.:=])/,
     /\b(?:true|false|null)\b|(?<![\w.$-])-?\d+(?:\.\d+)?\b/,
   ].map(({ source }) => source).join('|'),
   'g',
@@ -142,11 +142,9 @@ export interface CodeBlock {
 /** The languages of samples, with what the page calls them. */
 export const LANGUAGES = {
   shell: 'Shell',
-  client: 'JS client',
-  fetch: 'JS fetch',
+  client: 'JavaScript',
   php: 'PHP',
   python: 'Python',
-  go: 'Go',
 } as const
 
 export type Language = keyof typeof LANGUAGES

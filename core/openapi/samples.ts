@@ -1,5 +1,4 @@
 /** Code samples. Those of operations that are not built in are made from those that are. */
-import { IDEMPOTENCY_HEADER } from '../wire.ts'
 import { baseUrl, EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
 import type { DocumentSettings, ParameterObject } from './model.ts'
 import type { OperationObject } from './operation.ts'
@@ -38,7 +37,6 @@ export function ownSamples({ path, method, operation }: EndpointEntry, settings:
     ? ['widget', 'partner-widget?partner=demo'] as const
     : ['verifyKey', 'developer/verify-key'] as const
   const parameters = operation.parameters as readonly ParameterObject[]
-  const has = (name: string) => parameters.some((one) => one.name === name)
   const valuesIn = (place: ParameterObject['in']): Readonly<Record<string, unknown>> =>
     Object.fromEntries(
       parameters.filter((one) => one.in === place && one.required).map((one) => [one.name, one.example]),
@@ -48,11 +46,10 @@ export function ownSamples({ path, method, operation }: EndpointEntry, settings:
   const body = Object.fromEntries(
     Object.entries(example as object).filter(([name]) => schema?.required?.includes(name)),
   )
-  const idempotencyKey = has(IDEMPOTENCY_HEADER) ? 'order-1042' : ''
   // The client adds the partner.
-  const options = Object.entries({ params, query, body, idempotencyKey })
-    .map(([name, values]) => [name, typeof values === 'string' ? values : { ...values, partner: undefined }])
-    .filter(([, values]) => JSON.stringify(values)!.length > 2)
+  const options = Object.entries({ params, query, body })
+    .map(([name, values]) => [name, { ...values, partner: undefined }] as const)
+    .filter(([, values]) => JSON.stringify(values).length > 2)
   const search = new URLSearchParams(
     Object.entries(query).flatMap(([name, values]) => [values].flat().map((one) => [name, String(one)])),
   )
@@ -60,19 +57,13 @@ export function ownSamples({ path, method, operation }: EndpointEntry, settings:
     (search.size > 0 ? `?${search}` : '')
   const args = `'${method} ${path.slice(name.length + 1)}'` +
     (options.length > 0 ? `, ${literal(Object.fromEntries(options), 'client')}` : '')
-  const call = method === 'GET' && has('cursor')
+  const call = parameters.some((one) => one.name === 'cursor')
     ? `for await (const row of client.paginate(${args})) {\n  console.log(row)\n}`
     : `console.log(await client.request(${args}))`
   return new Map(
     Array.from(sampleOf(template, settings)!, ([language, text]) => [
       language,
-      text.replace(
-        /^(.*)Content-Type(.*)application\/json(.*)$/m,
-        idempotencyKey
-          ? `$&${language === 'fetch' ? ',' : ''}\n$1${IDEMPOTENCY_HEADER}$2${idempotencyKey}$3`
-          : '$&',
-      )
-        .replace(`/${name}/${target}`, () => url)
+      text.replace(`/${name}/${target}`, () => url)
         .replace(/\{\s*"?partner"?: ["']demo["']\s*\}|\['partner' => 'demo'\]/, () => literal(body, language))
         .replace(/console\.log\(await client.*/, () => call),
     ]),
@@ -85,13 +76,11 @@ const words: Readonly<Partial<Record<Language, Readonly<Record<string, string>>>
   python: { true: 'True', false: 'False', null: 'None' },
 }
 
-/** A JSON value in the syntax of a language. In Shell and Go it is the text in a string. */
+/** A JSON value in the syntax of a language. In Shell it is the text in a string. */
 function literal(value: unknown, language: Language): string {
-  const margin = { fetch: '  ', php: '    ', python: '    ', shell: '', go: '', client: '' }[language]
+  const margin = { php: '    ', python: '    ', shell: '', client: '' }[language]
   const json = JSON.stringify(value, null, margin || 2).replaceAll('\n', `\n${margin}`)
-  if (language === 'shell' || language === 'go') {
-    return json.replace(/['`]/g, (quote) => `\\u00${quote.charCodeAt(0).toString(16)}`)
-  }
+  if (language === 'shell') return json.replaceAll("'", '\\u0027')
   return json.replace(/("(?:[^"\\]|\\.)*")|\{\}|[{}:]|true|false|null/g, (token, text?: string) => {
     if (text === undefined) return words[language]?.[token] ?? token
     if (language === 'python') return text

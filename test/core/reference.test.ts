@@ -485,7 +485,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await page.locator('.side a[href="#signUp"]').click()
     t.ok(await page.locator('#signUp h3').isVisible())
     await page.keyboard.press('Escape')
-    for (const language of ['go', 'client']) {
+    for (const language of ['python', 'client']) {
       await page.locator(`label[for="in-${language}"]`).click()
       const blocks = await page.locator('.request pre:visible').evaluateAll((blocks) =>
         blocks.map((one) => String(one.className))

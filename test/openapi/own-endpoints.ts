@@ -50,9 +50,8 @@ const create = defineEndpoint({
     refund: v.null(),
     shop: v.optional(v.string()),
   },
-  takesIdempotencyKey: true,
   status: 201,
-  handle: ({ body, idempotencyKey }) => ({ data: { ...body, partner: undefined, idempotencyKey } }),
+  handle: ({ body }) => ({ data: { ...body, partner: undefined } }),
 })
 
 const touch = defineEndpoint({
@@ -76,7 +75,7 @@ export const OWN_DATA: Readonly<Record<string, unknown>> = {
   ownOrderCreate: {
     note: `${odd}\n\t`,
     lines: [{ sku: 'tex', count: 2 }, { sku: 'tex', count: 2 }],
-    ...{ 'is-gift': true, labels: {}, refund: null, idempotencyKey: 'order-1042' },
+    ...{ 'is-gift': true, labels: {}, refund: null },
   },
   ownTouch: { id: 'id' },
 }

@@ -106,10 +106,8 @@ function samplesOf(request: SampleRequest): Samples[string] {
   return {
     shell: shell(request),
     ...(!isOpen && { client: client(request) }),
-    fetch: javascript(request),
     php: php(request),
     python: python(request),
-    go: go(request),
   }
 }
 
@@ -177,65 +175,6 @@ const client = createPartnerClient({
 })
 
 ${isPaged ? `for await (const row of ${call}) {\n  console.log(row)\n}` : `console.log(await ${call})`}`
-}
-
-function javascript(request: SampleRequest): string {
-  const { operation, method, url, headers, body, isPaged, isRepeatable } = request
-  const read = mediaTypesOf(operation)[0]?.endsWith('json') ? 'json' : 'text'
-  const fields = headers.map(({ name, value }) =>
-    `'${name}': ${value === undefined ? 'process.env.PARTNER_API_KEY' : `'${value}'`}`
-  )
-  const options = [
-    ...(method === 'GET' ? [] : [`method: '${method}'`]),
-    ...(fields.length === 0 ? [] : [`headers: {\n    ${fields.join(',\n    ')}\n  }`]),
-    ...(body === undefined
-      ? []
-      : [`body: JSON.stringify(${inspect(body, { compact: false }).replaceAll('\n', '\n  ')})`]),
-    `redirect: 'error'`,
-    ...(isRepeatable ? [] : [`signal: AbortSignal.timeout(${timeLimit}_000)`]),
-  ]
-  const failure = 'throw new Error(`${response.status}: ${await response.text()}`)'
-  if (isPaged) {
-    return `const url = new URL('${url}')
-do {
-  const response = await fetch(url, {
-    ${indent(options.join(',\n  '), '  ').trimStart()}
-  })
-  if (!response.ok) ${failure}
-  const { data, page } = await response.json()
-  for (const row of data) console.log(row)
-  url.searchParams.set('cursor', page.next_cursor ?? '')
-} while (url.searchParams.get('cursor'))`
-  }
-  if (isRepeatable) {
-    return `const request = {
-  ${options.join(',\n  ')}
-}
-
-for (let attempt = 1;; attempt++) {
-  const response = await fetch('${url}', {
-    ...request,
-    signal: AbortSignal.timeout(${timeLimit}_000)
-  }).catch((error) => {
-    if (attempt === ${maxAttempts}) throw error
-  })
-  if (response?.ok) {
-    console.log(await response.json())
-    break
-  }
-  const mayRepeat = !response || [409, 429].includes(response.status) || response.status >= 500
-  if (!mayRepeat || attempt === ${maxAttempts}) ${failure}
-  // With the same Idempotency-Key, a repeat creates nothing.
-  const seconds = Number(response?.headers.get('Retry-After') ?? 2 ** attempt)
-  await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
-}`
-  }
-  return `const response = await fetch('${url}', {
-  ${options.join(',\n  ')}
-})
-
-if (!response.ok) throw new Error(\`\${response.status}: \${await response.text()}\`)
-console.log(await response.${read}())`
 }
 
 function php({ url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
@@ -360,113 +299,6 @@ ${indent(request, '    ')}    try:
         print(response.read().decode())
 except HTTPError as error:
     sys.exit(f"{error.code}: {error.read().decode()}")`
-}
-
-function go({ method, url, headers, body, isPaged, isRepeatable }: SampleRequest): string {
-  const packages = [
-    ...(isPaged ? ['encoding/json'] : []),
-    'fmt',
-    'io',
-    'log',
-    'net/http',
-    ...(headers.length > 0 ? ['os'] : []),
-    ...(isRepeatable ? ['strconv'] : []),
-    ...(body ? ['strings'] : []),
-    'time',
-  ]
-  const failure = '\tif err != nil {\n\t\tlog.Fatal(err)\n\t}'
-  const json = JSON.stringify(body, null, 2)
-  const payload = body &&
-    (isRepeatable ? `\tpayload := \`${json}\`\n` : `\tpayload := strings.NewReader(\`${json}\`)\n`)
-  const fields = headers.map(({ name, value }) =>
-    `\treq.Header.Set("${name}", ${value === undefined ? 'os.Getenv("PARTNER_API_KEY")' : `"${value}"`})\n`
-  ).join('')
-  const head = `package main
-
-import (
-${packages.map((name) => `\t"${name}"\n`).join('')})
-
-func main() {
-	client := http.Client{Timeout: ${timeLimit} * time.Second}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}
-	url := "${url}"
-${payload ?? ''}`
-  if (isPaged) {
-    return `${head}	for cursor := ""; ; {
-		req, err := http.NewRequest("${method}", url+cursor, nil)
-${indent(failure, '\t')}
-${indent(fields, '\t')}
-		res, err := client.Do(req)
-${indent(failure, '\t')}
-		body, err := io.ReadAll(res.Body)
-		res.Body.Close()
-${indent(failure, '\t')}
-		if res.StatusCode < 200 || res.StatusCode > 299 {
-			log.Fatalf("%s: %s", res.Status, body)
-		}
-		var list struct {
-			Data []json.RawMessage
-			Page struct {
-				Next *string \`json:"next_cursor"\`
-			}
-		}
-		if err := json.Unmarshal(body, &list); err != nil {
-			log.Fatal(err)
-		}
-		for _, row := range list.Data {
-			fmt.Println(string(row))
-		}
-		if list.Page.Next == nil {
-			break
-		}
-		cursor = "&cursor=" + *list.Page.Next
-	}
-}`
-  }
-  if (isRepeatable) {
-    return `${head}	for attempt := 1; ; attempt++ {
-		req, err := http.NewRequest("${method}", url, strings.NewReader(payload))
-${indent(failure, '\t')}
-${indent(fields, '\t')}
-		var body []byte
-		status, seconds := 503, 1<<attempt
-		res, err := client.Do(req)
-		if err == nil {
-			body, err = io.ReadAll(res.Body)
-			res.Body.Close()
-			status = res.StatusCode
-			if after, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil {
-				seconds = after
-			}
-		}
-		if err == nil && status >= 200 && status <= 299 {
-			fmt.Println(string(body))
-			break
-		}
-		mayRepeat := err != nil || status == 409 || status == 429 || status >= 500
-		if !mayRepeat || attempt == ${maxAttempts} {
-			log.Fatalf("%d: %s %v", status, body, err)
-		}
-		// With the same Idempotency-Key, a repeat creates nothing.
-		time.Sleep(time.Duration(seconds) * time.Second)
-	}
-}`
-  }
-  return `${head}	req, err := http.NewRequest("${method}", url, ${body ? 'payload' : 'nil'})
-${failure}
-${fields}
-	res, err := client.Do(req)
-${failure}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-${failure}
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		log.Fatalf("%s: %s", res.Status, body)
-	}
-	fmt.Println(string(body))
-}`
 }
 
 if (import.meta.main) writeFileSync(SAMPLES_FILE, formatSamples(createSamples()))
