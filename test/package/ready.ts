@@ -91,7 +91,6 @@ export const pages = [
   'docs/upgrade.md',
   'adapters/client/README.md',
   'examples/partners/node/README.md',
-  'examples/partners/widget/README.md',
 ] as const
 
 /** @throws if a page of a package says that it is not published. */

@@ -304,7 +304,7 @@ function render_widget(): string {
 	};
 	// Without pretty permalinks, a form with the method GET would lose the parameter that names the page.
 	wp_parse_str( (string) wp_parse_url( (string) get_permalink(), PHP_URL_QUERY ), $keep );
-	$html = \PartnerWidget\draw( wp_unslash( $_GET ), $read, $search, compact( 'keep' ) )['html']; // phpcs:ignore WordPress.Security.NonceVerification
+	$html = \PartnerWidget\draw( wp_unslash( $_GET ), $read, $search, $keep ); // phpcs:ignore WordPress.Security.NonceVerification
 	if ( $error && current_user_can( 'manage_options' ) ) {
 		$html .= '<p>' . esc_html( explain( $error ) ) . '</p>';
 	}

@@ -1,6 +1,6 @@
 <?php
 
-/** Renders the widget, for index.php and the plugin for WordPress. PHP 7.4 or later. */
+/** Renders the widget of the block. */
 
 declare(strict_types=1);
 
@@ -61,16 +61,15 @@ function prepare(array $widget, array $query): array
 }
 
 /**
- * The widget; or only what a search has found, for a page that shows the rest already.
+ * The widget as HTML, with what a search has found.
  *
  * @param callable $read returns the `data` of the widget
  * @param callable $search takes a query and returns the body of a page, or throws a \DomainException for a wrong query
- * @param array $options `src` of the widget alone; `isPart`; `keep`, the other parameters of the page
- * @return array `html` and `status`
+ * @param array $keep the other parameters of the page
  */
-function draw(array $parameters, callable $read, callable $search, array $options = []): array
+function draw(array $parameters, callable $read, callable $search, array $keep): string
 {
-    [$query, $isInvalid, $keep] = [[], false, $options['keep'] ?? []];
+    [$query, $isInvalid] = [[], false];
     foreach (PARAMETERS as $name => $longest) {
         $value = $parameters["partner_$name"] ?? '';
         $value = is_string($value) ? trim($value) : '';
@@ -95,13 +94,11 @@ function draw(array $parameters, callable $read, callable $search, array $option
         $profiles = array_map('PartnerWidget\card', $body['data']);
         return compact('profiles', 'more') + [$profiles ? 'found' : 'none' => true];
     };
-    $isPart = $query && ($options['isPart'] ?? false);
-    $widget = $isPart ? [] : $attempt(fn() => prepare($read(), $query));
+    $widget = $attempt(fn() => prepare($read(), $query));
     $find = $isInvalid ? fn() => ['invalid' => true] : $find;
     $shown = isset($widget['failed']) ? $widget : ($query ? $attempt($find) : ['newest' => true] + $widget);
     $kept = array_map(fn($name, $value) => compact('name', 'value'), array_keys($keep), $keep);
     $template = file_get_contents(__DIR__ . '/partner-widget.html');
-    $data = $shown + ['query' => $query, 'src' => $options['src'] ?? null, 'keep' => $kept];
-    $html = fill($template, $data + ['widget' => isset($widget['failed']) ? null : $widget]);
-    return ['html' => $html, 'status' => isset($shown['failed']) ? 503 : (isset($shown['invalid']) ? 400 : 200)];
+    $data = $shown + ['query' => $query, 'keep' => $kept];
+    return fill($template, $data + ['widget' => isset($widget['failed']) ? null : $widget]);
 }

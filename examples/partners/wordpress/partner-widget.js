@@ -25,9 +25,7 @@ customElements.define(
         event.preventDefault()
         this.#load(link.search, link)
       })
-      // The element is empty in a page that another server has made.
-      if (this.firstElementChild) this.#dropBrokenImages()
-      else this.#load('')
+      this.#dropBrokenImages()
     }
 
     #search() {
@@ -46,12 +44,11 @@ customElements.define(
       const { signal } = this.#pending = new AbortController()
       this.ariaBusy = 'true'
       try {
-        const response = await fetch((this.getAttribute('src') || this.#here) + query, { signal })
+        const response = await fetch(this.#here + query, { signal })
         const text = await response.text()
         const fresh = new DOMParser().parseFromString(text, 'text/html').querySelector('partner-widget')
-        if (!this.firstElementChild) this.append(...fresh.childNodes)
-        else if (response.status < 500) this.#show(fresh, link)
-        else throw new Error(response.statusText)
+        if (response.status >= 500) throw new Error(response.statusText)
+        this.#show(fresh, link)
         this.#dropBrokenImages()
       } catch {
         const status = this.querySelector('[role=status]')
