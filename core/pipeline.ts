@@ -238,7 +238,7 @@ function handleUncached(context: AuthenticatedContext): MaybePromise<HttpRespons
   const query = parseQuery(context)
   const grant = requireAccess(context, readPartner(query))
   return andThen(validateAndHandle(context, grant), (result) => {
-    const body = writer.toCachedBody(result, query)
+    const body = writer.toCachedBody(result, context.path, query)
     cacheResponse(context, grant, body)
     return respondCached(body, context)
   })

@@ -40,11 +40,11 @@ export function createResponseWriter(
   return {
     nextRequestId: createRequestIds(),
 
-    /** Serialises the result of a GET that takes a key. */
-    toCachedBody(result: HandlerResult, query: Query): CachedBody {
+    /** Serialises the result of a GET that takes a key. @param path The path of the request, as sent. */
+    toCachedBody(result: HandlerResult, path: string, query: Query): CachedBody {
       const text = serialize(result)
       const caching = ['Cache-Control', 'private, no-cache', 'Vary', varyByKey]
-      const headers = [...caching, ...common, ...nextLink(result, query), ...result.headers ?? []]
+      const headers = [...caching, ...common, ...nextLink(result, path, query), ...result.headers ?? []]
       return cachedBody(text, entityTag(text, sha256), contentHeaders(json, byteLength(text)), headers)
     },
 
@@ -182,13 +182,17 @@ function challenge({ code, members }: Problem, realm: string): string[] {
   return error === undefined ? [] : ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
 }
 
-/** The next page, as a reference relative to the request that consists of a query only (RFC 8288 §3.1). */
-function nextLink({ page }: HandlerResult, query: Query): string[] {
+/**
+ * The next page, relative to the request (RFC 8288 §3.1). A reference of a query alone means another path by RFC 2396 §5.2,
+ * which Java follows; a first segment with a colon would be a scheme (RFC 3986 §4.2).
+ */
+function nextLink({ page }: HandlerResult, path: string, query: Query): string[] {
   if (page === undefined || page.next_cursor === null) return []
   const next = new URLSearchParams()
   for (const [name, values] of query.values) {
     if (name !== 'cursor') { for (const value of values) next.append(name, value) }
   }
   next.append('cursor', page.next_cursor)
-  return ['Link', `<?${next}>; rel="next"`]
+  const segment = toReference(path.slice(path.lastIndexOf('/') + 1))
+  return ['Link', `<${segment.includes(':') ? './' : ''}${segment}?${next}>; rel="next"`]
 }

@@ -234,14 +234,14 @@ t.test('a response has the fields of its content, its request and its limits', a
   const page = { limit: 2, has_more: true, next_cursor: 'c/2' }
   const result = { data: ['é'], page, headers: ['A', '1'] }
   const query = readQuery('partner=acme&cursor=c1&limit=2&a=1&a=2')
-  const body = writer.toCachedBody(result, query)
+  const body = writer.toCachedBody(result, '/service/list', query)
   const text = JSON.stringify({ data: ['é'], page })
   const cached = {
     'ETag': `"${text.slice(0, 32)}"`,
     'Cache-Control': 'private, no-cache',
     'Vary': 'Authorization, X-Service-Partner-Key, Service-Version',
     ...common,
-    'Link': '<?partner=acme&limit=2&a=1&a=2&cursor=c%2F2>; rel="next"',
+    'Link': '<list?partner=acme&limit=2&a=1&a=2&cursor=c%2F2>; rel="next"',
     'A': '1',
   }
   const content = { 'Content-Type': json, 'Content-Length': String(text.length + 1) }
@@ -264,7 +264,7 @@ t.test('a response has the fields of its content, its request and its limits', a
   ])
   t.notOk(body.headers.includes('req_1'), 'the cached fields stay as they are')
   for (const last of [{}, { page: { limit: 2, has_more: false, next_cursor: null } }]) {
-    const response = writer.toCachedBody({ data: [], ...last }, query)
+    const response = writer.toCachedBody({ data: [], ...last }, '/service/list', query)
     t.strictSame(Object.keys(fields(response)).filter((name) => !Object.hasOwn(limits, name)), [
       ...Object.keys({ ...content, ...cached, ...own }).filter((name) => name !== 'Link' && name !== 'A'),
     ])

@@ -122,6 +122,44 @@ async function serveOrders(options: PartnerApiOptions = {}) {
   return { ...service, key, other: await issue({ partner: 'acme' }) }
 }
 
+t.test('the link to the next page is one for every reading of relative references', async (t) => {
+  const log = defineEndpoint({
+    name: 'log',
+    method: 'GET',
+    path: '/log/:name',
+    scope: 'read:orders',
+    summary: 'List a log',
+    paging: { limit: 1, maximum: 1 },
+    handle: ({ params: { name }, page }) =>
+      page({
+        read: (after) => [1, 2].filter((row) => after === undefined || row > Number(after[0])),
+        positionOf: (row) => [row, ''],
+        present: (row) => `${name} ${row}`,
+      }),
+  })
+  const { request, key } = await serveOrders({ endpoints: [log] })
+  const names = {
+    'a': 'a',
+    'a:b': './a:b',
+    'a%2Fb': 'a%2Fb',
+    "a'(b)*;@&=+$,!": "a'(b)*;@&=+$,!",
+    'é': '%C3%A9',
+  }
+  for (const [segment, expected] of Object.entries({ ...names, '<"|>': '%3C%22%7C%3E', 'a%3ab': 'a%3ab' })) {
+    const path = `/log/${segment}?partner=demo`
+    const { headers, json } = await request(path, { key })
+    const [, reference = ''] = /^<([^>]*)>; rel="next"$/.exec(headers.get('link') ?? '') ?? []
+    t.equal(reference, `${expected}?partner=demo&cursor=${json.page.next_cursor}`)
+    const next = new URL(reference, `http://api.example/service${path}`)
+    t.ok(next.pathname.startsWith('/service/log/'))
+    const second = await request(next.pathname.slice('/service'.length) + next.search, { key })
+    t.match(second.json, { data: [json.data[0].replace(/1$/, '2')], page: { has_more: false } }, segment)
+    // RFC 2396 §5.2 appends to the path up to its last slash, and a reference of a query alone is no exception.
+    const joined = `/log/${reference.replace('./', '')}`
+    t.strictSame((await request(joined, { key })).json, second.json)
+  }
+})
+
 t.test('a list is read in pages, with the cursors of the service', async (t) => {
   const { request, key } = await serveOrders()
   orders = ['1', '2', '3', '4', '5'].map((id) => ({ id, state: id === '3' ? 'closed' : 'open' }))
@@ -130,7 +168,7 @@ t.test('a list is read in pages, with the cursors of the service', async (t) => 
     data: [{ id: '2', state: 'open' }, { id: '4', state: 'open' }],
     page: { limit: 2, has_more: true, next_cursor: first.json.page.next_cursor },
   })
-  t.match(first.headers.get('link'), /^<\?partner=demo&from=2&state=open&cursor=[^>]+>; rel="next"$/)
+  t.match(first.headers.get('link'), /^<orders\?partner=demo&from=2&state=open&cursor=[^>]+>; rel="next"$/)
   const cursor = encodeURIComponent(first.json.page.next_cursor)
   const next = await request(`/orders?partner=demo&from=2&state=open&cursor=${cursor}`, { key })
   t.strictSame(next.json.data, [{ id: '5', state: 'open' }])

@@ -271,7 +271,7 @@ for (const runtime of ['node', 'bun', 'deno']) {
     for (let next = list('demo'); next !== '';) {
       const { headers, body } = await call(demo, next)
       listed.push(...body.data)
-      next = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]?.replace(/^/, '/service/orders') ?? ''
+      next = /<(.*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]?.replace(/^/, '/service/') ?? ''
     }
     t.same(new Set(listed), new Set(placed), 'without those of test keys')
     t.strictSame(listed, listed.toSorted((a, b) => b.placed_at.localeCompare(a.placed_at)), 'newest first')
