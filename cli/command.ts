@@ -8,8 +8,8 @@ import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { createArgument, createOption, integerBetween } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
-import { applySettings, type Settings } from './config.ts'
-import { exposedFiles, type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
+import { conflictsOf, setFromVariables, variableOf, type Variables } from './environment.ts'
+import { type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
 import { suggest } from './suggest.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
@@ -17,7 +17,7 @@ export interface Run {
   readonly io: Io
   readonly output: Output
   exitCode: ExitCode
-  readonly settings: Settings
+  readonly variables: Variables
   load(name: string): Promise<{ define(command: CliCommand): void }>
 }
 
@@ -89,12 +89,17 @@ export class CliCommand extends Command {
       : await (await next.load()).find(words.slice(1))
   }
 
-  /** Parses arguments, and sets the options that are not among them from the environment and the configuration file. */
+  override addOption(option: Option): this {
+    this.run.variables.set(option, variableOf(pathOf(this), option))
+    return super.addOption(option.conflicts(conflictsOf(option)))
+  }
+
+  /** Parses arguments, and sets the options that are not among them from environment variables. */
   override parseOptions(argv: string[]): ParseOptionsResult {
     const parsed = super.parseOptions(argv)
-    applySettings(this, this.run.settings, this.run.io.env)
     const [option] = parsed.unknown
     const isHelp = parsed.unknown.some((word) => /^(?:-h|--help)$/.test(word))
+    if (!isHelp) setFromVariables(this, this.run.variables, this.run.io.env)
     // Commander would first report a missing required option, although this one may be a misspelling of it.
     if (option !== undefined && this.commands.length === 0 && !isHelp) this.unknownOption(option)
     return parsed
@@ -122,9 +127,6 @@ export class CliCommand extends Command {
     }
     return super.helpInformation(context)
   }
-
-  /** Commander would read `process.env`, and prefer `PORT` to the file. `applySettings` has read the environment. */
-  _parseOptionsEnv(): void {}
 
   /** Adds a text to the help, after the options. Lines that begin with a space keep their line breaks. */
   details(text: string): this {
@@ -204,16 +206,17 @@ export class CliCommand extends Command {
       .optsWithGlobals()
     const source = this.getOptionValueSourceWithGlobals('store')
     output.json = json
-    const { path = '' } = this.run.settings.file ?? {}
-    if (source === 'config' && holdsPassword(storeUrl) && !json && exposedFiles(path).length > 0) {
-      output.note(`warning: Other accounts can read a password in ${path}: chmod 600 ${path}`)
-    }
     if (source === 'cli') {
       warnAboutPasswords(output, [storeUrl])
       output.suggestStore(holdsPassword(storeUrl) ? 'URL' : storeUrl)
     }
     return { storeUrl, actor, wait, io, output }
   }
+}
+
+/** The names of a command below the program. */
+export function pathOf(command: Command): string[] {
+  return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 }
 
 /** Prints one warning for people if any of the URLs, all of them arguments, contains a password. */

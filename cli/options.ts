@@ -223,6 +223,8 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   action: { choices: SELF_SERVICE },
   duration: { parse: durationOption },
   when: { parse: endOption },
+  // With white space around it, the URL of a store would be that of another, empty one.
+  url: { parse: (text) => text.trim() },
   'policy=quota/seconds': { parse: limitParser(OVERRIDABLE_LIMITS) },
   'policy=quota': { parse: limitParser(PARTNER_LIMITS) },
 }
@@ -238,8 +240,6 @@ export function createOption(flags: string, description: string | undefined): Op
   const option = new Option(flags, description)
   const [, name = ''] = /<([^.>]+)/.exec(flags) ?? []
   const { choices, parse } = placeholders[name] ?? {}
-  // A change that is waited for has to be made.
-  if (option.long === '--dry-run') option.conflicts('wait')
   if (choices) return option.choices(choices)
   return parse ? option.argParser(parse) : option
 }

@@ -1,14 +1,13 @@
 import process from 'node:process'
-import { type Command, CommanderError } from 'commander'
+import { type Command, CommanderError, Help } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
 import { CliCommand, type Run } from './command.ts'
-import { allVariables } from './config.ts'
+import { describeUnknown, readVariable, unknownVariables } from './environment.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
 import { type Io, Output } from './output/print.ts'
 import { formatStack, redact } from './output/text.ts'
-import { suggest } from './suggest.ts'
 
 const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'To run the service:': {
@@ -32,8 +31,6 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     audit: 'List administrative changes, and verify the audit log',
     doctor: 'Check an installation, and show how to fix each issue',
     store: 'Back up, restore and copy a store',
-    leaks: 'Find keys in files and in the history of a repository, and revoke them',
-    config: 'Show the values of options, and where they come from',
     completions: 'Print the completion script for bash, zsh or fish',
   },
   'To integrate with one:': {
@@ -62,8 +59,6 @@ export const commandModules: Readonly<Record<string, () => ReturnType<Run['load'
   audit: () => import('./commands/audit.ts'),
   doctor: () => import('./doctor/command.ts'),
   store: () => import('./store/command.ts'),
-  leaks: () => import('./leaks/command.ts'),
-  config: () => import('./commands/config.ts'),
   completions: () => import('./commands/completions.ts'),
   verify: () => import('./verify/command.ts'),
   openapi: () => import('./commands/openapi.ts'),
@@ -136,7 +131,7 @@ function translateHelpCommand(argv: readonly string[], program: Command): readon
 
 async function reportError(error: unknown, output: Output, env: Io['env']): Promise<ExitCode> {
   const cliError = toCliError(error)
-  if (env.PARTNER_API_DEBUG === '1') output.note(formatStack(error))
+  if (readVariable(env, 'PARTNER_API_DEBUG') === '1') output.note(formatStack(error))
   await output.error(cliError)
   return cliError.exitCode
 }
@@ -153,7 +148,7 @@ export async function loadProgram(version: string, io: Io): Promise<CliCommand> 
 }
 
 function createRun(io: Io, output: Output): Run {
-  return { io, output, exitCode: 0, settings: { values: new Map() }, load: (name) => commandModules[name]!() }
+  return { io, output, exitCode: 0, variables: new Map(), load: (name) => commandModules[name]!() }
 }
 
 /** @param writeHelp Gets help and version. */
@@ -170,8 +165,15 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
     )
     .option('--actor <name>', 'Your name in the audit log (default: the current user)', actorOption)
     .option('--json', 'Print one JSON document on standard output')
-    .option('--config <file>', 'Configuration file, see config show --help')
-    .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20 })
+    .configureHelp({
+      showGlobalOptions: true,
+      minWidthToWrap: 20,
+      optionDescription(option) {
+        const text = Help.prototype.optionDescription.call(this, option)
+        const { name } = run.variables.get(option) ?? {}
+        return name === undefined ? text : `${text} [${name}]`
+      },
+    })
     .configureOutput({
       ...(writeHelp && { writeOut: writeHelp }),
       writeErr: (text) => void run.output.writeError(text),
@@ -200,23 +202,12 @@ partner-api COMMAND --help prints the options and examples of a command.
 Exit codes: 0 done or valid, 1 refused or invalid, 2 usage, 3 store or deployment unreachable.`)
 }
 
-/** Not those that are no options; the last two are of the client's examples. */
-const optionVariables = /^PARTNER_API_(?!(?:CONFIG|DEBUG|KEY|WEBHOOK_KEY|WORKER|URL|PARTNER)$)/
-/** What Kubernetes sets for services whose names begin with `partner-api`. */
-const serviceVariables = /_(?:SERVICE_HOST|SERVICE_PORT\w*|PORT_\d+_\w+)=|_PORT=\w+:\/\//
-
-/** A misspelled `PARTNER_API_STORE` would create another store. */
 async function rejectUnknownVariables(program: CliCommand): Promise<void> {
-  const { env } = program.run.io
-  const isUnknown = (name: string) => !allVariables(program).includes(name)
-  const names = Object.keys(env).filter((name) => optionVariables.test(name) && isUnknown(name))
-  if (names.length === 0) return
+  const { io: { env }, variables } = program.run
+  if (unknownVariables(variables, env).length === 0) return
   await Promise.all(program.commands.map((command) => (command as CliCommand).load()))
-  const unknown = names.find((name) => isUnknown(name) && !serviceVariables.test(`${name}=${env[name]}`))
-  if (unknown === undefined) return
-  throw usageError(
-    `There is no option for the variable ${unknown}.${suggest(unknown, allVariables(program))}`,
-  )
+  const [unknown] = unknownVariables(variables, env)
+  if (unknown !== undefined) throw usageError(describeUnknown(unknown, variables))
 }
 
 /** Changes what `ps` shows. Bun ignores it. */

@@ -1,7 +1,6 @@
 /** The man page of the command line, from the definitions that `--help` prints. */
 import process from 'node:process'
-import type { CliCommand } from '../command.ts'
-import { pathOf } from '../config.ts'
+import { type CliCommand, pathOf } from '../command.ts'
 import { loadProgram } from '../program.ts'
 
 /** Builds `partner-api.1`. @see https://man7.org/linux/man-pages/man7/groff_man.7.html */

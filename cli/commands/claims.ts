@@ -1,4 +1,3 @@
-import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
 import { type ClaimRequest, createClaim, findClaim, revokeClaim } from '../../core/admin/claims.ts'
 import { claimJson } from '../../core/admin/record-json.ts'
@@ -32,10 +31,13 @@ export type LinkOptions = Readonly<{ claim?: number; publicUrl?: string; service
 
 /** Adds the options that make a link to a key instead of the key. */
 export function withClaim(command: CliCommand): CliCommand {
-  const url = new Option('--public-url <url>', 'Address of the deployment, with the base path, for --claim')
   return command
     .option('--claim <duration>', 'Print a one-time link that makes the key, valid for 1s to 30d')
-    .addOption(url.env('PARTNER_API_PUBLIC_URL').argParser(httpUrlOption))
+    .option(
+      '--public-url <url>',
+      'Address of the deployment, with the base path, for --claim',
+      httpUrlOption,
+    )
     .option('--service-name <name>', 'Name of the service in the link', serviceNameOption, 'service')
     .hook('preAction', () => {
       const { claim, publicUrl, dryRun } = command.opts<LinkOptions & { readonly dryRun?: true }>()

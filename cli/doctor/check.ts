@@ -1,12 +1,11 @@
 import type { Migration } from '../../adapters/stores/schema.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
-export type Severity = 'info' | 'warning' | 'error'
+export type Severity = 'warning' | 'error'
 
 /** Every check, and how severe what it finds is. */
 export const CHECKS = {
   'key-files': 'error',
-  'serve-options': 'warning',
   'schema': 'error',
   'indexes': 'warning',
   'store-files': 'error',
@@ -19,25 +18,9 @@ export const CHECKS = {
   'postgres-tls': 'warning',
   'postgres-pooler': 'error',
   'postgres-server': 'warning',
-  'keys-without-expiry': 'info',
-  'keys-beyond-lifetime': 'warning',
-  'keys-expiring': 'warning',
-  'keys-expired': 'warning',
-  'keys-unused': 'warning',
-  'scopes-unused': 'info',
-  'modules-without-key': 'info',
-  'partners-without-key': 'info',
   'webhooks': 'warning',
   'audit-log': 'error',
   'store': 'error',
-  'deployment-https': 'error',
-  'deployment-health': 'error',
-  'deployment-clock': 'warning',
-  'deployment-browsers': 'warning',
-  'deployment-proxies': 'info',
-  'deployment-limits': 'warning',
-  'deployment-staleness': 'warning',
-  'deployment': 'error',
 } as const satisfies Record<string, Severity>
 
 type CheckName = keyof typeof CHECKS
@@ -55,13 +38,9 @@ export const issue = (message: string, command: string): Issue => ({ message, co
 /** Records the issues of a check: none when all is in order. */
 export type Check = (name: CheckName, ...issues: readonly (Issue | false | undefined)[]) => void
 
-/** One issue of all things of a kind. @param names The first of them. */
-export function findMany(
-  what: string,
-  names: readonly string[],
-  command: string,
-  count: number = names.length,
-): Issue | false {
+/** One issue of all things of a kind. */
+export function findMany(what: string, names: readonly string[], command: string): Issue | false {
+  const count = names.length
   const first = names.slice(0, 5)
   const more = count > first.length ? [`${formatCount(count - first.length)} more`] : []
   return count > 0 && { message: `${what}: ${joinList([...first, ...more])}.`, command, count, first }

@@ -1,39 +1,24 @@
-import { createServiceNames } from '../../core/http/headers.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import type { Store } from '../../core/ports/store.ts'
 import { type Check, CHECKS, type Severity } from './check.ts'
-import { checkAccess, checkServeOptions, checkStore } from './store.ts'
+import { checkAccess, checkStore } from './store.ts'
 import { type ExitCode, toCliError } from '../errors.ts'
-import { serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import { pluralize, printable, redactAll } from '../output/text.ts'
-import type { ServiceOptions } from '../serve/service-options.ts'
 import { describeStore } from '../store/open.ts'
 import { parseDurableUrl } from '../store/url.ts'
-import { parseDeploymentUrl, parseKeyId, readCredential } from '../verify/credential.ts'
-import { readWebhookKey } from '../webhooks/encryption-key.ts'
-
-interface DoctorOptions {
-  readonly url?: readonly string[]
-  readonly keyFile?: readonly string[]
-  readonly serviceName: string
-}
+import { readWebhookKey, webhookKeyOption } from '../webhooks/encryption-key.ts'
 
 export function define(doctor: CliCommand): void {
   doctor
-    .option('--url <base...>', 'Also check the services at these addresses, without /service')
-    .option(
-      '--key-file <file...>',
-      'Also check who can read these files; --url sends the key in the first one',
-    )
-    .option('--service-name <name>', 'Service name of the deployments', serviceNameOption, 'service')
-    .act((invocation, options: DoctorOptions) => diagnose(doctor.parent as CliCommand, invocation, options))
+    .addOption(webhookKeyOption())
+    .act(diagnose)
     .details(`
-Changes nothing. Each issue has the command or the setting that fixes it. Exits 1 if there is an error or a warning,
-and 3 if the store or a service cannot be reached; the other checks still run.`)
+Changes nothing. Each issue has the command or the setting that fixes it. Exits 1 if there is an issue, and 3 if the
+store cannot be reached. With the key of webhooks, checks that it opens their secrets. See keys list for keys that
+expire or are unused, and verify for a running service.`)
     .examples(
       'partner-api doctor',
-      'partner-api doctor --url https://api.example --key-file monitoring.key',
+      'partner-api doctor --webhook-key-file webhook.key',
       `partner-api doctor --json | jq -r '.data.checks[] | select(.severity == "error") | .message'`,
     )
 }
@@ -44,78 +29,36 @@ interface Result {
   readonly severity: Severity | null
   readonly message: string | null
   readonly command: string | null
-  readonly url?: string
 }
 
 async function diagnose(
-  program: CliCommand,
   invocation: Invocation,
-  { url: urls = [], keyFile: keyFiles = [], serviceName }: DoctorOptions,
+  { webhookKeyFile }: { readonly webhookKeyFile?: string },
 ): Promise<ExitCode> {
-  const { storeUrl, io, io: { env }, output } = invocation
+  const { storeUrl, output } = invocation
   parseDurableUrl(storeUrl, 'doctor checks a store that lasts: sqlite:FILE or postgres://….')
   await describeStore(invocation)
-  const bases = urls.map(parseDeploymentUrl)
-  const hasKey = bases.length > 0 && (keyFiles.length > 0 || env['PARTNER_API_KEY'])
-  const key = hasKey ? await readCredential(keyFiles[0], io) : ''
-  const verify = await settingsOf<{ readonly keyFile?: string }>(program, 'verify')
-  const serve = await settingsOf<ServiceOptions & { readonly webhookKeyFile?: string }>(program, 'serve')
-  const { webhookKeyFile, trustedProxies = 0 } = serve
   const webhookKey = await readWebhookKey(webhookKeyFile, invocation).catch(() => undefined)
-  const secretFiles = [...keyFiles, verify.keyFile ?? '', webhookKeyFile ?? ''].filter(Boolean)
-  const names = createServiceNames(serviceName)
   const results: Result[] = []
-  let isUnreachable = false
-  let partner: string | undefined
-
-  /** Runs checks. When one throws, that is an error too. */
-  async function run(name: Result['check'], work: (check: Check) => Promise<void>, base?: URL) {
-    const check = createCheck(results, output, base)
-    const error = await work(check).then(() => undefined, toCliError)
-    isUnreachable ||= error?.exitCode === 3
-    const remedy = error?.remedy && ['partner-api', error.remedy.command, ...error.remedy.args].join(' ')
-    check(name, error && { message: error.message, command: remedy })
-  }
-
-  await output.progress(async (report) => {
-    await run('store', async (check) => {
-      checkAccess(check, 'key-files', secretFiles)
-      checkServeOptions(check, serve)
-      const findPartner = async (store: Store) => {
-        partner = (await store.findKey(parseKeyId(key) ?? ''))?.partner.slug
-      }
-      await checkStore(check, invocation, webhookKey, findPartner, report)
-    })
-    for (const base of bases) {
-      const { checkDeployment } = await import('./deployment.ts')
-      const credential = partner === undefined ? undefined : { key, partner }
-      await run(
-        'deployment',
-        (check) => checkDeployment(check, base, names, env, trustedProxies, credential),
-        base,
-      )
-    }
+  const check = createCheck(results, output)
+  const error = await output.progress(async (report) => {
+    checkAccess(check, 'key-files', webhookKeyFile === undefined ? [] : [webhookKeyFile])
+    return await checkStore(check, invocation, webhookKey, report).then(() => undefined, toCliError)
   })
+  const remedy = error?.remedy && ['partner-api', error.remedy.command, ...error.remedy.args].join(' ')
+  check('store', error && { message: error.message, command: remedy })
   await printResults(output, results)
-  if (bases.length > 0 && partner === undefined) {
-    output.note(
-      'Limits and staleness of a service are checked with a key of the store: --key-file or PARTNER_API_KEY.',
-    )
-  }
-  if (isUnreachable) return 3
-  return results.some(({ severity }) => severity === 'error' || severity === 'warning') ? 1 : 0
+  if (error?.exitCode === 3) return 3
+  return results.some(({ severity }) => severity !== null) ? 1 : 0
 }
 
-function createCheck(results: Result[], output: Output, base: URL | undefined): Check {
-  const about = base && { url: base.href }
+function createCheck(results: Result[], output: Output): Check {
   return (name, ...issues) => {
     const found = issues.filter((issue) => !!issue)
-    if (found.length === 0) {
-      results.push({ check: name, severity: null, message: null, command: null, ...about })
-    }
+    if (found.length === 0) results.push({ check: name, severity: null, message: null, command: null })
     for (const { command, ...issue } of found) {
       const fix = command?.replace(/^partner-api (.*)/, (_, words) => output.command(words)) ?? null
-      results.push({ check: name, severity: CHECKS[name], ...issue, command: fix, ...about })
+      results.push({ check: name, severity: CHECKS[name], ...issue, command: fix })
     }
   }
 }
@@ -129,18 +72,11 @@ async function printResults(output: Output, results: readonly Result[]): Promise
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)
 }
 
-/** The options of a command in the environment and the configuration file. */
-async function settingsOf<Options extends object>(program: CliCommand, name: string): Promise<Options> {
-  const { command } = await program.find([name])
-  command.parseOptions([])
-  return command.opts<Options>()
-}
-
 /** On a terminal, the worst is at the bottom. */
-const order: readonly (Severity | null)[] = [null, 'info', 'warning', 'error']
+const order: readonly (Severity | null)[] = [null, 'warning', 'error']
 
-function formatResult({ check, severity, message, command, url }: Result): string {
-  const title = `${(severity ?? 'ok').padEnd(8)} ${check}${url ? ` at ${url}` : ''}`
+function formatResult({ check, severity, message, command }: Result): string {
+  const title = `${(severity ?? 'ok').padEnd(8)} ${check}`
   if (message === null) return `${title}\n`
   const line = `${title}: ${printable(message)}\n`
   return command === null ? line : `${line}         To fix it: ${printable(command)}\n`

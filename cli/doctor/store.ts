@@ -1,4 +1,4 @@
-/** Checks of the store, of its files and webhooks, and of the settings of `serve`. */
+/** Checks of the store, of its files and of webhooks. */
 import { existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { WebhookKey } from '../../adapters/webhooks/secrets.ts'
@@ -7,17 +7,14 @@ import type { Invocation } from '../command.ts'
 import { verifyAudit } from '../commands/audit.ts'
 import { toCliError } from '../errors.ts'
 import { shellQuote } from '../output/text.ts'
-import type { ServiceOptions } from '../serve/service-options.ts'
-import { exposedFiles, schemaStatus, timeOf, withStore } from '../store/open.ts'
+import { exposedFiles, schemaStatus, withStore } from '../store/open.ts'
 import { parseDurableUrl } from '../store/url.ts'
-import { isLoopback } from '../verify/credential.ts'
-import { type Check, checkIndexes, findMany, findStaleness, issue } from './check.ts'
+import { type Check, checkIndexes, findMany, issue } from './check.ts'
 
 export async function checkStore(
   check: Check,
   invocation: Invocation,
   webhookKey: WebhookKey | undefined,
-  onStore: (store: Store) => Promise<void>,
   report: (progress: string) => void,
 ): Promise<void> {
   const { storeUrl, io: { env } } = invocation
@@ -37,9 +34,6 @@ export async function checkStore(
       const { checkPostgres } = await import('./postgres.ts')
       await checkPostgres(check, storeUrl, store, env)
     }
-    await onStore(store)
-    const { checkKeys } = await import('./keys.ts')
-    await checkKeys(check, store, timeOf(store), report)
     await checkWebhooks(check, store, webhookKey)
     report('Verifying the audit log …')
     const broken = await verifyAudit(store).then(() => undefined, toCliError)
@@ -47,21 +41,6 @@ export async function checkStore(
     const command = 'partner-api audit verify'
     check('audit-log', broken && { message: broken.message.replace(/:$/, '.'), command })
   })
-}
-
-export function checkServeOptions(check: Check, options: ServiceOptions): void {
-  const { allowBrowsers, limits = {}, maxStalenessMs = 0, staleIfErrorSeconds = 0, publicUrl = [] } = options
-  const plain = publicUrl.filter((url) => url.startsWith('http:') && !isLoopback(new URL(url)))
-  const off = Object.entries(limits).filter(([, { quota }]) => quota === 0).map(([name]) => name)
-  const command = 'partner-api config show serve'
-  check(
-    'serve-options',
-    findStaleness('serve', maxStalenessMs + staleIfErrorSeconds * 1_000),
-    findMany('Limits that serve turns off', off, command),
-    findMany('Public addresses with which partners send keys unencrypted', plain, command),
-    allowBrowsers &&
-      { message: 'serve accepts requests from browsers, where anyone can read the key.', command },
-  )
 }
 
 export function checkAccess(check: Check, name: 'key-files' | 'store-files', files: readonly string[]): void {
@@ -99,7 +78,6 @@ async function checkSqlite(check: Check, file: string): Promise<void> {
 
 const manyPending = 1_000
 
-/** @param key That of the settings of `serve`, for secrets. */
 async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: WebhookKey): Promise<void> {
   const all = await port?.listWebhooks() ?? []
   const active = all.filter(({ state }) => state === 'active')
@@ -112,7 +90,7 @@ async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: Webh
   const opened = await Promise.all(
     active.map((each) => key && openSecrets(key, each, Date.now()).catch(() => null)),
   )
-  const noKey = 'There are webhooks, and the settings of serve have no valid key for their secrets.'
+  const noKey = 'There are webhooks, and no valid key for their secrets is set here.'
   const sealed = idsOf(active.filter((_, index) => opened[index] === null))
   check(
     'webhooks',
@@ -120,6 +98,7 @@ async function checkWebhooks(check: Check, { webhooks: port }: Store, key?: Webh
     findMany('Webhooks that are disabled', disabled, `partner-api webhooks enable ${disabled[0]}`),
     findMany('Webhooks that fail', failing, `partner-api webhooks deliveries ${failing[0]}`),
     findMany(`Webhooks with ${manyPending} pending deliveries`, late, `partner-api webhooks test ${late[0]}`),
-    active.length > 0 && key === undefined && issue(noKey, 'partner-api config show serve'),
+    active.length > 0 && key === undefined &&
+      issue(noKey, 'partner-api doctor --webhook-key-file webhook.key'),
   )
 }

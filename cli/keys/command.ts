@@ -1,4 +1,3 @@
-import { Option } from 'commander'
 import { createAdministrator, findKey } from '../../core/admin/apply.ts'
 import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
@@ -150,9 +149,9 @@ function defineUpdates(keys: CliCommand): void {
     )
     .option('--name <name>', 'Purpose of the key')
     .option('--allow <cidr...>', 'Address ranges that may use the key, replacing the current ones')
-    .addOption(new Option('--clear-allow', 'Allow all addresses').conflicts('allow'))
+    .option('--clear-allow', 'Allow all addresses')
     .option('--expires <when>', endForms)
-    .addOption(new Option('--never', 'Remove the expiry').conflicts('expires'))
+    .option('--never', 'Remove the expiry')
   withDetails(update, details, true)
     .requiresChange()
     .change(updateKey)

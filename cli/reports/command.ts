@@ -1,6 +1,5 @@
 import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import process from 'node:process'
-import { Option } from 'commander'
 import { findPartner } from '../../core/admin/apply.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { readQuotaUse } from '../../core/limits/partner-quotas.ts'
@@ -41,12 +40,11 @@ const dayOption = optionParser('It must be a date, YYYY-MM-DD.', parseDay)
 const partnersPerPage = 100
 
 export function define(reports: CliCommand): void {
-  const csv = new Option('--csv', 'Print CSV: partner, day, requests, errors and signups')
   reports
     .argument('[partner]', "A partner's slug (default: all partners side by side)")
     .option('--from <date>', 'First day, in UTC (default: 29 days before the last)', dayOption)
     .option('--to <date>', 'Last day, in UTC (default: today); a period has at most 366 days', dayOption)
-    .addOption(csv.conflicts(['html', 'json']))
+    .option('--csv', 'Print CSV: partner, day, requests, errors and signups')
     .option('--html <file>', 'Write a page with charts to a new file, or replace an earlier report')
     .option('--service-name <name>', 'Name of the service in paths', serviceNameOption, 'service')
     .read(report)

@@ -27,9 +27,9 @@ export function define(serve: CliCommand): void {
     serve
       .addOption(
         new Option('--port <port>', 'Port to listen on; 0 takes a free one')
-          .argParser(integerBetween(0, 65_535)).default(8787).env('PORT'),
+          .argParser(integerBetween(0, 65_535)).default(8787),
       )
-      .addOption(new Option('--host <host>', 'Address to listen on').default('127.0.0.1').env('HOST')),
+      .addOption(new Option('--host <host>', 'Address to listen on').default('127.0.0.1')),
   )
     .addOption(
       new Option('--log <level>', 'JSON lines on standard error')

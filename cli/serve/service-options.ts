@@ -50,7 +50,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     )
     .option('--terms <url>', 'Terms of service in the OpenAPI document and the reference page', linkOption)
     .option(
-      '--public-url <url>',
+      '--public-url <url...>',
       'Address of this deployment, with the base path, also shown there (repeatable)',
       (url, before: readonly string[] = []) => [...before, httpUrlOption(url)],
     )

@@ -1,4 +1,3 @@
-import { Option } from 'commander'
 import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import type { Action, CliCommand } from '../command.ts'
 import { optionParser } from '../options.ts'
@@ -18,9 +17,7 @@ const keyPrefixOption = optionParser(
 
 export function define(migrate: CliCommand): void {
   migrate
-    .addOption(
-      new Option('--status', 'Only show the schema version and pending migrations').conflicts('keyPrefix'),
-    )
+    .option('--status', 'Only show the schema version and pending migrations')
     .option(
       '--key-prefix <prefix>',
       'Prefix of all keys of this store; only before the first key (default: spk)',

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { validateName } from '../../core/admin/validate.ts'
+import { readVariable } from '../environment.ts'
 import { usageError } from '../errors.ts'
 import type { Io } from '../output/print.ts'
 
@@ -54,6 +55,8 @@ export function currentUser(env: Io['env']): string {
   } catch {
     // The system has no entry for the user id.
   }
-  return [user, env.USER].find((name) => name !== undefined && validateName(name) === undefined) ??
+  return [user, readVariable(env, 'USER')].find((name) =>
+    name !== undefined && validateName(name) === undefined
+  ) ??
     'unknown'
 }

@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { extractKeyId, isWellFormedKey, KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
+import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, requireOwnFile } from '../files.ts'
 import type { Io } from '../output/print.ts'
@@ -13,8 +14,9 @@ export async function readCredential(keyFile: string | undefined, io: Io): Promi
     requireOwnFile(keyFile)
     return requireKey(await readLimited(createReadStream(keyFile), keyFile), `The file ${keyFile}`)
   }
-  const { env: { PARTNER_API_KEY }, stdin } = io
-  if (PARTNER_API_KEY) return requireKey(PARTNER_API_KEY, 'PARTNER_API_KEY')
+  const { env, stdin } = io
+  const given = readVariable(env, 'PARTNER_API_KEY')
+  if (given !== undefined) return requireKey(given, 'PARTNER_API_KEY')
   if (!stdin.isTTY) return requireKey(await readLimited(stdin, 'standard input'), 'Standard input')
   return requireKey(await promptHidden(io, 'Key (not shown): '), 'The input')
 }

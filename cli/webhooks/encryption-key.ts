@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Option } from 'commander'
 import { importWebhookKey, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
+import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, requireOwnFile } from '../files.ts'
 import { exposedFiles, type StoreAccess } from '../store/open.ts'
@@ -11,7 +12,6 @@ export function webhookKeyOption(): Option {
     '--webhook-key-file <file>',
     'Key that encrypts secrets of webhooks (or PARTNER_API_WEBHOOK_KEY)',
   )
-    .env('PARTNER_API_WEBHOOK_KEY_FILE')
 }
 
 /** @throws {CliError} exit code 2 for an invalid key. */
@@ -21,7 +21,9 @@ export async function readWebhookKey(
 ): Promise<WebhookKey | undefined> {
   const name = file ?? 'PARTNER_API_WEBHOOK_KEY'
   try {
-    const text = file === undefined ? env['PARTNER_API_WEBHOOK_KEY'] || undefined : readFileSync(file, 'utf8')
+    const text = file === undefined
+      ? readVariable(env, 'PARTNER_API_WEBHOOK_KEY')
+      : readFileSync(file, 'utf8')
     if (text === undefined) return undefined
     if (file !== undefined) requireOwnFile(file)
     const [exposed] = file === undefined ? [] : exposedFiles(file)

@@ -4,8 +4,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
-import type { CliCommand } from '../../cli/command.ts'
-import { pathOf } from '../../cli/config.ts'
+import { type CliCommand, pathOf } from '../../cli/command.ts'
 import { loadProgram } from '../../cli/program.ts'
 import { formatManPage } from '../../cli/build/man.ts'
 import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
@@ -32,7 +31,7 @@ test('the help of every command has its usage and examples, in 80 columns', asyn
 
 /** Commands that serve, that ask another host, or that run until Ctrl-C: their arguments are parsed only. */
 const parsedOnly =
-  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import|leaks scan)\b|store (?:copy|reconcile)|--url https/
+  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import)\b|store (?:copy|reconcile)|--url https/
 
 /** What Commander says about arguments. */
 const usage = /unknown|too many|missing|is invalid|not specified|cannot be used with/

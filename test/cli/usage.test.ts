@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
@@ -115,7 +115,6 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'keys isue --help': '(Did you mean issue?)',
     'help keys isue': '(Did you mean issue?)',
     'keys help isue': '(Did you mean issue?)',
-    'config show keys isue': '(Did you mean issue?)',
     'keys issue acme-travel --nmae x': "unknown option '--nmae'\n(Did you mean --name?)",
     'keys issue acme-travel': "required option '--name <name>' not specified",
     'keys list --stat active': '(Did you mean --state?)',
@@ -209,4 +208,21 @@ test('progress is shown on a terminal only', { skip: noTerminal }, async (t) => 
   const shown = (await runOnTerminal(command, env, 'never', '')).split('\r\u001b[K')
   t.match(shown[1], /^[\d,]+ lines$/)
   t.match(shown.at(-1), /^industries: 20,000 created/)
+})
+
+test('a file with a secret that others can write is refused', async (t) => {
+  const secret = join(temporaryFolder(), 'secret')
+  writeFileSync(secret, 'x')
+  chmodSync(secret, 0o620)
+  const commands = [
+    `verify --url http://127.0.0.1:9 --partner acme-travel --key-file ${secret}`,
+    `serve --port 0 --webhook-key-file ${secret}`,
+    `keys import - --algorithm hmac-sha256 --secret-file ${secret}`,
+  ]
+  for (const args of commands) {
+    const { code, stderr } = await run(...args.split(' '))
+    const stated =
+      `error: Other accounts can write ${secret}, so it is not used. To fix it: chmod go-w ${secret}\n`
+    t.same([code, stderr.replace(/^warning: .*\n/, '')], [2, stated], args)
+  }
 })

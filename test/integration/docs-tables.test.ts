@@ -7,11 +7,13 @@ import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import { CliCommand } from '../../cli/command.ts'
 import { define as defineServe } from '../../cli/serve/command.ts'
 import { CHECKS } from '../../cli/doctor/check.ts'
+import { variableOf } from '../../cli/environment.ts'
 import { createLog } from '../../cli/serve/log.ts'
 import { createLineReader, formatContentLine } from '../../core/content/lines.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
+import { mintKey } from '../../core/keys/format.ts'
 import { createRequestLogger, type LogEvent } from '../../core/log.ts'
 import { MODULES } from '../../core/model.ts'
 import { CONTENT_KINDS, type ContentKind } from '../../core/ports/content.ts'
@@ -105,7 +107,7 @@ t.test('the settings match the code', async (t) => {
   ]
   sameNames(t, column(settings, 'store', 0), [...new Set(store)], 'settings of the store')
 
-  const serve = new CliCommand('serve', undefined as never)
+  const serve = new CliCommand('serve', { variables: new Map() } as never)
   defineServe(serve)
   const shown = [
     ...column(settings, 'service', 1),
@@ -130,7 +132,7 @@ t.test('the settings match the code', async (t) => {
   }
   for (const [name, option, variable, fallback] of tableRows(settings, 'server').map(cellsOf)) {
     const own = serve.options.find(({ long }) => long === quotedIn(option!)[0])
-    t.equal(quotedIn(variable!)[0], own?.envVar, `${name}: variable`)
+    t.equal(quotedIn(variable!)[0], own && variableOf(['serve'], own).name, `${name}: variable`)
     if (own) t.equal(fallback, String(own.defaultValue), `${name}: default`)
     else if (/^\d/.test(fallback!)) {
       const constant = fallback!.replace(',', '_')
@@ -158,12 +160,12 @@ t.test('the environment variables match the code', (t) => {
     .join('').replace(/\/\*\*.*?\*\//gs, '').replace(/^ *\/\/.*$/gm, '')
   const used = [
     ...code.matchAll(/env(?:ironment)?(?:\.|\[')(?!TERM\b)([A-Z][A-Z_]+)\b/g),
-    ...code.matchAll(/\.env\('([A-Z_]+)'\)|env: \{ ([A-Z_]+) \}/g),
+    ...code.matchAll(/(?:'|\bPARTNER_API_\w+: ')(PARTNER_API_\w+|PORT|HOST|USER)'/g),
     ...code.matchAll(/'((?:PG[A-Z_]{3,}|[A-Z]+_PROXY))'/g),
-  ].map(([, name, other = '']) => name ?? other)
+  ].map(([, name = '']) => name).filter((name) => name !== 'PARTNER_API_WORKER')
   const global = column(settings, 'global', 0).map((option) => `PARTNER_API_${option.slice(2).toUpperCase()}`)
   const documented = quotedIn(proseOf(settings) + proseOf('docs/postgres.md')).filter((name) =>
-    /^(?:PARTNER_API_|PG|PORT$|HOST$|USER$|HOME$|XDG_)|_PROXY$/.test(name)
+    /^(?:PARTNER_API_|PG|PORT$|HOST$|USER$)|_PROXY$/.test(name)
   )
   sameNames(t, [...new Set(documented)], [...new Set([...used, ...global])], 'variables')
   t.end()
@@ -390,6 +392,19 @@ const full: { readonly [K in ContentKind]: Readonly<Record<string, unknown>> } =
     ...{ starts_at: '0001-01-01T00:00:00Z', ends_at: '9999-01-01T00:00:00Z' },
   },
 }
+
+t.test('the rule for gitleaks finds keys of both environments', (t) => {
+  const rule = readPage('examples/gitleaks.toml')
+  const [, pattern = ''] = /^regex = '''(.*)'''$/m.exec(rule) ?? []
+  const keywords: string[] = JSON.parse(/^keywords = (.*)$/m.exec(rule)?.[1] ?? '[]')
+  for (const environment of ['live', 'test'] as const) {
+    const { text } = mintKey('spk', environment)
+    t.match(new RegExp(pattern).exec(`key="${text}"`)?.[0], text)
+    t.ok(keywords.some((keyword) => text.startsWith(keyword)))
+    t.notMatch(`key="${text}0"`, new RegExp(pattern))
+  }
+  t.end()
+})
 
 /** Reads a line. @returns The first error. */
 function errorOf(kind: ContentKind, line: unknown): string | undefined {

@@ -91,7 +91,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/(?:deploy|monitoring|orders)\/[\w.-]+$/,
-    /^examples\/(?:[\w-]+\.(?:js|ts|conf)|pre-commit)$/,
+    /^examples\/(?:[\w-]+\.(?:js|ts|conf|toml)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|json|md|php|py|toml|html|css)$/,
   ]
   const paths = pathsOf('partner-api')

@@ -212,3 +212,25 @@ test('no message has a part of a password, however it was written', (t) => {
   )
   t.end()
 })
+
+test('white space around a variable is dropped, and of the password one line end', (t) => {
+  const environment = {
+    PGHOST: 'db.example\r\n',
+    PGPORT: ' 6000\n',
+    PGUSER: 'ann\n',
+    PGDATABASE: '\tshop\r',
+    PGSSLMODE: 'require\r\n',
+    PGOPTIONS: ' \n',
+  }
+  for (const end of ['', '\n', '\r\n', '\r']) {
+    t.match(parse('postgres://', { ...environment, PGPASSWORD: ` secret ${end}` }), {
+      user: 'ann',
+      password: ' secret ',
+      place: 'db.example:6000/shop',
+      tls: { mode: 'require' },
+      startup: { options: '' },
+    })
+  }
+  t.match(parse('postgres://', { PGPASSWORD: 'a\n\n' }), { password: 'a\n' })
+  t.end()
+})

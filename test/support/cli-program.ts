@@ -79,8 +79,7 @@ export function cleanEnv(more: Readonly<Record<string, string>> = {}): NodeJS.Pr
   for (const name of Object.keys(env)) {
     if (/^PARTNER_API_|^(https?|no)_proxy$|^(port|host)$/i.test(name)) delete env[name]
   }
-  // The developer's own configuration file is none of the tests'.
-  return { ...env, XDG_CONFIG_HOME: '/nonexistent', ...more }
+  return { ...env, ...more }
 }
 
 /** Starts the program and leaves it running. */

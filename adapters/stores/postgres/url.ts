@@ -53,7 +53,7 @@ export function parseUrl(
   const parameters = readParameters(query)
   const get: Get = (name, inUrl) => {
     // An empty value counts as absent, as in libpq.
-    const value = parameters.get(name) || inUrl || environment[PARAMETERS[name] ?? ''] || undefined
+    const value = parameters.get(name) || inUrl || readVariable(environment, PARAMETERS[name] ?? '')
     if (value === undefined || (VALUES[name] ?? [value]).includes(value)) return value
     throw refused(`needs ${name} to be one of: ${VALUES[name]!.join(', ')}`)
   }
@@ -63,7 +63,7 @@ export function parseUrl(
   }
   const user = get('user', decodeURIComponent(userInfo)) ?? osUser
   if (user === undefined) throw refused('names no user')
-  const database = decodeURIComponent(path) || environment['PGDATABASE'] || user
+  const database = decodeURIComponent(path) || readVariable(environment, 'PGDATABASE') || user
   // A list of hosts that is not in the authority is not encoded and has no ports: its colons are those of IPv6.
   const hosts = parameters.has('host') || authority === ''
     ? (get('host') ?? 'localhost').split(',').map(encodeURIComponent)
@@ -89,6 +89,12 @@ export function parseUrl(
     /** Hosts and database, for messages. */
     place: `${found.map(nameOf).join(',')}/${database}`,
   }
+}
+
+/** Reads a variable without white space around it, the password without the line end of a file or a Secret. */
+function readVariable(environment: NodeJS.ProcessEnv, name: string): string | undefined {
+  const text = environment[name]
+  return (name === 'PGPASSWORD' ? text?.replace(/\r?\n?$/, '') : text?.trim()) || undefined
 }
 
 /** @returns `HOST:PORT`, or the path of the socket. */
