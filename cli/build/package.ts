@@ -1,6 +1,6 @@
 /**
- * Builds `dist`, what npm packs: the compiled sources, the sample content, the manual page, and in `dist/client` the package
- * for partners, bundled into one module and one file of types.
+ * Builds `dist`, what npm packs: the compiled sources, the sample content, the manual page, the manifest for users, and in
+ * `dist/client` the package for partners, bundled into one module and one file of types.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -16,9 +16,8 @@ const dist = join(root, 'dist')
 const source = join(root, 'adapters/client')
 const target = join(dist, 'client')
 const read = (path: string) => JSON.parse(readFileSync(path, 'utf8'))
-const { version, license, author, publishConfig, homepage, bugs, repository } = read(
-  join(root, 'package.json'),
-)
+const manifest = read(join(root, 'package.json'))
+const { version, license, author, publishConfig, homepage, bugs, repository } = manifest
 
 async function bundle(entry: string, name: string, banner: string, plugins: Plugin[] = []): Promise<void> {
   const build = await rollup({
@@ -32,11 +31,10 @@ async function bundle(entry: string, name: string, banner: string, plugins: Plug
   await build.close()
 }
 
+const writeJson = (path: string, value: object) => writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`)
+
 const writeManifest = (name: string, more: object) =>
-  writeFileSync(
-    join(target, name),
-    `${JSON.stringify({ ...read(join(source, name)), version, license, ...more }, null, 2)}\n`,
-  )
+  writeJson(join(target, name), { ...read(join(source, name)), version, license, ...more })
 
 rmSync(dist, { recursive: true, force: true })
 const compiler = join(root, 'node_modules/typescript/bin/tsc')
@@ -46,6 +44,10 @@ cpSync(join(root, 'fixtures/content'), join(dist, 'fixtures/content'), { recursi
 const { SOURCE_DATE_EPOCH = Date.now() / 1000 } = process.env
 const date = new Date(Number(SOURCE_DATE_EPOCH) * 1000).toISOString().slice(0, 10)
 writeFileSync(join(dist, 'partner-api.1'), await formatManPage(version, date))
+
+// The checkout alone needs these, and npm warns users of scripts.
+for (const member of ['scripts', 'workspaces', 'devDependencies']) delete manifest[member]
+writeJson(join(dist, 'package.json'), manifest)
 
 mkdirSync(target)
 // Deno and JSR find the types of a module by this comment.

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import {
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -59,6 +60,23 @@ function run(program: string, args: readonly string[], folder: string) {
 test('npm and JSR publish the same version', (t) => {
   t.match(npm.version, /^\d+\.\d+\.\d+$/)
   t.equal(jsr.version, npm.version)
+  t.end()
+})
+
+test('the lock file, the changelog and the guides have the version', (t) => {
+  const { version, packages } = read<Lock & Manifest>('package-lock.json')
+  t.same([version, (packages[''] as Partial<Manifest>).version], [npm.version, npm.version])
+  const [, newest] = /^## (.+)$/m.exec(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'))!
+  t.equal(newest, npm.version, 'the newest section of CHANGELOG.md')
+  const guides = globSync('{README.md,{docs,examples,adapters}/**/*.md}', { cwd: root })
+  const named = guides.flatMap((guide) =>
+    Array.from(
+      readFileSync(join(root, guide), 'utf8').matchAll(/\bpartner-api(?:-client)?[@-](\d+\.\d+\.\d+)/g),
+      ([text, version]) => ({ guide, text, version }),
+    )
+  )
+  t.ok(named.length > 5)
+  t.same(named.filter(({ version }) => version !== npm.version), [])
   t.end()
 })
 

@@ -1,18 +1,18 @@
-/** The released packages: files, entries on every runtime, types, program, and bundle size. */
+/** The packages: installation, files, links, entries on every runtime, types, program, and bundle size. */
 import { once } from 'node:events'
-import { cpSync, existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
-import { delimiter, join } from 'node:path'
+import { delimiter, dirname, join } from 'node:path'
 import process from 'node:process'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { absence, RUNTIMES } from '../runtimes/runtimes.ts'
 import { weigh, type Weight } from './bundle.ts'
-import { attempt, binary, createReadyRepository, MANIFEST, ROOT, run } from './installed.ts'
-import { checkSettings } from './ready.ts'
-import { installPackages, packPackages, toolVerifications } from './tarballs.ts'
+import { attempt, binary, MANIFEST, ROOT, run } from './installed.ts'
+import { serveDependencies } from './registry.ts'
+import { copyCheckout, installedIn, installPackages, NAMES, packPackages, tarballOf } from './tarballs.ts'
 import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
@@ -22,21 +22,34 @@ import { temporaryFolder } from '../support/cli-program.ts'
 import { fillWorld } from '../support/world.ts'
 
 const home = temporaryFolder()
-const [repository, out, folder] = [join(home, 'repository'), join(home, 'out'), join(home, 'project')]
-await createReadyRepository(repository)
-const links = checkSettings({ repository: 'https://github.com/acme-travel/partner-api' })
-const report = await packPackages(repository, out, links)
-await installPackages(repository, out, MANIFEST.version, home)
+const checkout = join(home, 'checkout')
+const out = join(home, 'out')
+const folder = join(home, 'project')
+const repository = 'https://github.com/acme-travel/partner-api'
+copyCheckout(checkout, {
+  repository: { type: 'git', url: `git+${repository}.git` },
+  homepage: `${repository}#readme`,
+  bugs: { url: `${repository}/issues` },
+})
+const [manifestOfCheckout, registry, packed] = await Promise.all([
+  readFileSync(join(checkout, 'package.json'), 'utf8'),
+  serveDependencies(temporaryFolder()),
+  packPackages(checkout, out),
+])
+const [service = '', client = ''] = NAMES.map((name) => join(out, tarballOf(name)))
+const installed = await installPackages(folder, [service, client], registry.url)
+const installedAlone = await installPackages(join(home, 'partner'), [client], registry.url)
+registry.close()
+type Name = typeof NAMES[number]
 /** The folder of an installed package's files, or the path of one. */
-const pathIn = (name: 'partner-api' | 'partner-api-client', file = '') =>
-  join(folder, 'node_modules', name, file)
+const pathIn = (name: Name, file = '') => join(folder, 'node_modules', name, file)
 cpSync(join(ROOT, 'test/package/consumer'), folder, { recursive: true })
 
 const read = (path: string): string => readFileSync(pathIn('partner-api', path), 'utf8')
 const readClient = (path: string): string => readFileSync(pathIn('partner-api-client', path), 'utf8')
 const main = 'node_modules/partner-api/dist/cli/main.js'
 
-function readManifest(name: 'partner-api' | 'partner-api-client') {
+function readManifest(name: Name) {
   return JSON.parse(readFileSync(pathIn(name, 'package.json'), 'utf8'))
 }
 
@@ -61,26 +74,81 @@ t.teardown(() => server.drain())
 /** Settings of a client of a real service. */
 const settings = { url: server.url, key: world.keys['demo full'].text, partner: 'demo' }
 
-/** Files and bytes of each tarball. */
-const tarballs = Array.from(
-  report.matchAll(/([\w-]+)-[\d.]+\.tgz has (\d+) files and ([\d,]+) bytes/g),
-  ([, name, files, bytes = '']) => ({ name, files: Number(files), bytes: Number(bytes.replaceAll(',', '')) }),
-)
-
-const pathsOf = (name: 'partner-api' | 'partner-api-client'): string[] =>
+const pathsOf = (name: Name): string[] =>
   globSync('**', { cwd: pathIn(name), withFileTypes: true }).filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(pathIn(name).length + 1).replaceAll('\\', '/'))
 
-for (const [name, verify] of toolVerifications(repository, out, MANIFEST.version, home)) {
-  t.test(name, async (t) => t.match(await verify(), /passed|files$/))
-}
-
-t.test('both manifests have the version, the licence and links', (t) => {
-  for (const manifest of [readManifest('partner-api'), readManifest('partner-api-client')]) {
-    t.match(manifest, { version: MANIFEST.version, license: 'MIT', bugs: { url: /\/issues$/ } })
-  }
+t.test('installing the packages prints nothing on standard error', (t) => {
+  t.equal(installed.stderr, '')
+  t.equal(installedAlone.stderr, '')
+  t.same(installedIn(join(home, 'partner')), ['partner-api-client'], 'the client brings no other package')
   t.end()
 })
+
+t.test('npm packs the manifest for users, and leaves that of the checkout', async (t) => {
+  t.equal(readFileSync(join(checkout, 'package.json'), 'utf8'), manifestOfCheckout)
+  const { scripts: _, workspaces: __, devDependencies: ___, ...manifest } = JSON.parse(manifestOfCheckout)
+  t.same(readManifest('partner-api'), manifest)
+  const { code, stderr } = await attempt('npm', ['publish', '--dry-run', '--offline'], checkout)
+  t.equal(code, 1, 'a checkout is not published: its manifest would be')
+  t.match(stderr, 'npm publish partner-api-VERSION.tgz')
+})
+
+for (const [index, name] of NAMES.entries()) {
+  const tarball = join(out, tarballOf(name))
+  t.test(`${name} passes publint, attw, and the dry runs of npm and JSR`, async (t) => {
+    await run(binary('publint'), ['--strict', '--pack', 'false', pathIn(name)], out)
+    await run(binary('attw'), [tarball, '--profile', 'esm-only'], out)
+    await run('npm', ['publish', '--dry-run', '--offline', tarball], out)
+    const others = await publishedOnJsr(index === 0 ? checkout : join(checkout, 'dist/client'))
+    t.same(others, [], 'files that its entries do not need')
+  })
+
+  t.test(`the manifest of ${name} has the version, the licence and links, and npm would fix nothing`, async (t) => {
+    const manifest = readManifest(name)
+    t.match(manifest, { version: MANIFEST.version, license: 'MIT', bugs: { url: `${repository}/issues` } })
+    t.match(manifest, { homepage: `${repository}#readme`, repository: { url: `git+${repository}.git` } })
+    const aside = temporaryFolder()
+    cpSync(pathIn(name, 'package.json'), join(aside, 'package.json'))
+    await run('npm', ['pkg', 'fix'], aside)
+    t.same(JSON.parse(readFileSync(join(aside, 'package.json'), 'utf8')), manifest)
+  })
+
+  t.test(`${name} has no source maps and no paths of this machine`, (t) => {
+    const local = [ROOT, checkout, process.env['HOME'] ?? ROOT].filter((path) => path.length > 1)
+    for (const path of pathsOf(name)) {
+      const text = readFileSync(pathIn(name, path), 'utf8')
+      t.notMatch(text, /^\/\/# sourceMappingURL=/m, path)
+      for (const folder of local) t.notOk(text.includes(folder), `${path} names ${folder}`)
+    }
+    t.end()
+  })
+
+  t.test(`the pages of ${name} link to files that are packed`, (t) => {
+    const pages = pathsOf(name).filter((path) => path.endsWith('.md'))
+    t.ok(pages.includes('README.md'))
+    for (const page of pages) {
+      const prose = readFileSync(pathIn(name, page), 'utf8').replace(/^```.*?^```/gms, '')
+      const links = prose.matchAll(/(?:\]\(|\b(?:src|srcset|href)=")(?!\w+:|#)([^)"#\s]+)/g)
+      for (const [, link = ''] of links) {
+        t.ok(existsSync(join(dirname(pathIn(name, page)), link)), `${page} links to ${link}`)
+      }
+    }
+    t.end()
+  })
+}
+
+/** @returns The files that JSR would get and that are no part of the package. @throws if it would refuse it. */
+async function publishedOnJsr(folder: string): Promise<readonly string[]> {
+  const words = ['publish', '--dry-run', '--allow-dirty', '--no-check']
+  const { stderr } = await run(binary('deno'), words, folder)
+  const paths = Array.from(stderr.matchAll(/^ +file:\/\/(\S+)/gm), ([, path = '']) => path)
+    .map((path) => path.slice(realpathSync(folder).length + 1))
+  if (paths.length === 0) throw new Error(`JSR would get no files: ${stderr}`)
+  const published =
+    /^(?:(?:core|adapters)\/.+\.(?:ts|json)|client\.(?:js|d\.ts)|(?:deno|jsr)\.json|[A-Z]+(?:\.md)?)$/
+  return paths.filter((path) => !published.test(path))
+}
 
 t.test('the tarball of the service contains only the expected files', (t) => {
   const allowed = [
@@ -89,6 +157,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/cli\/[\w\-/]+\.js$/,
     /^dist\/partner-api\.1$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
+    /^adapters\/client\/README\.md$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
     /^examples\/(?:deploy|monitoring|orders)\/[\w.-]+$/,
     /^examples\/(?:[\w-]+\.(?:js|ts|conf|toml)|pre-commit)$/,
@@ -97,10 +166,10 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const paths = pathsOf('partner-api')
   t.same(paths.filter((path) => !allowed.some((pattern) => pattern.test(path))), [])
   for (const pattern of allowed) t.ok(paths.some((path) => pattern.test(path)), String(pattern))
-  const [{ files, bytes } = { files: Infinity, bytes: Infinity }] = tarballs
-  t.comment(`${files} files, ${bytes} bytes`)
-  t.ok(files <= 800, 'at most 800 files')
-  t.ok(bytes < 765_000, 'less than 765 KB')
+  const { entryCount, size } = packed[0]!
+  t.comment(`${entryCount} files, ${size} bytes`)
+  t.ok(entryCount <= 800, 'at most 800 files')
+  t.ok(size < 765_000, 'less than 765 KB')
   t.end()
 })
 
@@ -112,9 +181,9 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
     'client.js',
     'package.json',
   ])
-  const [, { bytes } = { bytes: Infinity }] = tarballs
-  t.comment(`${bytes} bytes`)
-  t.ok(bytes < 26_600, 'less than 26.6 KB')
+  const { size } = packed[1]!
+  t.comment(`${size} bytes`)
+  t.ok(size < 26_600, 'less than 26.6 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
@@ -340,6 +409,10 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  */
 const budgets = {
   "export { createPartnerApi } from 'partner-api'": [46_800, 102_700],
+  "export { createPartnerApi } from 'partner-api'; export { openSqliteStore } from 'partner-api/sqlite'": [
+    82_700,
+    136_900,
+  ],
   "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
   "export * from 'partner-api'": [63_700, 112_900],
@@ -358,9 +431,10 @@ t.test('bundles contain only what is used and stay within their size limits', as
   }
   const kilobytes = (bytes: number): string =>
     bytes < 10_000 ? (bytes / 1000).toFixed(1) : (bytes / 1000).toFixed(0)
-  const [service, client] = [...said.values()]
+  const [service, onSqlite, client] = [...said.values()]
   const later = service!.whole - service!.start
-  const sentence = `${kilobytes(service!.start)} KB, plus ${kilobytes(later)} KB loaded on demand; ` +
-    `the client is ${kilobytes(client!.start)} KB`
+  const sentence =
+    `${kilobytes(service!.start)} KB without a store and ${kilobytes(onSqlite!.start)} KB with SQLite, ` +
+    `plus ${kilobytes(later)} KB loaded on demand; the client is ${kilobytes(client!.start)} KB`
   t.ok(read('README.md').replaceAll('\n', ' ').includes(sentence), `README: ${sentence}`)
 })
