@@ -326,9 +326,9 @@ function fail(context: RequestContext, error: unknown): MaybePromise<HttpRespons
 
 /** The response to the error of the context. */
 function respondProblem(context: RequestContext): HttpResponse {
-  const { service, error, path } = context
+  const { service, error, path, problemPage } = context
   const problem = error instanceof Problem ? error : new Problem('internal')
-  return service.writer.respondProblem(problem, context, redactPath(path))
+  return service.writer.respondProblem(problem, context, redactPath(path), problemPage)
 }
 
 /** Counts the request of a key, and logs it. */

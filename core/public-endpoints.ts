@@ -53,11 +53,16 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
 
   async function showPage(context: RequestContext, route: OpenRoute, opened: OpenRequest) {
     const { request, startedAt } = context
-    requireUnblocked(context, startedAt)
-    if (route.method === 'POST') await request.body(MAX_BODY_BYTES)
-    const isJson = prefers(request.header('accept'), 'application/json', 'text/html')
+    const accept = request.header('accept')
+    const isJson = prefers(accept, 'application/json', 'text/html')
     // First: a page that cannot be loaded must not cost the key.
     const page = isJson ? undefined : await import('./openapi/claim-page.ts')
+    // A problem is a page only for those who ask for one.
+    if (page !== undefined && prefers(accept, 'text/html', 'application/json')) {
+      context.problemPage = (problem, id) => page.createProblemPage(problem, id, handlers.sha256)
+    }
+    requireUnblocked(context, startedAt)
+    if (route.method === 'POST') await request.body(MAX_BODY_BYTES)
     const result = await route.handle(handlers, opened)
     return page?.createClaimPage(result, handlers.sha256) ?? result
   }

@@ -5,7 +5,7 @@ import { type ClientAddress, clientAddressOf } from './http/client-address.ts'
 import type { ServiceNames } from './http/headers.ts'
 import type { HttpRequest, HttpResponse, RateLimitFields, StaticDocument } from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
-import type { ResponseWriter } from './http/response.ts'
+import type { ProblemPage, ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticator.ts'
 import type { LastUsedRecorder } from './keys/last-used.ts'
 import type { Principal } from './keys/principal.ts'
@@ -104,6 +104,8 @@ export class RequestContext {
   isLookUpPending = false
   /** The count of the failure, which the response waits for. Never rejects. */
   failureCount: Promise<number | undefined> | undefined
+  /** Makes the page of a problem, for a person who opens a link. */
+  problemPage: ProblemPage | undefined
   /** Set once limits have been enforced. */
   rateLimit: RateLimitFields | undefined
   error: unknown

@@ -16,9 +16,16 @@ import { type Problem, problemDocument, PROBLEMS } from './problem.ts'
 import type { Query } from './query.ts'
 
 const json = 'application/json; charset=utf-8'
+const htmlType = 'text/html; charset=utf-8'
 
 /** The fields that differ between responses from one cached body: their values are set in a copy of its headers. */
 const changing = ['X-Request-Id', '', 'RateLimit-Policy', '', 'RateLimit', '']
+
+/** Makes the page of a problem, with its headers as names and values in turn. */
+export type ProblemPage = (
+  problem: Problem,
+  requestId: string,
+) => { readonly html: string; readonly headers: readonly string[] }
 
 export type ResponseWriter = ReturnType<typeof createResponseWriter>
 
@@ -62,7 +69,7 @@ export function createResponseWriter(
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
       const { html, json: encoded, headers, cacheControl } = result
-      const type = html === undefined ? json : 'text/html; charset=utf-8'
+      const type = html === undefined ? json : htmlType
       const content = encoded ?? { text: html ?? serialize(result) }
       return uncached(status, type, content, meta, common, headers, cacheControl)
     },
@@ -73,18 +80,27 @@ export function createResponseWriter(
       ...[names.versionHeader, version, 'X-Request-Id', requestId, ...rateLimitHeaders(rateLimit)],
     ],
 
-    /** @param path The path of the request, without anything that looks like a key. */
-    respondProblem(problem: Problem, meta: RequestMeta, path: string): HttpResponse {
+    /**
+     * @param path The path of the request, without anything that looks like a key.
+     * @param page Makes a page in place of the problem document.
+     */
+    respondProblem(problem: Problem, meta: RequestMeta, path: string, page?: ProblemPage): HttpResponse {
       const { code, members } = problem
       const { retryAfterSeconds, allow } = members
-      const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
-      const content = { text: JSON.stringify(document) }
-      return uncached(PROBLEMS[code].status, 'application/problem+json', content, meta, common, [
+      const { status } = PROBLEMS[code]
+      const headers = [
         ...['Referrer-Policy', 'no-referrer'],
         ...challenge(problem, names.name),
         ...(allow === undefined ? [] : ['Allow', allow]),
         ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
-      ])
+      ]
+      if (page !== undefined) {
+        const { html, headers: more } = page(problem, meta.requestId)
+        return uncached(status, htmlType, { text: html }, meta, common, [...headers, ...more])
+      }
+      const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
+      const content = { text: JSON.stringify(document) }
+      return uncached(status, 'application/problem+json', content, meta, common, headers)
     },
 
     respondOptions(allow: string, requestId: string): HttpResponse {

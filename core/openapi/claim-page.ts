@@ -1,5 +1,7 @@
-/** The page of a one-time link: what it is for, with a button; then the key. It works without its script. */
+/** The pages of a one-time link: what it is for, with a button; then the key; or why there is none. They work without script. */
 import type { HandlerResult } from '../http/message.ts'
+import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
+import { type Problem, PROBLEMS } from '../http/problem.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { ClaimedKey, ClaimOffer } from '../wire.ts'
 import assets from './claim-assets.json' with { type: 'json' }
@@ -15,6 +17,26 @@ export function createClaimPage({ data, headers = [] }: HandlerResult, sha256: S
     : ['Get your API key', offerContent(claim, replaces && `${replaces} if you make the key now`)]
   const { html, policy } = createPage(assets, { title, content }, sha256, `'self'`)
   return { html, headers: [...headers, ...policy] }
+}
+
+/** The page of a problem, for people: what they can do about it. */
+export function createProblemPage(problem: Problem, requestId: string, sha256: Sha256) {
+  const title = problem.code === 'claim_spent' || problem.code === 'claim_not_found'
+    ? 'This link gives no key'
+    : 'The link cannot be opened at the moment'
+  const content = markup`
+    <p>${problem.message} ${actionOf(problem)}</p>
+    ${facts({ 'Request ID': requestId })}
+  `
+  const { html, policy } = createPage(assets, { title, content }, sha256)
+  return { html, headers: policy }
+}
+
+function actionOf({ code, message, members: { retryAfterSeconds } }: Problem): string {
+  if (retryAfterSeconds !== undefined) return `Try again in ${retryAfterSeconds} seconds.`
+  // A problem with a detail of its own says what to do.
+  if (message !== PROBLEMS[code].detail) return ''
+  return PROBLEM_ACTIONS[code]
 }
 
 function offerContent({ partner, name, expires_at }: ClaimOffer, replaces: string | null): Inset {

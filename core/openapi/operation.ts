@@ -47,7 +47,7 @@ export function describeOperation(
     ...requestBodyOf(route, schemas),
     responses: {
       ...successOf(route, schemas, settings),
-      ...failuresOf(route, problems, path, shared, settings),
+      ...failuresOf(route, problems, path, schemas, shared, settings),
     },
     'x-problems': problems,
   }
@@ -180,7 +180,7 @@ function successOf(
     ...(isCached(route) ? ['ETag', 'Vary'] : []),
     ...(keyed ? rateLimitHeaders : []),
     ...('cursor' in (keyed?.parameters ?? {}) ? ['Link'] : []),
-    ...document?.headers ?? (open.hasPage ? ['Referrer-Policy'] : []),
+    ...document?.headers ?? (open.hasPage ? pageHeaders : []),
   ]
   const contentHeaders = [
     ...(keyed?.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
@@ -192,8 +192,7 @@ function successOf(
     const schema = known ? schemas.response(known) : ownResponse(one, schemas)
     return [one.mediaType ?? 'application/json', { schema, example: schemas.example(schema, true) }]
   })
-  const html = convert(RESPONSE_SCHEMAS.docs)
-  if (open.hasPage) content.push(['text/html', { schema: html, example: schemas.example(html) }])
+  if (open.hasPage) content.push(['text/html', pageContent(schemas)])
   return {
     [status]: {
       description: STATUSES[status]!,
@@ -203,6 +202,14 @@ function successOf(
     ...(isCached(route) &&
       { 304: { description: STATUSES[304]!, headers: headerRefs(...headers) } }),
   }
+}
+
+/** Headers of one-time links; the policy is that of pages. */
+const pageHeaders = ['Referrer-Policy', 'Content-Security-Policy']
+
+function pageContent(schemas: SchemaCollection) {
+  const schema = convert(RESPONSE_SCHEMAS.docs)
+  return { schema, example: schemas.example(schema) }
 }
 
 /** The schema of the response of an endpoint of the host's own, inline: its titles may be those of other schemas. */
@@ -224,6 +231,7 @@ function failuresOf(
   route: Route,
   problems: readonly ProblemCode[],
   path: string,
+  schemas: SchemaCollection,
   shared: Record<string, ResponseObject>,
   settings: DocumentSettings,
 ): ResponsesObject {
@@ -232,6 +240,7 @@ function failuresOf(
     hasOwnExample(code)
       ? exampleProblem(code, path, scope, settings)
       : { $ref: `#/components/examples/${code}` }
+  const hasPage = 'hasPage' in route
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
@@ -243,6 +252,7 @@ function failuresOf(
             schema: { $ref: '#/components/schemas/Problem' },
             examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code)])),
           },
+          ...(hasPage && { 'text/html': pageContent(schemas) }),
         },
       }
       const names = [`Problem${status}`, ...(route.access === 'open' ? [`PublicProblem${status}`] : [])]
@@ -260,7 +270,7 @@ function failureHeaders(route: Route, status: number, codes: readonly ProblemCod
   const isLimited = route.access === 'key' &&
     [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
   return [
-    'Referrer-Policy',
+    ...('hasPage' in route ? pageHeaders : ['Referrer-Policy']),
     ...(isChallenged ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(isLimited ? rateLimitHeaders : []),

@@ -74,6 +74,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
         ])
         t.equal(download.suggestedFilename(), `${key.slice(9, 21)}.key`)
         t.equal(readFileSync(await download.path(), 'utf8'), `${key}\n`)
+        await page.goto(url)
+        await page.getByRole('heading', { name: 'This link gives no key' }).waitFor()
+        await check('-spent')
+        t.match(errors.splice(0), [/410/], 'the status, and nothing else')
         t.strictSame(errors, [], 'the policy allows the style and the script')
         t.strictSame(
           requests.filter((one) => one !== url),

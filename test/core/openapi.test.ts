@@ -433,7 +433,10 @@ function mismatches(
   if (response.body.length === 0) return wrong
   if (media === undefined) return [...wrong, `${type} is not described`]
   wrong.push(...validate(media.schema, type.endsWith('json') ? response.json : response.text))
-  if (response.status >= 400 && media.examples?.[response.json.code] === undefined) {
+  if (
+    response.json !== undefined && response.status >= 400 &&
+    media.examples?.[response.json.code] === undefined
+  ) {
     wrong.push(`no ${response.json.code}`)
   }
   return wrong
@@ -476,7 +479,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
         [],
         `${method} ${path}${query} is as described`,
       )
-      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : response.json.code}`)
+      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : response.json?.code ?? 'page'}`)
       return response
     }
     await world.partners.update('demo', { selfService: ['rotate', 'revoke'] })
@@ -490,6 +493,11 @@ asOneAssertion(t, 'the responses of a running service match the document', async
           const claim = (query: string, status: number, more = {}) =>
             expect(path, query, status, { method: verb, key: null, token, ...more })
           await claim('', 406, { headers: { accept: 'image/png' } })
+          const html = { headers: { accept: 'text/html' } }
+          const other = (await world.offer()).path.slice('/claim/'.length)
+          await claim('', verb === 'GET' ? 200 : 201, { ...html, token: other })
+          if (verb === 'POST') await claim('', 410, { ...html, token: other })
+          await claim('', 404, { ...html, token: 'a' })
           await claim('', verb === 'GET' ? 200 : 201, { headers: { accept: 'application/json' } })
           if (verb === 'POST') await claim('', 410)
           if (verb === 'POST') await claim('', 413, { body: 'a'.repeat(40_000) })

@@ -6,6 +6,7 @@ export const claims: readonly Suite[] = [{
   tests: {
     'opening a link changes nothing, and its POST makes the key once': oneKey,
     'a link is a page for browsers, without a script of others': pages,
+    'a link that gives no key is a page for browsers, which says what to do next': refusedPages,
     'a link of a rotation makes the successor when it is used': rotation,
     'a link of a rotation names the old key and its end': predecessor,
     'a link that was revoked, has expired or whose partner was removed is spent': spent,
@@ -100,6 +101,50 @@ async function pages(t: TestContext, service: Service): Promise<void> {
     (await get(service, '/public/plans?partner=demo', { key: { text } })).status,
     200,
     'the page shows the key',
+  )
+}
+
+async function refusedPages(t: TestContext, service: Service): Promise<void> {
+  const { world } = service
+  const used = await world.offer()
+  t.equal((await use(service, used.path)).status, 201)
+  const revoked = await world.offer()
+  await world.revokeClaim(revoked.id)
+  const expired = await world.offer({}, 1_000, Date.now() - 2_000)
+  const spent = 'This link was used or revoked, or has expired. Ask the operator for another link.'
+  const unknown = 'There is no such link. Check that the link is complete.'
+  const links = [
+    ...[used, revoked, expired].map(({ path }) => [path, 410, spent] as const),
+    ...['a', 'a'.repeat(32)].map((token) => [`/claim/${token}`, 404, unknown] as const),
+  ]
+  for (const [path, status, text] of links) {
+    for (const method of ['GET', 'POST']) {
+      for (const accept of ['text/html,application/xhtml+xml,*/*;q=0.8', 'application/json, text/html']) {
+        const response = await service.send({ method, target: service.root + path, headers: { accept } })
+        t.equal(response.status, status, `${method} ${path}`)
+        if (accept.startsWith('application/json')) {
+          t.ok(response.json?.code.startsWith('claim_'), 'programs get the problem')
+          continue
+        }
+        const { headers, text: page } = response
+        t.equal(headers.get('content-type'), 'text/html; charset=utf-8')
+        t.equal(headers.get('cache-control'), 'no-store')
+        t.equal(headers.get('referrer-policy'), 'no-referrer')
+        t.ok(headers.get('content-security-policy')?.includes("form-action 'none'"), 'a policy')
+        t.ok(page.includes(text) && !page.includes('<form'), page)
+        t.ok(page.includes(headers.get('x-request-id') ?? '?'), 'the request id')
+        t.ok(!page.includes(path), 'the token is not repeated')
+      }
+    }
+  }
+  const old = await world.issue({})
+  const late = await world.offer({ rotates: old.id })
+  await world.keyRing.disable(old.id)
+  const refused = await use(service, late.path, { accept: 'text/html' })
+  t.equal(refused.status, 410)
+  t.ok(
+    /was not used\. Ask the operator about it\. *<\/p>/.test(refused.text),
+    'and nothing that contradicts it',
   )
 }
 
@@ -276,6 +321,10 @@ async function guesses(t: TestContext, service: Service): Promise<void> {
   }
   t.equal(unknown, 20, 'the default limit')
   expectProblem(t, await use(service, path), 'rate_limited', 'also for the right token')
+  const page = await use(service, path, { accept: 'text/html' })
+  t.equal(page.status, 429)
+  const seconds = page.headers.get('retry-after') ?? '?'
+  t.ok(page.text.includes(`Try again in ${seconds} seconds.`), page.text)
   const body = 'a'.repeat(40_000)
   const large = await service.send({ method: 'POST', target: `${service.root}${path}?a=1`, body })
   expectProblem(t, large, 'rate_limited', 'before the body')

@@ -37,7 +37,8 @@ export function conventionViolations(
 
   if (status >= 400) {
     want(headers.get('cache-control') === 'no-store', 'errors are no-store')
-    want(headers.get('content-type') === 'application/problem+json', 'errors are application/problem+json')
+    const isProblem = headers.get('content-type') === 'application/problem+json'
+    want(isProblem || isPage, 'errors are application/problem+json')
     if (json !== undefined) {
       want(json.status === status, 'the problem has the status')
       want(json.request_id === requestId, 'the problem has the request id')
