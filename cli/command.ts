@@ -42,8 +42,6 @@ export type StoreAction<Given extends readonly unknown[], Result = CommandResult
 export class CliCommand extends Command {
   readonly run: Run
   #isLoaded = false
-  /** The texts of the help after its options. */
-  readonly notes: string[] = []
   readonly exampleLines: string[] = []
   /** Commander's own, which its types leave out. */
   declare readonly unknownOption: (flag: string) => never
@@ -131,7 +129,6 @@ export class CliCommand extends Command {
   /** Adds a text to the help, after the options. Lines that begin with a space keep their line breaks. */
   details(text: string): this {
     const paragraphs = text.trim().replace(/(?<=\S)\n(?=\S)/g, ' ')
-    this.notes.push(paragraphs)
     return this.addHelpText('after', `\n${this.createHelp().boxWrap(paragraphs, 80)}`)
   }
 

@@ -26,7 +26,6 @@ import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
 export const slugHelp = "The partner's slug"
-export const keyHelp = "The key's id, see keys list"
 
 /** A parser that reports `rule` when `parse` throws or returns `undefined`. */
 export function optionParser<T>(rule: string, parse: (text: string) => T | undefined): (text: string) => T {
@@ -204,19 +203,16 @@ interface Placeholder {
   parse?(text: string, previous: unknown): unknown
 }
 
-export const moduleHelp = 'Names of modules, see modules list'
-export const scopeHelp = 'Names of scopes, see scopes list'
-
 /** What the names of arguments, and of the values of options, mean in every command. */
 const placeholders: Readonly<Record<string, Placeholder>> = {
   slug: { help: slugHelp },
   partner: { help: slugHelp },
-  key: { help: keyHelp },
+  key: { help: "The key's id, see keys list" },
   claim: { help: "The claim's id, see claims list" },
   webhook: { help: "The webhook's id, see webhooks list" },
   kind: { help: 'Kind of content', choices: CONTENT_KINDS },
-  module: { help: moduleHelp },
-  scope: { help: scopeHelp },
+  module: { help: 'Names of modules, see modules list' },
+  scope: { help: 'Names of scopes, see scopes list' },
   type: { choices: WEBHOOK_EVENT_TYPES },
   policy: { choices: OVERRIDABLE_LIMITS },
   limit: { choices: PARTNER_LIMITS },

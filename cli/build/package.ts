@@ -1,6 +1,6 @@
 /**
- * Builds `dist`, what npm packs: the compiled sources, the sample content, the manual page, the manifest for users, and in
- * `dist/client` the package for partners, bundled into one module and one file of types.
+ * Builds `dist`, what npm packs: the compiled sources, the sample content, the manifest for users, and in `dist/client` the
+ * package for partners, bundled into one module and one file of types.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,6 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
-import { formatManPage } from './man.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const dist = join(root, 'dist')
@@ -40,10 +39,6 @@ rmSync(dist, { recursive: true, force: true })
 const compiler = join(root, 'node_modules/typescript/bin/tsc')
 execFileSync(process.execPath, [compiler, '-p', join(root, 'cli')], { stdio: 'inherit' })
 cpSync(join(root, 'fixtures/content'), join(dist, 'fixtures/content'), { recursive: true })
-// npm links it into the manual. Its date is that of the commit in a release, so that a commit has one tarball.
-const { SOURCE_DATE_EPOCH = Date.now() / 1000 } = process.env
-const date = new Date(Number(SOURCE_DATE_EPOCH) * 1000).toISOString().slice(0, 10)
-writeFileSync(join(dist, 'partner-api.1'), await formatManPage(version, date))
 
 // The checkout alone needs these, and npm warns users of scripts.
 for (const member of ['scripts', 'workspaces', 'devDependencies']) delete manifest[member]

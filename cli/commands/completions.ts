@@ -1,16 +1,6 @@
-import process from 'node:process'
 import { type Argument, Command, type Option } from 'commander'
-import { readModules } from '../../core/admin/apply.ts'
-import { keyState } from '../../core/keys/lifecycle.ts'
-import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
-import { keyHelp, moduleHelp, scopeHelp, slugHelp } from '../options.ts'
 import { printable } from '../output/text.ts'
-import { timeOf, withStore } from '../store/open.ts'
-
-/** Partners or keys that a shell offers at most, and how long it waits for the store. */
-const maxNames = 1_000
-const maxStoreMs = 1_500
 
 type Candidate = readonly [word: string, description: string]
 /** A shell completes file names itself. */
@@ -26,9 +16,7 @@ export function define(completions: CliCommand): void {
   for (const [shell, example] of Object.entries(installations)) {
     completions.subcommand(shell, `Print the completion script for ${shell}`)
       .act(() => ({ data: scripts[shell], text: scripts[shell]! }))
-      .details(
-        'Completes commands, options, choices, and the slugs of partners and ids of keys in the store.',
-      )
+      .details('Completes commands, options, the words that they take, and names of files.')
       .examples(example)
   }
   completions.command('complete', { hidden: true })
@@ -43,8 +31,6 @@ async function complete(
   invocation: Invocation,
   words: readonly string[],
 ): Promise<void> {
-  // A store that does not answer must not keep the shell waiting.
-  setTimeout(() => process.exit(0), maxStoreMs).unref()
   const typed = words.at(-1) ?? ''
   const [, assigned, text = typed] = /^(--[^=]+)=(.*)$/s.exec(typed) ?? []
   const before = words.slice(0, -1)
@@ -69,7 +55,7 @@ async function complete(
   } else if (taking !== undefined || command.commands.length === 0) {
     const all = command.registeredArguments
     const argument = all[operands.length] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined)
-    candidates = await candidatesFor(taking ?? argument, invocation, program)
+    candidates = candidatesFor(taking ?? argument)
   } else if (operands.length === 0) {
     candidates = help.visibleCommands(command).map((each) => [each.name(), each.description()])
   }
@@ -79,56 +65,12 @@ async function complete(
   await invocation.output.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-async function candidatesFor(
-  place: Option | Argument | undefined,
-  { io, output }: Invocation,
-  program: CliCommand,
-): Promise<readonly Candidate[] | typeof files> {
+function candidatesFor(place: Option | Argument | undefined): readonly Candidate[] | typeof files {
   if (place === undefined) return []
   if (place.argChoices) return place.argChoices.map((word) => [word, ''])
   const name = 'long' in place ? `${place.long} ${place.flags}` : `<${place.name()}>`
-  if (/<(?:\w+-)?(?:file|path|folder)/.test(name)) return files
-  const [, , list] = lists.find(([help, form]) => place.description === help || form.test(name)) ?? []
-  const storeUrl: string = program.opts().store
-  if (list === undefined || storeUrl === 'memory:') return []
-  return await withStore({ storeUrl, io, output }, {}, list)
+  return /<(?:\w+-)?(?:file|path|folder)/.test(name) ? files : []
 }
-
-async function listModules(store: Store): Promise<readonly Candidate[]> {
-  return (await readModules(store)).list.map(({ name, feature }) => [name, feature])
-}
-
-async function listScopes(store: Store): Promise<readonly Candidate[]> {
-  return (await readModules(store)).list.map(({ name, scope }) => [scope, name])
-}
-
-async function listPartners(store: Store): Promise<readonly Candidate[]> {
-  return (await store.listPartners(undefined, maxNames)).map(({ slug, name }) => [slug, name])
-}
-
-async function listKeys(store: Store): Promise<readonly Candidate[]> {
-  const now = timeOf(store)
-  return (await store.listKeys({}, undefined, maxNames))
-    .map((key) => [key.id, `${key.partner}, ${key.name}, ${keyState(key, now)}`])
-}
-
-/** Those of the first partners and keys. */
-async function listTags(store: Store): Promise<readonly Candidate[]> {
-  const records = [
-    await store.listPartners(undefined, maxNames),
-    await store.listKeys({}, undefined, maxNames),
-  ]
-  return [...new Set(records.flat().flatMap(({ tags }) => tags))].sort().map((tag) => [tag, ''])
-}
-
-/** What the store lists, for arguments and options of this help or form. */
-const lists = [
-  [keyHelp, /^--key-id /, listKeys],
-  [slugHelp, /^--partner /, listPartners],
-  [moduleHelp, /<module/, listModules],
-  [scopeHelp, /<scope/, listScopes],
-  [undefined, /<tag/, listTags],
-] as const
 
 // Bash splits words at = and :, which are joined here, and replaces only the part after them.
 const scripts: Readonly<Record<string, string>> = {

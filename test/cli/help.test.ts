@@ -1,4 +1,4 @@
-/** The help of every command: its width, its examples, and the man page that has the same definitions. */
+/** The help of every command: its width and its examples. */
 import { spawnSync } from 'node:child_process'
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,6 @@ import process from 'node:process'
 import { test } from 'tap'
 import { type CliCommand, pathOf } from '../../cli/command.ts'
 import { loadProgram } from '../../cli/program.ts'
-import { formatManPage } from '../../cli/build/man.ts'
 import { programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 const program = await loadProgram('0.1.0', process)
@@ -96,21 +95,4 @@ test('every example works', async (t) => {
     if (!/^jq /.test(rest) || !has('jq') || ended.code !== 0) continue
     t.equal(spawnSync('sh', ['-c', rest], { input: ended.stdout }).status, 0, example)
   }
-})
-
-test('the man page has every command and option', async (t) => {
-  const page = await formatManPage('0.1.0', '2026-11-20')
-  const text = page.replaceAll('\\-', '-')
-  for (const command of commands.filter((each) => !/^(?:complete|help)$/.test(each.name()))) {
-    if (command.commands.length === 0) {
-      t.ok(text.includes(`\n.SS ${pathOf(command).join(' ')}\n`), command.name())
-    }
-    for (const { long } of command.options) t.ok(text.includes(long!), `${command.name()} ${long}`)
-  }
-})
-
-test('the man page is valid', { skip: !has('mandoc') && 'mandoc is not installed' }, async (t) => {
-  const input = await formatManPage('0.1.0', '2026-11-20')
-  const lint = spawnSync('mandoc', ['-Tlint', '-Wwarning'], { input, encoding: 'utf8' })
-  t.same([lint.status, lint.stdout], [0, ''])
 })

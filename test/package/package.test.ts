@@ -155,7 +155,6 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^(?:package\.json|README\.md|CHANGELOG\.md|LICENSE)$/,
     /^dist\/(?:(?:core|adapters)\/[\w\-/]+\.(?:js|d\.ts)|core\/(?:content|openapi)\/[\w-]+\.json)$/,
     /^dist\/cli\/[\w\-/]+\.js$/,
-    /^dist\/partner-api\.1$/,
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^adapters\/client\/README\.md$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
