@@ -7,6 +7,7 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from '@prometheus
 import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
+import { assertOptions } from '../core/lib/options.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
 import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
@@ -53,7 +54,9 @@ const other = '_OTHER'
  * const { text } = await renderMetrics([await metrics.collect()])
  * ```
  */
-export function createMetrics({ by }: { readonly by?: 'partner' | undefined } = {}): Metrics {
+export function createMetrics(options: { readonly by?: 'partner' | undefined } = {}): Metrics {
+  assertOptions('createMetrics', options, { by: true })
+  const { by } = options
   const requests = createRequestCounter(by)
   // From 0: Prometheus sees no increase in the first value of a series.
   const zeros = Object.keys(PROBLEMS).map((code) => [code, 0])

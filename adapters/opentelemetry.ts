@@ -15,6 +15,7 @@ import {
 import type { HttpRequest } from '../core/http/message.ts'
 import { isPercentEncoded } from '../core/http/query.ts'
 import { redactPath } from '../core/http/redact.ts'
+import { assertOptions } from '../core/lib/options.ts'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import { registeredMethod } from '../core/log.ts'
 import type { Observer } from '../core/ports/observer.ts'
@@ -33,7 +34,9 @@ export interface TracingOptions {
  * Makes spans with the SDK that is registered in this process. They contain no key, query, body or address. Calls of the
  * store have spans if the SDK has a context manager.
  */
-export function createTracing({ databaseSystem, scheme }: TracingOptions = {}): Observer {
+export function createTracing(options: TracingOptions = {}): Observer {
+  assertOptions('createTracing', options, { databaseSystem: true, scheme: true })
+  const { databaseSystem, scheme } = options
   // The functions of the API ignore an SDK that brought an older copy of it.
   const registered: Partial<Api> = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))
   const sdk: Api = { trace, context, propagation, ...registered }

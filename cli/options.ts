@@ -162,7 +162,9 @@ export function withDetails<C extends Command>(
 
 /** The details that options set, and `null` for those that they remove. */
 export function detailsChange({ contact, tag: tags, externalId, note, selfService, owner }: DetailOptions) {
-  const given = Object.entries({ contact, tags, externalId, note, selfService, owner })
+  const options = { contact, tags, externalId, note, selfService, owner }
+  // A key has no contact: a member that is not given must not be there.
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
   const changes = given.map(([name, value]) => [name, value === false ? null : value])
   return Object.fromEntries(changes) as DetailsChange<PartnerDetails & KeyDetails>
 }

@@ -10,7 +10,7 @@ import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock, createSkewWatch } from './lib/clock.ts'
-import type { WebRequest, WebResponse } from './lib/options.ts'
+import { assertOptions, type WebRequest, type WebResponse } from './lib/options.ts'
 import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
@@ -37,7 +37,7 @@ import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
 import { deleteOldSignups } from './signups/retention.ts'
-import { assertKnown, type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
+import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { createQuotaNotifier } from './webhooks/quota-events.ts'
 import { API_VERSION } from './wire.ts'
 
@@ -253,11 +253,11 @@ function assertPorts(ports: PartnerApiPorts | undefined): void {
     const missing = methods.find((method) => typeof port[method] !== 'function')
     if (missing !== undefined) fail(`${name} has no method ${missing}.`)
   }
-  assertKnown(
-    'member of the first argument (options are in the second):',
-    ports!,
-    Object.keys(requiredMethods),
-  )
+  assertOptions('createPartnerApi, first argument (options are in the second)', ports!, {
+    store: true,
+    directory: true,
+    signups: true,
+  })
 }
 
 function elapsed(): number {

@@ -1,7 +1,7 @@
 /** Routes that stay in the router of the host, behind the checks of the service. */
 import { createResponseConverter, FetchRequest, type PeerInfo } from './http/fetch.ts'
 import type { HttpResponse } from './http/message.ts'
-import type { WebRequest, WebResponse } from './lib/options.ts'
+import { assertOptions, type OptionNames, type WebRequest, type WebResponse } from './lib/options.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { Pipeline } from './pipeline.ts'
 import type { Grant } from './policy/decide.ts'
@@ -16,11 +16,21 @@ export interface ProtectedRoute
   readonly path: `/${string}`
 }
 
+const ROUTE: OptionNames<ProtectedRoute> = {
+  name: true,
+  method: true,
+  path: true,
+  scope: true,
+  summary: true,
+  limits: true,
+}
+
 /**
  * Puts the checks of the service before a route that stays in the router of your program: key, limits, partner, scope
  * and module. A GET names the `partner` in its query, a POST in its JSON body. The route is counted, logged and
  * reported by its name, and listed by `verify-key`.
  *
+ * @throws {TypeError} for the name of a member that does not exist.
  * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.
  * @example
  * ```ts
@@ -60,7 +70,9 @@ export function createProtect(
   add: (route: KeyedRoute) => void,
 ): Protect {
   const toResponse = createResponseConverter(createFallback)
-  return ({ name, method, path, scope, summary, limits = ['key'] }, handler) => {
+  return (definition, handler) => {
+    assertOptions('protect', definition, ROUTE)
+    const { name, method, path, scope, summary, limits = ['key'] } = definition
     const route: KeyedRoute = {
       ...{ access: 'key', name, method, path, atRoot: true, scope, summary, limits },
       ...{ parameters: {}, cacheBy: 'none', handle: () => ({}) },

@@ -1,7 +1,7 @@
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
-import { assertInteger } from './lib/options.ts'
+import { assertInteger, assertOptions, type OptionNames } from './lib/options.ts'
 import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS, SERVICE_LIMITS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import type { Limit, ServiceLimit } from './model.ts'
@@ -81,6 +81,31 @@ export const INTEGERS = {
   keepSignupsDays: [0, 0, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
 
+const OPTIONS: OptionNames<PartnerApiOptions> = {
+  serviceName: true,
+  basePath: true,
+  maxStalenessMs: true,
+  limits: true,
+  storeTimeoutMs: true,
+  lookUpTimeoutMs: true,
+  staleIfErrorSeconds: true,
+  sharedLimits: true,
+  replicaName: true,
+  endpoints: true,
+  handlerTimeoutMs: true,
+  trustedProxies: true,
+  allowBrowsers: true,
+  problemBase: true,
+  deployment: true,
+  responseCacheBytes: true,
+  keepUsageDays: true,
+  keepSignupsDays: true,
+  onInvalidRow: true,
+  log: true,
+  logLevel: true,
+  observers: true,
+}
+
 /** The options with all defaults filled in. */
 export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof INTEGERS, number>> {
   readonly names: ServiceNames
@@ -109,13 +134,8 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     onInvalidRow = 'skip',
     limits = {},
     deployment = {},
-    log: _log,
-    observers: _observers,
-    endpoints: _endpoints,
-    ...given
   } = options
-  assertKnown('option', given, Object.keys(INTEGERS))
-  assertKnown('option', deployment, ['title', 'logo', 'contact', 'terms', 'servers'], 'deployment.')
+  assertOptions('createPartnerApi', options, OPTIONS)
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   assertOneOf('logLevel', logLevel, ['errors', 'all'])
   assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
@@ -123,7 +143,7 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     throw new RangeError(`replicaName must have 1 to 200 characters, not ${replicaName.length}.`)
   }
   const integers = Object.entries(INTEGERS).map(([name, [fallback, min, max]]) =>
-    [name, assertInteger(name, given[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
+    [name, assertInteger(name, options[name as keyof typeof INTEGERS] ?? fallback, min, max)] as const
   )
   const basePath = resolveBasePath(givenBasePath)
   return {
@@ -139,12 +159,6 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     replicaName,
     allowBrowsers,
   }
-}
-
-/** @throws {RangeError} for an unknown name, which TypeScript would report. */
-export function assertKnown(kind: string, given: object, known: readonly string[], prefix = ''): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name))
-  if (unknown !== undefined) throw new RangeError(`createPartnerApi: unknown ${kind} ${prefix}${unknown}.`)
 }
 
 function assertOneOf(name: string, value: string, values: readonly string[]): void {
@@ -167,6 +181,11 @@ export function endsWithBasePath(url: string, basePath: string): boolean {
 }
 
 function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
+  assertOptions('deployment', info, { title: true, logo: true, contact: true, terms: true, servers: true })
+  assertOptions('deployment.contact', info.contact ?? {}, { name: true, url: true, email: true })
+  for (const server of info.servers ?? []) {
+    assertOptions('deployment.servers', server, { url: true, description: true })
+  }
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')
   }

@@ -1,4 +1,4 @@
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
 import * as wire from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
 import type {
@@ -16,6 +16,30 @@ import { createRequestBuilder, sendWithRetries, type TransportOptions } from './
 
 /** The version of this package, which a test compares with package.json. */
 const PACKAGE_VERSION = '0.1.0'
+
+const CALL_OPTIONS: OptionNames<CallOptions> = { timeoutMs: true, retries: true, signal: true, headers: true }
+
+const REQUEST_OPTIONS: OptionNames<RequestOptions> = {
+  ...CALL_OPTIONS,
+  params: true,
+  query: true,
+  body: true,
+  idempotencyKey: true,
+}
+
+const CLIENT_OPTIONS: OptionNames<PartnerClientOptions> = {
+  url: true,
+  key: true,
+  partner: true,
+  serviceName: true,
+  timeoutMs: true,
+  retries: true,
+  maxRetryAfterSeconds: true,
+  userAgent: true,
+  onRequest: true,
+  onResponse: true,
+  fetch: true,
+}
 
 /**
  * Makes a client.
@@ -35,7 +59,9 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   return {
     verifyKey: (options) => read('POST /developer/verify-key', options),
     problems: (query, options) => paginate('GET /developer/problems', { ...options, query }),
-    async rotateKey({ overlapSeconds, store, ...options }) {
+    async rotateKey(given) {
+      assertOptions('rotateKey', given, { ...CALL_OPTIONS, overlapSeconds: true, store: true })
+      const { overlapSeconds, store, ...options } = given
       if (typeof store !== 'function') throw new TypeError('store must be a function.')
       if (isRotating) throw new Error('The key is being rotated.')
       isRotating = true
@@ -62,8 +88,11 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     plans: (options) => read('GET /public/plans', options),
     reportSummary: (query, options) => read('GET /partner/reports/summary', options, { query }),
     reportActivity: (query, options) => paginate('GET /partner/reports/activity', { ...options, query }),
-    signUp: (body, { idempotencyKey = crypto.randomUUID(), ...options } = {}) =>
-      read('POST /partner/signups', options, { body, idempotencyKey }),
+    signUp: async (body, given = {}) => {
+      assertOptions('signUp', given, { ...CALL_OPTIONS, idempotencyKey: true })
+      const { idempotencyKey = crypto.randomUUID(), ...options } = given
+      return await read('POST /partner/signups', options, { body, idempotencyKey })
+    },
     request: async (route, options) => await request(below(route), options),
     paginate: (route, options) => paginate(below(route), options),
   }
@@ -77,10 +106,11 @@ function createCalls(options: PartnerClientOptions) {
 
   async function request<Data>(
     route: Route,
-    { params, query = {}, body, idempotencyKey, signal, headers, ...more }: RequestOptions = {},
+    options: RequestOptions = {},
   ): Promise<ResponseBody<Data>> {
-    const { timeoutMs = transport.timeoutMs, retries = transport.retries, ...unknown } = more
-    rejectUnknown(unknown, 'a request')
+    assertOptions('The request', options, REQUEST_OPTIONS)
+    const { params, query = {}, body, idempotencyKey, signal, headers } = options
+    const { timeoutMs = transport.timeoutMs, retries = transport.retries } = options
     const path = fillPath(route, params)
     const isPost = route.startsWith('POST')
     if (body && !isPost) throw new TypeError('body is for POST only.')
@@ -171,11 +201,6 @@ function fillPath(route: Route, params: RequestOptions['params']): string {
   })
 }
 
-function rejectUnknown(unknown: object, owner: string): void {
-  const [name] = Object.keys(unknown)
-  if (name !== undefined) throw new TypeError(`${name} is not an option of ${owner}.`)
-}
-
 function checkLimits(timeoutMs: number, retries: number) {
   return {
     timeoutMs: assertInteger('timeoutMs', timeoutMs, 1, MAX_TIMER_MS),
@@ -188,6 +213,7 @@ function parseOptions(options: PartnerClientOptions) {
   if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
     throw new Error('A partner key is a secret: use it on your server, never in a browser.')
   }
+  assertOptions('createPartnerClient', options, CLIENT_OPTIONS)
   const {
     url,
     key: givenKey,
@@ -200,9 +226,7 @@ function parseOptions(options: PartnerClientOptions) {
     onRequest,
     onResponse,
     fetch: send = (request) => fetch(request),
-    ...unknown
   } = options
-  rejectUnknown(unknown, 'the client')
   // Files often end with a line feed, or start with a byte-order mark.
   const key = String(givenKey ?? '').trim()
   // Some runtimes quote a header value that they reject, and this one is a secret.

@@ -5,11 +5,12 @@
  */
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
-import { assertInteger } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions } from '../../core/lib/options.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import {
   createPendingRequests,
   createRunningServer,
+  LISTEN_OPTIONS,
   listenError,
   type ListenOptions,
   resolveListenOptions,
@@ -43,6 +44,7 @@ interface BunServer {
  * @returns The server, once it accepts connections.
  * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
+ * @throws {TypeError} for the name of a setting that does not exist.
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
@@ -51,6 +53,7 @@ interface BunServer {
  */
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
+  assertOptions('serve', options, { ...LISTEN_OPTIONS, keepAliveTimeoutMs: true })
   const settings = resolveListenOptions(options)
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)

@@ -10,7 +10,7 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
-import { assertInteger, assertOptions, MAX_TIMER_MS } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import {
   loadHttp,
@@ -23,6 +23,7 @@ import { setHeaders, writeResponse } from './node-response.ts'
 import {
   createPendingRequests,
   createRunningServer,
+  LISTEN_OPTIONS,
   listenError,
   type ListenOptions,
   resolveListenOptions,
@@ -53,6 +54,14 @@ export interface ServeOptions extends ListenOptions {
   readonly maxConnections?: number
 }
 
+const OPTIONS: OptionNames<ServeOptions> = {
+  ...LISTEN_OPTIONS,
+  headersTimeoutMs: true,
+  keepAliveTimeoutMs: true,
+  writeTimeoutMs: true,
+  maxConnections: true,
+}
+
 /** The part of a `node:http` or `node:http2` request that a listener needs, without Node's types. */
 export interface NodeRequest {
   /** As sent. */
@@ -77,6 +86,7 @@ export interface NodeResponse {
  * @returns The server, once it accepts connections.
  * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
+ * @throws {TypeError} for the name of a setting that does not exist.
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
@@ -140,6 +150,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
 }
 
 function resolveOptions(options: ServeOptions) {
+  assertOptions('serve', options, OPTIONS)
   const listenOptions = resolveListenOptions(options)
   const { requestTimeoutMs } = listenOptions
   const { headersTimeoutMs = 10_000, keepAliveTimeoutMs = 75_000, writeTimeoutMs = 60_000 } = options
@@ -275,7 +286,7 @@ export function createListener<Request extends NodeRequest = NodeRequest>(
   api: Pick<ServableApi, 'handle'>,
   options: ListenerOptions<Request> = {},
 ): (request: Request, response: NodeResponse) => Promise<void> {
-  assertOptions('createListener', options, ['address', 'target'])
+  assertOptions('createListener', options, { address: true, target: true })
   const { address: addressOf, target: targetOf = defaultTarget } = options
   return async (nodeRequest, nodeResponse) => {
     const request = nodeRequest as NodeRequest as IncomingMessage

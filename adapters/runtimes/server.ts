@@ -1,7 +1,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { completesWithin } from '../../core/lib/promise.ts'
-import { assertInteger, MAX_TIMER_MS } from '../../core/lib/options.ts'
+import { assertInteger, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
 
 /** What a server needs of the service. */
 export type ServableApi = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>
@@ -45,6 +45,15 @@ export interface RunningServer {
    * response closes its connection, so that few clients are left to lose theirs.
    */
   drain(delay?: Promise<unknown>): Promise<void>
+}
+
+/** The names of the options of every server. */
+export const LISTEN_OPTIONS: OptionNames<ListenOptions> = {
+  port: true,
+  host: true,
+  requestTimeoutMs: true,
+  drainTimeoutMs: true,
+  reusePort: true,
 }
 
 /** Applies the defaults. @throws {RangeError} for a setting out of its range. */

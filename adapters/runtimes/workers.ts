@@ -7,7 +7,7 @@ import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
-import type { WebRequest, WebResponse } from '../../core/lib/options.ts'
+import { assertOptions, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
 
 /** The context of a request in a Worker, or the state of a Durable Object. */
 export interface WorkerContext {
@@ -52,8 +52,10 @@ const initTimeoutMs = 5_000
  */
 export function createWorker<Env>(
   createApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
-  { trustConnectingIp = false }: WorkerOptions = {},
+  options: WorkerOptions = {},
 ): WorkerHandler<Env> {
+  assertOptions('createWorker', options, { trustConnectingIp: true })
+  const { trustConnectingIp = false } = options
   const respond = createResponseConverter((): HttpResponse => api!.refuse('internal'))
   let api: PartnerApi | undefined
   let creating: Promise<PartnerApi> | undefined

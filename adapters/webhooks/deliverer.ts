@@ -1,4 +1,5 @@
 /** Delivers the events of a store to its webhooks. @module */
+import { assertOptions } from '../../core/lib/options.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -50,8 +51,10 @@ const attemptsAtOnce = { failing: 1, slow: 3, fast: 50, all: 300 }
 /** Delivers the events of a store to its active webhooks, together with other processes, until it is closed. */
 export function startWebhooks(
   store: Store,
-  { key, allowPrivate = false, maxStalenessMs = 1_000, log: write }: WebhookOptions,
+  options: WebhookOptions,
 ): RunningWebhooks {
+  assertOptions('startWebhooks', options, { key: true, allowPrivate: true, maxStalenessMs: true, log: true })
+  const { key, allowPrivate = false, maxStalenessMs = 1_000, log: write } = options
   const context = createDeliveryContext(store, maxStalenessMs, write)
   const { port, targets, log, storeFailed, storeResponded, cannotDeliver } = context
   const closing = new AbortController()

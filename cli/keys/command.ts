@@ -241,9 +241,9 @@ const rotateKey: Rotate = async (store, invocation, id, options) => {
   if (id === undefined) return await rotateSelected(store, invocation, options)
   const { overlap: overlapMs, expires, claim, dryRun } = options
   const { now, keys } = administerKeys(store, invocation)
-  const request = { rotates: id, overlapMs, expiresAt: expires?.(now) }
+  const request = { overlapMs, expiresAt: expires?.(now) }
   const make = async () => {
-    if (claim !== undefined) return await newLink(store, invocation, request, options)
+    if (claim !== undefined) return await newLink(store, invocation, { rotates: id, ...request }, options)
     const { key, text, retiresAt } = await keys.rotate(id, request)
     const ended = `Key ${id} no longer works${invocation.wait ? '.' : stalenessNote}`
     const note = overlapMs === 0 ? ended : `Key ${id} works until ${formatTime(retiresAt)}.`

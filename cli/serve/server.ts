@@ -119,7 +119,7 @@ async function startServer(
 ) {
   const log = level !== 'off' && { log: write }
   const metricsModule = metricsAddress && await import('../../adapters/metrics.ts')
-  const metrics = metricsModule?.createMetrics(metricsAddress)
+  const metrics = metricsModule?.createMetrics({ by: metricsAddress?.by })
   const { registeringStore, registered } = registerAtOnce(store)
   const observers = [...options.observers ?? [], ...metrics ? [metrics.observer] : []]
   const api = createPartnerApi(
@@ -238,7 +238,10 @@ export interface Measured {
 }
 
 /** Answers `/metrics`, `/ready` and `/live`. */
-export async function listenForMetrics({ sample, isReady }: Measured, address: ListenOptions) {
+export async function listenForMetrics(
+  { sample, isReady }: Measured,
+  { host, port }: Required<Pick<ListenOptions, 'host' | 'port'>>,
+) {
   const { renderMetrics } = await import('../../adapters/metrics.ts')
 
   async function answer({ method, target }: HttpRequest): Promise<HttpResponse> {
@@ -260,7 +263,7 @@ export async function listenForMetrics({ sample, isReady }: Measured, address: L
     connectionsRefused() {},
     async close() {},
   }
-  return await listen(api, '--metrics', { ...address, drainTimeoutMs: 500 })
+  return await listen(api, '--metrics', { host, port, drainTimeoutMs: 500 })
 }
 
 function respond(status: number, body: string, type = 'text/plain; charset=utf-8'): HttpResponse {

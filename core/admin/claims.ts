@@ -4,6 +4,7 @@ import { randomBase62 } from '../keys/format.ts'
 import { claimState, endOf, hasEnded } from '../keys/lifecycle.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
+import type { Key } from '../model.ts'
 import type { Change, Claim } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, findKey, type Operator } from './apply.ts'
@@ -44,11 +45,12 @@ export async function createClaim(
   const digest = store.sha256(token)
   let claim: Claim
   await makeKey(store, operator, request, (_, key) => {
-    const { partner, name, createdAt, expiresAt: keyEnd = Infinity } = key
+    const { partner, name, createdAt } = key
     const expiresAt = createdAt + ms
-    if (keyEnd <= expiresAt) throw new AdminError('invalid_expiry', 'The key would end before its link.')
-    const unmade = { ...key, id: undefined, hint: undefined, digest: undefined, state: undefined }
-    const draft = JSON.stringify('rotates' in request ? request : unmade)
+    if ((key.expiresAt ?? Infinity) <= expiresAt) {
+      throw new AdminError('invalid_expiry', 'The key would end before its link.')
+    }
+    const draft = JSON.stringify('rotates' in request ? request : requestOf(key))
     const facts = { partner, name, draft, state: 'open', createdAt, expiresAt, keyId: undefined } as const
     claim = { id: claimId(digest), digest, ...facts }
     return [{ type: 'claim.created', claim }]
@@ -70,14 +72,23 @@ async function makeKey(
   store: ClaimStore,
   operator: Operator,
   request: ClaimRequest,
-  replace: (changes: readonly Change[], key: IssuedKey['key']) => MaybePromise<readonly Change[]>,
+  replace: (changes: readonly Change[], key: Key) => MaybePromise<readonly Change[]>,
 ): Promise<MadeKey> {
   const apply: Store['apply'] = async (changes, ...given) => {
     const { key } = changes.find((change) => change.type === 'key.issued')!
     return await store.apply(await replace(changes, key), ...given)
   }
   const keys = createKeyAdministration({ ...store, apply }, operator)
-  return await ('rotates' in request ? keys.rotate(request.rotates, request) : keys.issue(request))
+  if (!('rotates' in request)) return await keys.issue(request)
+  const { rotates, ...options } = request
+  return await keys.rotate(rotates, options)
+}
+
+/** The request for a key like this one: its scopes stay as they are now, whatever modules are activated later. */
+function requestOf(
+  { partner, name, scopes, environment, expiresAt, allow, limits, owner, tags }: Key,
+): NewKey {
+  return { partner, name, scopes, environment, expiresAt, allow, limits, owner, tags }
 }
 
 /** Ends a claim that was not used. @throws {AdminError} `claim_not_found`, `claim_spent` */

@@ -4,6 +4,7 @@ import { code, type ObjectFormat } from '../content/fields.ts'
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
+import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -48,6 +49,14 @@ export interface KeyImportOptions {
   readonly dryRun?: boolean | undefined
 }
 
+const IMPORT: OptionNames<KeyImportOptions> = {
+  algorithm: true,
+  prefix: true,
+  secret: true,
+  update: true,
+  dryRun: true,
+}
+
 /** What an import of keys did, or would do; or the errors because of which nothing was written. */
 export type KeyImportOutcome = KeyImportReport | LineErrors
 
@@ -68,6 +77,7 @@ export interface KeyImportReport {
  *
  * @param lines 50,000 at most, with or without line ends.
  * @throws {AdminError} `concurrent_change`
+ * @throws {TypeError} for the name of an option that does not exist.
  */
 export async function importKeys(
   store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules' | 'sha256'>,
@@ -75,6 +85,7 @@ export async function importKeys(
   operator: Operator,
   options: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
+  assertOptions('importKeys', options, IMPORT)
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(lineFormat(await readModules(store)))
   const rows: Row[] = []

@@ -1,6 +1,7 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { keyState } from '../keys/lifecycle.ts'
+import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
@@ -94,6 +95,40 @@ export interface RotationOptions {
   readonly replaces?: string | undefined
 }
 
+const NEW_KEY: OptionNames<NewKey> = {
+  partner: true,
+  name: true,
+  scopes: true,
+  environment: true,
+  expiresAt: true,
+  allow: true,
+  limits: true,
+  owner: true,
+  tags: true,
+}
+
+const KEY_UPDATE: OptionNames<KeyUpdate> = {
+  name: true,
+  allow: true,
+  expiresAt: true,
+  limits: true,
+  owner: true,
+  tags: true,
+}
+
+const ROTATION: OptionNames<RotationOptions> = { overlapMs: true, expiresAt: true, replaces: true }
+
+const KEY_FILTER: OptionNames<KeyFilter> = {
+  partner: true,
+  environment: true,
+  scope: true,
+  tag: true,
+  states: true,
+  endsBefore: true,
+  unusedSince: true,
+  now: true,
+}
+
 /** Milliseconds for which a rotated key still works by default. */
 export const DEFAULT_OVERLAP_MS = MS_PER_DAY
 
@@ -102,7 +137,7 @@ export const DEFAULT_OVERLAP_MS = MS_PER_DAY
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
  * revoked.
  *
- * Methods throw `AdminError`: those that take an id with `key_not_found`, changes to a revoked or expired key with
+ * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take an id with `key_not_found`, changes to a revoked or expired key with
  * `key_revoked` or `key_expired`, all changes with `concurrent_change`, and each with its own codes.
  */
 export interface KeyAdministration {
@@ -191,6 +226,7 @@ export function createKeyAdministration(
 
   return {
     async issue(requestedKey) {
+      assertOptions('keys.issue', requestedKey, NEW_KEY)
       const { partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} } =
         requestedKey
       requireName(name)
@@ -214,6 +250,7 @@ export function createKeyAdministration(
     },
 
     async *list(filter = {}) {
+      assertOptions('keys.list', filter, KEY_FILTER)
       if (filter.partner !== undefined) await findPartner(store, filter.partner)
       yield* readKeys(store, filter)
     },
@@ -221,6 +258,7 @@ export function createKeyAdministration(
     show,
 
     async rotate(id, options = {}) {
+      assertOptions('keys.rotate', options, ROTATION)
       // The environment never changes, so that it can be read before the transaction.
       const { environment } = await show(id)
       let retiresAt = Infinity
@@ -237,6 +275,7 @@ export function createKeyAdministration(
     },
 
     async update(id, update) {
+      assertOptions('keys.update', update, KEY_UPDATE)
       if (update.name !== undefined) requireName(update.name)
       requireRanges(update.allow ?? [])
       requireExpiry(update.expiresAt ?? undefined, now())

@@ -1,4 +1,5 @@
 import { formatValue } from '../http/redact.ts'
+import { assertOptions } from '../lib/options.ts'
 import {
   BUILT_IN_MODULES,
   type Key,
@@ -44,7 +45,9 @@ export function createModuleAdministration(
   return {
     list: async () => (await readModules(store)).list,
 
-    async define({ name, scope, feature }) {
+    async define(definition) {
+      assertOptions('modules.define', definition, { name: true, scope: true, feature: true })
+      const { name, scope, feature } = definition
       const module = { name, scope, feature }
       requireValid(module)
       await apply((modules) => {

@@ -6,6 +6,7 @@ import {
   type Partner,
   type PartnerDetails,
 } from '../model.ts'
+import { assertOptions, type OptionNames } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhooks, findPartner, type Operator, revokeClaims } from './apply.ts'
@@ -44,11 +45,23 @@ export interface PartnerUpdate extends DetailsChange<PartnerDetails> {
   readonly limits?: LimitChange | undefined
 }
 
+const PARTNER_UPDATE: OptionNames<PartnerUpdate> = {
+  name: true,
+  limits: true,
+  contact: true,
+  tags: true,
+  externalId: true,
+  note: true,
+  selfService: true,
+}
+
+const NEW_PARTNER: OptionNames<NewPartner> = { ...PARTNER_UPDATE, slug: true, modules: true }
+
 /**
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
  * partner is already in does nothing. A removed partner can be read but not changed.
  *
- * Methods throw `AdminError`: those that take a slug with `partner_not_found`, changes to a removed partner with
+ * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take a slug with `partner_not_found`, changes to a removed partner with
  * `partner_removed`, all changes with `concurrent_change`, and each with its own codes.
  */
 export interface PartnerAdministration {
@@ -114,6 +127,7 @@ export function createPartnerAdministration(
 
   return {
     async create(created) {
+      assertOptions('partners.create', created, NEW_PARTNER)
       const { slug } = created
       const [change] = await apply(async (modules) => {
         const partner = newPartner(created, modules, now())
@@ -128,6 +142,7 @@ export function createPartnerAdministration(
     show,
 
     async update(slug, update) {
+      assertOptions('partners.update', update, PARTNER_UPDATE)
       const { contact, note, ...others } = update
       // A removed partner need not keep personal data.
       const isErasure = !contact && !note && JSON.stringify(others) === '{}'

@@ -1,6 +1,7 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
+import { assertOptions } from '../lib/options.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { isPartnerQuota, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
@@ -202,9 +203,11 @@ export interface LimitChange {
 /** The limits after a change. A policy in both `set` and `clear` is set. @param allowed See `requireLimits`. */
 export function applyLimitChange(
   limits: LimitOverrides,
-  { set = {}, clear = [] }: LimitChange = {},
+  change: LimitChange = {},
   allowed: readonly string[],
 ): LimitOverrides {
+  assertOptions('limits', change, { set: true, clear: true })
+  const { set = {}, clear = [] } = change
   requireLimits(set, allowed)
   for (const policy of clear) requirePolicy(policy, allowed)
   const remaining = Object.entries(limits).filter(([policy]) => !clear.includes(policy))

@@ -155,8 +155,15 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
 
   return {
     listProfiles: (partner, query, now) => readPage(partner, query, now, query.limit),
-    findProfile: (...args) =>
-      call('findProfile', args, (found, leaveOut) => readProfiles(found == null ? [] : [found], leaveOut)[0]),
+    findProfile: (partner, slug, now) =>
+      call('findProfile', [partner, slug, now], (found, leaveOut) => {
+        const [profile] = readProfiles(found == null ? [] : [found], leaveOut)
+        if (profile === undefined || profile.slug === slug) return profile
+        leaveOut(
+          `profile ${formatValue(profile.slug)}: its slug is not ${formatValue(slug)}, which was asked for`,
+        )
+        return undefined
+      }),
     listIndustries: () => call('listIndustries', [], readIndustries),
     countProfiles: (...args) =>
       call('countProfiles', args, (found, leaveOut) => {
@@ -236,7 +243,7 @@ export type DirectoryRow =
 /**
  * A directory over a list in memory, visible to every partner. Its industries are those of the rows.
  *
- * @throws {Error} for an invalid row; the message names its slug and the member.
+ * @throws {Error} for an invalid row, and for a slug that two rows have; the message names its slug and the member.
  * @example
  * ```ts
  * const api = createPartnerApi({ store, directory: directoryOf(rows) })
@@ -245,6 +252,11 @@ export type DirectoryRow =
 export function directoryOf(rows: readonly DirectoryRow[]): Directory {
   const dated = rows.map((row) => ({ ...row, updatedAt: row.updatedAt ?? row.publishedAt }))
   const profiles = readProfiles(dated, (reason) => failing(`directoryOf: ${reason}`))
+  const slugs = new Set<string>()
+  for (const { slug } of profiles) {
+    if (slugs.has(slug)) failing(`directoryOf: profile ${slug}: another row has the same slug`)
+    slugs.add(slug)
+  }
   const index = createProfileIndex(profiles.map((card) => ({ ...card, card, visibleTo: undefined })))
   return {
     ...index,

@@ -1,4 +1,5 @@
 import { formatValue } from '../http/redact.ts'
+import { assertOptions } from '../lib/options.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { type References, toLine } from './fields.ts'
@@ -20,6 +21,7 @@ export async function importContent(
   lines: Iterable<string> | AsyncIterable<string>,
   options: ImportOptions,
 ): Promise<ImportOutcome> {
+  assertOptions('importContent', options, { now: true, actor: true, dryRun: true, progress: true })
   const reader = createLineReader(kind, await loadReferences(store, kind))
   let invalid: LineErrors | undefined
   const refusal = new Error('Lines are invalid.')

@@ -13,16 +13,20 @@ export function assertInteger(name: string, value: number, min: number, max: num
   throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
 }
 
+/** The names of all options of `T`: one that is missing, and one that is none, does not compile. */
+export type OptionNames<T> = { readonly [Name in keyof T]-?: true }
+
 /**
- * Refuses names that no option has: a misspelt option would be ignored, and some protect a key.
+ * Refuses names that no option has: a misspelt option would be ignored, and some restrict a key.
  *
- * @param where The function and, if it takes several objects, which one: `createListener` or `keys.issue`.
+ * @param where The function that takes the options: `createListener`, `keys.issue`.
  * @throws {TypeError} for an unknown name, with the nearest one, and for a value that is no object.
  */
-export function assertOptions(where: string, given: object, names: readonly string[]): void {
+export function assertOptions<T extends object>(where: string, given: T, options: OptionNames<T>): void {
   if (typeof given !== 'object' || given === null) {
-    throw new TypeError(`${where}: the options are an object, and ${String(given)} is none.`)
+    throw new TypeError(`${where}: the options must be an object.`)
   }
+  const names = Object.keys(options)
   const unknown = Object.keys(given).find((name) => !names.includes(name))
   if (unknown === undefined) return
   const [similar] = similarNames(unknown, names)

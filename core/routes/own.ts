@@ -4,6 +4,7 @@ import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
+import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { LimitName, Modules, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
@@ -100,6 +101,24 @@ export interface EndpointDefinition<
   handle(input: EndpointInput<Path, Q, B>, grant: EndpointGrant): MaybePromise<EndpointResult>
 }
 
+const DEFINITION: OptionNames<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
+  name: true,
+  method: true,
+  path: true,
+  scope: true,
+  summary: true,
+  description: true,
+  query: true,
+  body: true,
+  paging: true,
+  response: true,
+  takesIdempotencyKey: true,
+  status: true,
+  limits: true,
+  revision: true,
+  handle: true,
+}
+
 /** An endpoint for the option `endpoints` of `createPartnerApi`. */
 export interface OwnEndpoint {
   /** Its name in reports and documents. */
@@ -114,6 +133,7 @@ export interface OwnEndpoint {
 /**
  * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
  *
+ * @throws {TypeError} for the name of a member that does not exist.
  * @throws {RangeError} for a schema that is asynchronous, and for a reserved name: `partner`, `cursor`, with `paging` also
  * `limit`, and those of an object's own members.
  * @example
@@ -136,6 +156,8 @@ export function defineEndpoint<
   B extends EndpointSchemas = Record<never, never>,
 >(definition: EndpointDefinition<Path, Q, B>): OwnEndpoint {
   const { name, paging, query = {}, body = {} } = definition
+  assertOptions('defineEndpoint', definition, DEFINITION)
+  if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
   const misuse = findMisuse(definition as unknown as EndpointDefinition<string, Schemas, Schemas>)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
   for (const [member, schema] of Object.entries({ ...query, ...body } as Schemas)) {

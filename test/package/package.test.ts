@@ -182,7 +182,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const { size } = packed[1]!
   t.comment(`${size} bytes`)
-  t.ok(size < 26_600, 'less than 26.6 KB')
+  t.ok(size < 27_600, 'less than 27.6 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
@@ -407,14 +407,14 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [46_800, 102_700],
+  "export { createPartnerApi } from 'partner-api'": [47_300, 103_400],
   "export { createPartnerApi } from 'partner-api'; export { openSqliteStore } from 'partner-api/sqlite'": [
-    82_700,
-    136_900,
+    83_400,
+    137_800,
   ],
-  "export { createPartnerClient } from 'partner-api-client'": [4_500, 4_500],
+  "export { createPartnerClient } from 'partner-api-client'": [4_950, 4_950],
   "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [63_700, 112_900],
+  "export * from 'partner-api'": [64_600, 113_800],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

@@ -1,5 +1,6 @@
 /** A store in a Postgres database, which any number of processes can share. */
 import type { ModuleDefinition } from '../../../core/model.ts'
+import { assertOptions } from '../../../core/lib/options.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
@@ -44,6 +45,7 @@ export interface PostgresStoreOptions {
  * keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
+  assertOptions('openPostgresStore', options, { migrate: true, keyPrefix: true, lookUpTimeoutMs: true })
   const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs } = options
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
   const database = connect(url, lookUpTimeoutMs === undefined ? {} : { lookUpTimeoutMs })

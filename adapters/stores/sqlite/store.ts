@@ -1,5 +1,6 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
 import type { ModuleDefinition } from '../../../core/model.ts'
+import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createSharedMembers } from '../sql/store.ts'
@@ -34,6 +35,14 @@ export interface SqliteStoreOptions {
   readonly shareLimits?: boolean
 }
 
+const OPTIONS: OptionNames<SqliteStoreOptions> = {
+  create: true,
+  migrate: true,
+  readOnly: true,
+  keyPrefix: true,
+  shareLimits: true,
+}
+
 /**
  * Opens a store. Most of its methods are synchronous, as SQLite answers in microseconds. An administrative change waits
  * up to five seconds for another process that is writing; writes on behalf of partners wait without blocking.
@@ -44,6 +53,7 @@ export interface SqliteStoreOptions {
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
+  assertOptions('openSqliteStore', options, OPTIONS)
   const { readOnly = false, create = !readOnly, keyPrefix, shareLimits = false } = options
   const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
