@@ -116,6 +116,21 @@ test('a directory of a list satisfies the directory contract', async (t) => {
   }])
   await api.close()
   t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
+  t.throws(() => directoryOf([row('Twice'), row('Twice')]), {
+    message: 'directoryOf: profile twice: another row has the same slug',
+  })
+})
+
+test('a profile with another slug than the one asked for is not served', async (t) => {
+  const store = createMemoryStore()
+  const key = await admit(store)
+  const directory: Directory = { ...directoryOf([]), findProfile: () => profileNamed('Hidden') }
+  const printed = t.capture(console, 'error', () => {})
+  const api = createPartnerApi({ store, directory })
+  const { status, body } = await read(api, key, '/public/profiles/opal?partner=acme')
+  t.strictSame([status, body.code], [404, 'profile_not_found'])
+  t.match(printed()[0]?.args[0], /directory\.findProfile: profile "hidden": its slug is not "opal"/)
+  await api.close()
 })
 
 test('null is accepted for absent members, as drivers return it', async (t) => {
