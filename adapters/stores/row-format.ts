@@ -15,11 +15,11 @@ export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
 )
 
 /**
- * The columns as SQL that reads integers as floating point: a driver throws for an integer beyond ±2^53, which only
- * another program can have written.
+ * The columns as SQL that reads integers as text: a driver throws for one beyond ±2^53, which only another program can have
+ * written. The text of a floating-point number would depend on `extra_float_digits`.
  */
 export function safeColumns(columns: readonly string[]): string[] {
-  return columns.map((column) => INTEGER_COLUMNS.has(column) ? `CAST(${column} AS DOUBLE PRECISION)` : column)
+  return columns.map((column) => INTEGER_COLUMNS.has(column) ? `CAST(${column} AS TEXT)` : column)
 }
 
 /** Converts a field to the value of its column and back. */

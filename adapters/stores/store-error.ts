@@ -23,8 +23,8 @@ export class StoreError extends Error {
 export function unfinishedCopyError(place: string): StoreError {
   return new StoreError(
     'refused',
-    `The store ${place} cannot be used: a copy into it has not been finished. Repeat the same store copy command to ` +
-      'finish it.',
+    `The store ${place} cannot be used: a copy into it was not finished. Drop it, the file or the schema partner_api, and ` +
+      'start store copy again.',
   )
 }
 
@@ -44,8 +44,7 @@ export function missingSettingsError(place: string): StoreError {
 export function danglingReferenceError(place: string, cause: unknown): StoreError {
   return new StoreError(
     'refused',
-    `A row for ${place} refers to another row that the source did not have a moment before: the source is being ` +
-      'changed. Repeat the command to copy that row, too.',
+    `The copy to ${place} cannot be finished: a row of the source refers to one that the source does not have.`,
     { cause },
   )
 }

@@ -113,6 +113,7 @@ export function readKeyFacts(row: StoredRow): KeyFacts {
 
 export const AUDIT_ENTRIES = createRowFormat<AuditEntry>({
   sequence: { encode: Number, decode: readSequence },
+  at: { encode: Number, decode: Number },
 })(['sequence', 'id', 'at', 'actor', 'type', 'partner', 'keyId', 'subject', 'before', 'after', 'hash'])
 
 export const KEY_USAGE = createRowFormat<KeyUsage>()(['keyId', 'day', 'endpoint', 'requests', 'errors'])
@@ -122,7 +123,8 @@ export const PROBLEMS = createRowFormat<RecordedProblem>()(
 )
 
 /** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
-export function readSequence(sequence: number): number {
+export function readSequence(text: string): number {
+  const sequence = Number(text)
   return Number.isSafeInteger(sequence) ? sequence : sequence * Infinity
 }
 

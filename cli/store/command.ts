@@ -1,9 +1,6 @@
 import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
-import type { CopyOptions, TableReport } from '../../adapters/stores/copy/compare.ts'
-import { type CopyReport, copyStore, planCopy, readSourceState } from '../../adapters/stores/copy/copy.ts'
-import type { CopySource, CopyTarget } from '../../adapters/stores/copy/ends.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { formatDuration } from '../../core/admin/validate.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -11,26 +8,11 @@ import { type Action, type CliCommand, type Invocation, warnAboutPasswords } fro
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError, interrupts } from '../files.ts'
 import type { CommandResult, Output } from '../output/print.ts'
-import {
-  formatCount,
-  formatDetails,
-  formatRecord,
-  formatTable,
-  joinList,
-  pluralize,
-  printable,
-  shellQuote,
-  yesOrNo,
-} from '../output/text.ts'
+import { formatDetails, formatRecord, printable, shellQuote } from '../output/text.ts'
+import { copy } from './copy.ts'
 import { describeStore, openSqliteFile, requireFile, timeOf, withStore } from './open.ts'
-import { currentUser, type DurableAddress, holdsPassword, parseDurableUrl } from './url.ts'
+import { currentUser, holdsPassword, parseDurableUrl } from './url.ts'
 import { printUndone, reconcile } from './undone.ts'
-
-interface CopyStoreOptions {
-  readonly from: string
-  readonly to: string
-  readonly dryRun?: boolean
-}
 
 export function define(store: CliCommand): void {
   store
@@ -46,24 +28,19 @@ Copies one state of the store, and checks the copy and its audit log. The backup
 read it. Keep its seal elsewhere, for audit verify --seal.`)
     .examples('partner-api store backup monday.db')
 
-  store.subcommand('copy', 'Copy a store to another location, and check that both are equal')
+  store.subcommand(
+    'copy',
+    'Copy a store that no server uses to another location, and check that both are equal',
+  )
     .requiredOption('--from <url>', 'The store to copy, which is not changed')
-    .requiredOption('--to <url>', 'The new store, which must be missing or unused')
-    .option('--dry-run', 'Only show what would be copied')
-    .act(async ({ output }, { from, to, dryRun }: CopyStoreOptions) => {
-      warnAboutPasswords(output, [from, to])
-      await withOpen(await openSource(from), async (source) => {
-        if (dryRun) await withOpen(await openExisting(to), (target) => plan(output, source, target))
-        else await withOpen(await openTarget(to), (target) => copy(output, source, target))
-      })
-    })
+    .requiredOption('--to <url>', 'The new store, which must be missing or empty')
+    .act(copy)
     .details(`
-Copies partners, keys, content, signups, counts, the audit log, and the settings that keys and cursors depend on. The
-new store cannot be used until the copy is complete. Repeat the command to resume an interrupted copy, or to transfer
-later changes, as long as the new store has not been used. For minimal downtime, copy while the service is running,
-stop it, copy again, and serve the new store.`)
+Copies partners, keys, content, signups, counts, the audit log, and the settings that keys and cursors depend on. Stop
+all servers of the store first. The new store cannot be used until the copy is complete: if it is interrupted, drop the
+new store, and start again.`)
     .examples(
-      'partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api --dry-run',
+      'partner-api store copy --from sqlite:partner-api.db --to postgres://partner_api@db.internal/partner_api',
       'partner-api store copy --from postgres://partner_api@db.internal/partner_api --to sqlite:partner-api.db',
     )
 
@@ -263,114 +240,4 @@ async function withCopy(
 
 function formatContents({ warnings: _, ...contents }: Contents): string {
   return formatRecord(contents)
-}
-
-function withCopyProgress<T>(output: Output, work: (options: CopyOptions) => Promise<T>): Promise<T> {
-  return output.progress((report) =>
-    work({
-      now: Date.now(),
-      progress: (doing, table, rows) => report(`${doing} ${table}: ${pluralize(rows, 'row')}`),
-    })
-  )
-}
-
-async function withOpen<S extends CopySource | undefined>(store: S, work: (store: S) => Promise<void>) {
-  try {
-    await work(store)
-  } finally {
-    await store?.close()
-  }
-}
-
-async function copy(output: Output, source: CopySource, target: CopyTarget): Promise<void> {
-  const report = await withCopyProgress(output, (options) => copyStore(source, target, options))
-  if (!report.isFinished) throw copyIncompleteError(source, target, report)
-  const tables = report.tables.map(tableJson)
-  output.done = { detail: 'The copy is complete.' }
-  await output.result({ tables, copied: true, dry_run: false }, formatTables(report.tables, output))
-  output.note(
-    `The copy is complete and equal to its source. Keys and cursors are now valid in ${target.location}; ` +
-      `${source.location} is unchanged.`,
-  )
-}
-
-async function plan(output: Output, source: CopySource, target: CopySource | undefined): Promise<void> {
-  const plans = await withCopyProgress(output, (options) => planCopy(source, target, options))
-  const tables = plans.map(({ table, rows, toWrite: to_write, toRemove: to_remove }) => {
-    return { table, rows, to_write, to_remove }
-  })
-  const rows = tables.map(({ table, ...counts }) => [table, ...Object.values(counts).map(formatCount)])
-  const text = formatTable(['table', 'rows', 'to write', 'to remove'], rows, output)
-  await output.result({ tables, copied: false, dry_run: true }, text)
-  output.note('Nothing was written.')
-}
-
-function copyIncompleteError(source: CopySource, target: CopyTarget, report: CopyReport): CliError {
-  const different = report.tables.filter(({ differsAt }) => differsAt !== undefined)
-  const differences = different.map(({ table, differsAt }) => `${table} (first at ${differsAt})`)
-  const difference = differences.length === 0 ? '' : ` Tables that differ: ${joinList(differences)}.`
-  const reason = report.sourceChanged
-    ? `The source ${source.location} changed during the copy. Stop its servers, and repeat the command to copy the rest.`
-    : `The copy in ${target.location} differs from its source ${source.location}, although that did not change. Repeat ` +
-      'the command to copy the rest.'
-  const detail = `${reason}${difference} Until then, ${target.location} cannot be used.`
-  return new CliError(1, report.sourceChanged ? 'source_changed' : 'copy_differs', detail, {
-    members: { tables: report.tables.map(tableJson), copied: false },
-    lines: formatTables(report.tables).trimEnd().split('\n'),
-  })
-}
-
-function tableJson({ table, rows, checksum, differsAt }: TableReport): Record<string, unknown> {
-  const same = differsAt === undefined
-  return { table, rows, checksum, same, ...(!same && { differs_at: differsAt }) }
-}
-
-function formatTables(tables: readonly TableReport[], output?: Output): string {
-  // Enough of a checksum to compare by eye; --json has all of it.
-  const rows = tables.map(({ table, rows, checksum, differsAt }) => [
-    ...[table, formatCount(rows), checksum.slice(0, 16), yesOrNo(differsAt === undefined)],
-  ])
-  return formatTable(['table', 'rows', 'checksum', 'same'], rows, output)
-}
-
-/** Opens a store to copy from. @throws {StoreError} when it cannot be copied, before anything is written. */
-export async function openSource(url: string): Promise<CopySource> {
-  const source = await openExisting(url)
-  if (source === undefined) {
-    throw new CliError(3, 'store_missing', `There is no store at ${url}: nothing was copied.`)
-  }
-  try {
-    await readSourceState(source)
-    return source
-  } catch (error) {
-    await source.close()
-    throw error
-  }
-}
-
-/** Opens a store for reading. @returns `undefined` when there is no file. */
-async function openExisting(url: string): Promise<CopySource | undefined> {
-  const address = parseCopyUrl(url)
-  if (address.kind === 'postgres') return await openTarget(url)
-  if (!existsSync(address.file)) return undefined
-  const { openSqliteCopy } = await import('../../adapters/stores/sqlite/copy.ts')
-  return await openSqliteFile(
-    address.file,
-    () => openSqliteCopy(address.file, { create: false, readOnly: true }),
-  )
-}
-
-/** Opens a store to copy into. It is created, or changed, when the copy begins. */
-export async function openTarget(url: string): Promise<CopyTarget> {
-  const address = parseCopyUrl(url)
-  if (address.kind === 'postgres') {
-    const { openPostgresCopy } = await import('../../adapters/stores/postgres/copy.ts')
-    return openPostgresCopy(address.url)
-  }
-  const { openSqliteCopy } = await import('../../adapters/stores/sqlite/copy.ts')
-  return await openSqliteFile(address.file, () => openSqliteCopy(address.file, { create: true }))
-}
-
-function parseCopyUrl(url: string): DurableAddress {
-  return parseDurableUrl(url, 'A memory: store ends with its process, so it cannot be copied or copied into.')
 }

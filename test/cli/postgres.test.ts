@@ -228,9 +228,9 @@ async function unusable(t: Test, server: PostgresServer): Promise<void> {
   }
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   t.teardown(() => sql.end({ timeout: 0 }))
-  await sql`update partner_api.store set copied_from = 'elsewhere'`
+  await sql`update partner_api.store set is_incomplete = true`
   await refused(1, 'refused')
-  await sql`update partner_api.store set copied_from = null`
+  await sql`update partner_api.store set is_incomplete = false`
   const address = new URL(url)
   address.username = 'stranger'
   const stranger = programOn(address.href)

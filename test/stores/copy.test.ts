@@ -1,13 +1,14 @@
-/** `store copy`: the copy equals its source, for all kinds of stores and after interruptions. */
-import { existsSync } from 'node:fs'
+/** `store copy`: the copy equals its source, for all kinds of stores, or cannot be opened. */
+import { copyFileSync, existsSync, readFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { copyStore, planCopy } from '../../adapters/stores/copy/copy.ts'
-import type { CopyTarget } from '../../adapters/stores/copy/ends.ts'
-import { openSource } from '../../cli/store/command.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
-import { documentOf, runProgram } from '../support/cli-program.ts'
+import { actor, apply, createKeys, industry, plan, profile, signup, T0 } from '../contract/store/samples.ts'
+import { openSql } from '../postgres/fixtures.ts'
+import { until } from '../postgres/until.ts'
+import { documentOf, ending, runProgram, startProgram } from '../support/cli-program.ts'
 import { serve } from './copies/answers.ts'
-import { fillStore, MANY_ROWS } from './copies/full-store.ts'
+import { fillStore } from './copies/full-store.ts'
 import {
   copy,
   copyUpTo,
@@ -16,7 +17,6 @@ import {
   openAt,
   openPlaces,
   type Stop,
-  withEnds,
   withStoreAt,
 } from './copies/stores.ts'
 
@@ -27,52 +27,28 @@ const noServer = places.server === undefined && 'no server'
 const first = await places.vacant('sqlite')
 const world = await withStoreAt(first, fillStore)
 const second = await places.vacant('sqlite')
-const { tables } = await copy(first, second)
+const tables = await copy(first, second)
 
-await t.test('the command prints every table of a plan and of a copy', async (t) => {
-  const target = await places.vacant('sqlite')
-  const command = ['store', 'copy', '--from', first, '--to', target]
-  const planned = await runProgram([...command, '--dry-run'])
-  t.match(planned, { code: 0, stderr: 'Nothing was written.\n' })
-  t.match(planned.stdout, /^TABLE +ROWS +TO WRITE +TO REMOVE\n/)
-  t.match(planned.stdout, /^profiles +591 +591 +0$/m)
-  t.notOk(existsSync(fileOf(target)))
+/** What every opening of a target says that was not finished. */
+const unfinished = {
+  code: 'refused',
+  message: /a copy into it was not finished\. Drop it, .* start store copy again/,
+}
 
-  const copied = await runProgram(command)
-  t.match(copied, { code: 0, stderr: /^The copy is complete and equal to its source\./ })
+await t.test('the command prints every table', async (t) => {
+  const command = async (...more: readonly string[]) =>
+    await runProgram(['store', 'copy', '--from', first, '--to', await places.vacant('sqlite'), ...more])
+  const copied = await command()
+  t.match(copied, { code: 0, stderr: /^The copy is complete and equal to its source, / })
   const [heading, ...rows] = copied.stdout.trimEnd().split('\n').map((line) => line.trim().split(/ {2,}/))
-  t.strictSame(heading, ['TABLE', 'ROWS', 'CHECKSUM', 'SAME'])
+  t.strictSame(heading, ['TABLE', 'ROWS', 'SHA-256'])
   t.strictSame(
     rows,
-    tables.map((
-      { table, rows, checksum },
-    ) => [table, rows.toLocaleString('en'), checksum.slice(0, 16), 'yes']),
+    tables.map(({ table, rows, sha256 }) => [table, rows.toLocaleString('en'), sha256.slice(0, 16)]),
   )
-
-  const { data } = documentOf(await runProgram([...command, '--json']))
-  t.strictSame(data, {
-    tables: tables.map(({ table, rows, checksum }) => ({ table, rows, checksum, same: true })),
-    copied: true,
-    dry_run: false,
-  }, 'a repeated copy is reported as the first one')
-  const plan = documentOf(await runProgram([...command, '--json', '--dry-run'])).data
-  t.strictSame(plan, {
-    tables: tables.map(({ table, rows }) => ({ table, rows, to_write: 0, to_remove: 0 })),
-    copied: false,
-    dry_run: true,
-  })
-})
-
-await t.test('the plan for an empty target lists all rows, with a checksum for each table', async (t) => {
-  const source = await openSource(first)
-  const plan = await planCopy(source, undefined, { now: Date.now() })
-  await source.close()
-  for (const { table, rows, toWrite, toRemove } of plan) {
-    t.ok(rows > 0, `there are ${table} to copy`)
-    t.strictSame([toWrite, toRemove], [rows, 0], table)
-  }
-  t.equal(new Set(plan.map(({ checksum }) => checksum)).size, plan.length)
-  t.ok(plan.every(({ checksum }) => /^[0-9a-f]{64}$/.test(checksum)))
+  t.strictSame(documentOf(await command('--json')).data, { tables, warnings: [] })
+  t.ok(tables.every(({ rows, sha256 }) => rows > 0 && /^[0-9a-f]{64}$/.test(sha256)))
+  t.equal(new Set(tables.map(({ sha256 }) => sha256)).size, tables.length)
 })
 
 await t.test('copies between all kinds of stores give equal responses', async (t) => {
@@ -82,7 +58,7 @@ await t.test('copies between all kinds of stores give equal responses', async (t
   const targets: readonly Kind[] = noServer ? ['sqlite'] : ['sqlite', 'postgres', 'postgres', 'sqlite']
   for (const kind of targets) {
     const target = await places.vacant(kind)
-    t.strictSame((await copy(urls.at(-1)!, target)).tables, tables, kind)
+    t.strictSame(await copy(urls.at(-1)!, target), tables, kind)
     urls.push(target)
   }
 
@@ -120,68 +96,267 @@ await t.test('copies between all kinds of stores give equal responses', async (t
 })
 
 const stops: readonly Stop[] = [
-  ['copying', 'settings', 0],
-  ['copying', 'profiles', 500],
-  ['copying', 'request_counts', 500],
-  ['comparing', 'settings', 0],
-  ['comparing', 'audit', 0],
+  ['copying', 'settings'],
+  ['copying', 'request_counts'],
+  ['comparing', 'settings'],
+  ['comparing', 'audit'],
 ]
 
-for (const kind of places.kinds) {
-  await t.test(`a copy into ${kind} that is interrupted repeatedly is unusable until it is finished`, async (t) => {
-    const target = await places.vacant(kind)
-    for (const stop of stops) {
-      await copyUpTo(first, target, stop)
-      await t.rejects(openAt(target), { code: 'refused', message: /has not been finished/ }, stop.join(' '))
-    }
-    t.match(await copy(first, target), { tables, isFinished: true })
+/** A store with a row of most kinds. */
+async function filled(kind: Kind = 'sqlite'): Promise<string> {
+  const place = await places.vacant(kind)
+  await withStoreAt(place, async (store) => {
+    await createKeys(store, 'acme', 'globex')
+    const slugs = ['root', 'child', 'education']
+    const industries = slugs.map((slug, index) => industry(slug, { parentSlug: slugs[index - 1] }))
+    await store.importContent('industries', industries, { now: T0, actor })
+    await store.importContent('profiles', ['a', 'b', 'c'].map((slug) => profile(slug)), { now: T0, actor })
+    await store.importContent('plans', [plan, { ...plan, slug: 'free' }], { now: T0, actor })
+    await store.createSignup(signup('1', { keyId: 'acme-live', country: 'DE' }), undefined)
   })
+  return place
+}
 
-  await t.test(`rows that ${kind} already has are not written again`, async (t) => {
-    const target = await places.vacant(kind)
-    await copyUpTo(first, target, ['copying', 'request_counts', 500])
-    const written: Record<string, number> = {}
-    const planned = await withEnds(first, target, async (source, target) => {
-      const plan = await planCopy(source, target, { now: Date.now() })
-      const write: CopyTarget['write'] = (table, rows, removedKeys) => {
-        written[table] = (written[table] ?? 0) + rows.length
-        return target.write(table, rows, removedKeys)
-      }
-      t.equal((await copyStore(source, { ...target, write }, { now: Date.now() })).isFinished, true)
-      return plan.filter(({ toWrite }) => toWrite > 0)
-    })
-    const rows = Object.fromEntries(tables.map(({ table, rows }) => [table, rows]))
-    t.ok(rows.request_counts! >= MANY_ROWS)
-    const { request_counts, key_request_counts, problems, webhooks, webhook_deliveries, audit } = rows
-    const later = { key_request_counts, problems, webhooks, webhook_deliveries, audit }
-    t.strictSame(written, { request_counts: request_counts! - 500, ...later })
-    t.strictSame(Object.fromEntries(planned.map(({ table, toWrite }) => [table, toWrite])), written)
+const source = await filled()
+
+async function duplicate(): Promise<string> {
+  const place = await places.vacant('sqlite')
+  copyFileSync(fileOf(source), fileOf(place))
+  return place
+}
+
+for (const kind of places.kinds) {
+  await t.test(`every opening of a target in ${kind} that was not finished is refused`, async (t) => {
+    for (const stop of stops) {
+      const target = await places.vacant(kind)
+      await copyUpTo(first, target, stop)
+      await t.rejects(openAt(target), unfinished, stop.join(' '))
+      await t.rejects(copy(first, target), unfinished, 'a copy into it')
+      await t.rejects(copy(target, await places.vacant('sqlite')), unfinished, 'a copy from it')
+    }
   })
 
   await t.test(`a store in ${kind} that was open while empty refuses to serve the copy`, async (t) => {
     const target = await places.vacant(kind)
     const open = await openAt(target)
-    await copyUpTo(first, target, ['copying', 'profiles', 500])
-    await t.rejects(async () => await open.check(), { code: 'refused', message: /has not been finished/ })
-    t.match(await copy(first, target), { isFinished: true })
+    let seen: unknown
+    await copy(
+      first,
+      target,
+      async () => seen ??= await Promise.resolve().then(open.check).catch((error) => error),
+    )
+    t.match(seen, unfinished)
     await t.rejects(async () => await open.check(), { code: 'refused', message: /Start again/ })
     await open.close()
     await withStoreAt(target, async (store) => t.equal((await store.findPartner('demo'))?.slug, 'demo'))
   })
+
+  await t.test(`a copy from or into ${kind} is refused, and writes nothing`, async (t) => {
+    const [vacant, other] = [await places.vacant('sqlite'), await filled(kind)]
+    const nowhere = await places.vacant(kind)
+    await t.rejects(copy(nowhere, vacant), kind === 'sqlite' ? /no such file/ : { code: 'missing' })
+    if (kind === 'sqlite') t.notOk(existsSync(fileOf(nowhere)))
+    const used = { code: 'refused', message: /is in use already.*copied into an empty one/ }
+    await t.rejects(copy(source, other), used)
+    await withStoreAt(other, async (store) => t.equal((await store.findPartner('acme'))?.slug, 'acme'))
+    t.notOk(existsSync(fileOf(vacant)))
+  })
 }
 
-await t.test('a copy whose server dies can be finished after it restarts', { skip: noServer }, async (t) => {
+await t.test('a SQLite store that another process has open is not copied, and nobody opens one during a copy', async (t) => {
+  const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+  const other = new DatabaseSync(fileOf(from))
+  other.exec('SELECT 1 FROM store')
+  const inUse = { code: 'refused', message: /Another process has .* open: stop it first/ }
+  await t.rejects(copy(from, target), inUse)
+  t.notOk(existsSync(fileOf(target)))
+  other.close()
+  let meanwhile: unknown
+  await copy(from, target, () => {
+    try {
+      new DatabaseSync(fileOf(from), { timeout: 0 }).exec('UPDATE partner SET name = name')
+    } catch (error) {
+      meanwhile = error
+    }
+  })
+  t.match(meanwhile, { message: /locked/ })
+})
+
+await t.test('servers of a PostgreSQL source', { skip: noServer }, async (t) => {
+  const [from, target] = [await filled('postgres'), await places.vacant('sqlite')]
+  const store = await openAt(from)
+  const revalidate = async () => await store.revision()
+  const register = async () => {
+    const replica = { name: 'web-1', leaseMs: 1_000, revalidateEveryMs: 1_000, revalidate }
+    const registration = store.replicas!.register(replica)
+    await registration.registered()
+    return registration
+  }
+  const refusal = { code: 'refused', message: /^Servers use the store .*: web-1\. Stop them first/ }
+  await t.test('are refused before the copy', async (t) => {
+    const registration = await register()
+    await t.rejects(copy(from, target), refusal)
+    t.notOk(existsSync(fileOf(target)))
+    await registration.deregister()
+  })
+  await t.test('and after it', async (t) => {
+    let registration: Awaited<ReturnType<typeof register>> | undefined
+    await t.rejects(copy(from, target, async () => registration ??= await register()), refusal)
+    await t.rejects(openAt(target), unfinished)
+    await registration!.deregister()
+  })
+  await t.test('a change by a command is noticed', async (t) => {
+    const another = await places.vacant('sqlite')
+    let isChanged = false
+    const changing = copy(from, another, async (_, table) => {
+      if (table !== 'audit' || isChanged) return
+      isChanged = true
+      await apply(store, { type: 'partner.suspended', slug: 'globex' })
+    })
+    await t.rejects(changing, { code: 'refused', message: /was changed during the copy/ })
+    await t.rejects(openAt(another), unfinished)
+  })
+  await t.test('a copy has one state of the source', async (t) => {
+    const another = await places.vacant('sqlite')
+    const sql = openSql(t, from)
+    let isChanged = false
+    await copy(from, another, async (doing, table) => {
+      if (doing !== 'copying' || table !== 'settings' || isChanged) return
+      isChanged = true
+      await sql`update partner_api.partner set name = 'Later'`
+    })
+    await withStoreAt(another, async (store) => t.not((await store.findPartner('acme'))?.name, 'Later'))
+  })
+  await store.close()
+})
+
+await t.test('a copy whose server dies is not finished', { skip: noServer }, async (t) => {
   const [target, server] = [await places.vacant('postgres'), places.server!]
   let isDown: Promise<void> | undefined
-  const dying = withEnds(first, target, (source, target) =>
-    copyStore(source, target, {
-      now: Date.now(),
-      progress(_doing, table, rows) {
-        if (table === 'profiles' && rows >= 500) isDown ??= server.kill()
-      },
-    }))
+  const dying = copy(first, target, (_doing, table) => {
+    if (table === 'profiles') isDown ??= server.kill()
+  })
   await t.rejects(dying, { code: 'unreachable' })
   await isDown
   await server.restart()
-  t.match(await copy(first, target), { tables, isFinished: true })
+  await t.rejects(openAt(target), unfinished)
+})
+
+await t.test('a copy that was killed is refused by every command with one sentence', async (t) => {
+  const target = await places.vacant('sqlite')
+  await copyUpTo(source, target, ['copying', 'settings'])
+  for (
+    const command of [['partners', 'list'], ['migrate', '--key-prefix', 'other'], ['demo', '--no-serve']]
+  ) {
+    const ended = await runProgram([...command, '--store', target])
+    t.match(
+      ended,
+      { code: 1, stderr: /^.*cannot be used.*was not finished\. Drop it.*\n$/ },
+      command.join(' '),
+    )
+  }
+  const killed = await places.vacant('sqlite')
+  const program = startProgram(['store', 'copy', '--from', first, '--to', killed])
+  await until(() => existsSync(fileOf(killed)) && isMarked(fileOf(killed)), 'the copy to begin')
+  const ended = ending(program)
+  program.kill('SIGKILL')
+  await ended
+  await t.rejects(openAt(killed), unfinished)
+})
+
+function isMarked(file: string): boolean {
+  try {
+    const database = new DatabaseSync(file, { readOnly: true })
+    const row = database.prepare('SELECT is_incomplete FROM store').get()
+    database.close()
+    return row?.['is_incomplete'] === 1
+  } catch {
+    return false
+  }
+}
+
+await t.test('a target that keeps something else is not finished', async (t) => {
+  const target = await places.vacant('sqlite')
+  await withStoreAt(target, () => Promise.resolve())
+  const intruder = new DatabaseSync(fileOf(target))
+  for (const event of ['INSERT', 'UPDATE']) {
+    intruder.exec(`CREATE TRIGGER change_${event} AFTER ${event} ON partner WHEN new.slug = 'globex'
+      BEGIN UPDATE partner SET name = 'Changed' WHERE slug = 'globex'; END`)
+  }
+  intruder.close()
+  const differing = await runProgram(['store', 'copy', '--from', source, '--to', target])
+  t.match(differing, {
+    code: 1,
+    stdout: '',
+    stderr: /differs from .* in the table partners: 2 rows of 2, or other values/,
+  })
+  await t.rejects(openAt(target), unfinished)
+})
+
+await t.test('the command explains what it cannot copy', async (t) => {
+  const run = (...args: readonly string[]) => runProgram(['store', ...args])
+  const [none, half, memory, unknown, missing, same] = await Promise.all([
+    run(),
+    run('copy', '--from', source),
+    run('copy', '--from', source, '--to', 'memory:'),
+    run('copy', '--from', 'mysql://somebody:secret@db/x', '--to', source),
+    run('copy', '--from', `${source}.none`, '--to', source),
+    run('copy', '--from', source, '--to', source),
+  ])
+  t.match(none, { code: 2, stderr: /A command is missing/ })
+  t.match(half, { code: 2, stderr: /--to <url>/ })
+  t.match(memory, { code: 2, stderr: /A memory: store ends with its process/ })
+  t.match(unknown, { code: 2, stderr: /A store URL is/ })
+  t.notMatch(unknown.stdout + unknown.stderr, 'secret')
+  t.match(missing, { code: 3, stderr: /There is no store at/ })
+  t.match(same, { code: 2, stderr: /are the same file/ })
+})
+
+// There is one version so far: no store is older than it.
+await t.test('a store of a newer or an unknown version is neither copied nor copied into', async (t) => {
+  const [unknown, newer, target] = [await duplicate(), await duplicate(), await places.vacant('sqlite')]
+  edit(unknown, 'DELETE FROM migration')
+  edit(newer, `INSERT INTO migration VALUES (99, '099-of-tomorrow', 0, NULL)`)
+  for (const [from, to] of [[unknown, target], [source, unknown]] as const) {
+    await t.rejects(copy(from, to), { code: 'unreachable', message: /its settings are missing/ })
+  }
+  for (const [from, to] of [[newer, target], [source, newer]] as const) {
+    await t.rejects(copy(from, to), { code: 'newer_schema' })
+  }
+  t.notOk(existsSync(fileOf(target)))
+})
+
+function edit(url: string, sql: string): void {
+  const database = new DatabaseSync(fileOf(url))
+  database.exec(sql)
+  database.close()
+}
+
+await t.test('what the audit log of a copy does not confirm is a warning', async (t) => {
+  const [tampered, target] = [await duplicate(), await places.vacant('sqlite')]
+  edit(
+    tampered,
+    `UPDATE partner SET name = 'Changed' WHERE slug = 'globex';
+    INSERT INTO audit (sequence, id, at, actor, type, hash) VALUES (9223372036854775807, 'act_x', 0, 'x', 'x', '')`,
+  )
+  const copied = await runProgram(['store', 'copy', '--from', tampered, '--to', target, '--json'])
+  t.match(copied, { code: 0, stderr: /warning: the audit log is broken at entry \d+, as in the source/ })
+  t.match(documentOf(copied).data.warnings, [/broken at entry/])
+})
+
+await t.test('an unreachable database is reported without its password', async (t) => {
+  const url = 'postgres://somebody:s3cret-word@127.0.0.1:1/partners'
+  const target = await places.vacant('sqlite')
+  for (const attempt of await Promise.allSettled([copy(source, url), copy(url, target)])) {
+    t.match(attempt, { status: 'rejected', reason: { code: 'unreachable', message: /127\.0\.0\.1:1/ } })
+    if (attempt.status === 'rejected') t.notMatch(attempt.reason.message, /s3cret|somebody/)
+  }
+  t.notOk(existsSync(fileOf(target)))
+})
+
+await t.test('a copy leaves the file of its source unchanged', async (t) => {
+  const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+  const before = readFileSync(fileOf(from))
+  await copy(from, target)
+  t.ok(before.equals(readFileSync(fileOf(from))))
 })

@@ -259,13 +259,13 @@ await t.test('a store is unusable until a copy into it is finished', async (t) =
   const running = await openPostgresStore(url, PATIENT)
   const { facts } = await running.revision()
   const sql = openSql(t, url)
-  await sql`update partner_api.store set copied_from = 'elsewhere'`
-  const unfinished = { code: 'refused', message: /a copy into it has not been finished/ }
+  await sql`update partner_api.store set is_incomplete = true`
+  const unfinished = { code: 'refused', message: /a copy into it was not finished/ }
   await t.rejects(openPostgresStore(url), unfinished)
   await t.rejects(openPostgresStore(url, { migrate: false }), unfinished)
   await t.rejects(async () => await running.revision(), unfinished)
   await t.rejects(async () => await running.apply([], facts, { actor, at: T0 }), unfinished)
-  await sql`update partner_api.store set copied_from = null`
+  await sql`update partner_api.store set is_incomplete = false`
   t.equal((await running.revision()).facts, facts)
   await running.close()
 })

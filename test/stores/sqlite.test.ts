@@ -232,11 +232,11 @@ await t.test('every connection that commits waits for the disk', async (t) => {
     await (await openSqliteStore(newFile(), { keyPrefix: 'abc' })).close()
   })
   await isDurable('a copy', async () => {
-    const source = openSqliteCopy(file, { create: false, readOnly: true })
-    const target = openSqliteCopy(newFile(), { create: true })
-    await copyStore(source, target, { now: T0 })
+    const empty = newFile()
+    await (await openSqliteStore(empty)).close()
+    const source = openSqliteCopy(empty, { create: false })
+    await copyStore(source, () => Promise.resolve(openSqliteCopy(newFile(), { create: true })))
     await source.close()
-    await target.close()
   })
 })
 

@@ -1,174 +1,163 @@
+/** `store copy`: everything that a store keeps, into an empty one. */
+import { createHash } from 'node:crypto'
+import { randomHex } from '../schema.ts'
+import { type Query, query } from '../sql/database.ts'
 import { StoreError, unfinishedCopyError } from '../store-error.ts'
 import { COPIED_TABLES, TABLE_NAMES, type TableName } from '../tables.ts'
-import {
-  compareTable,
-  compareTables,
-  type CopyOptions,
-  type Differences,
-  keyOf,
-  type TableReport,
-} from './compare.ts'
-import type { CopySource, CopyTarget, Row, StoreState } from './ends.ts'
+import { type CopyDatabase, readPages, type Row, writeRows } from './ends.ts'
 
-export interface CopyReport {
-  /** Every table, compared after the last row was written. */
-  readonly tables: readonly TableReport[]
-  /** Whether both stores are equal, so that the target may be used. */
-  readonly isFinished: boolean
-  /** Whether the source was changed during the copy or the comparison. */
-  readonly sourceChanged: boolean
+/** A table of a copy. */
+export interface TableReport {
+  readonly table: TableName
+  readonly rows: number
+  /** SHA-256 of the rows in the order of their keys: each as a JSON array and a line feed, in UTF-8. */
+  readonly sha256: string
 }
 
+/** Called page by page with the number of rows of a table that have been copied or compared. */
+export type CopyProgress = (doing: 'copying' | 'comparing', table: TableName, rows: number) => unknown
+
 /**
- * Copies a store into an empty one. An interrupted copy can be resumed any number of times, and a finished one repeated
- * until the target is used: rows that the target already has are compared and not written again. After the last write,
- * both stores are read from end to end; the target becomes usable only when they are equal.
+ * Copies one state of a store that no server uses, and compares the copy with it. From its first row until both are equal,
+ * the target is marked, and refuses to be opened.
  *
- * @throws {StoreError} `refused`, with nothing written, when the target holds anything but this copy; also when the
- * source changes so that a row refers to one that was not there a moment before.
+ * @param openTarget Opens the target, which is closed when the copy ends.
+ * @throws {StoreError} `missing` without a source, `refused` when servers use it, when it changes meanwhile, when the
+ * target is not empty, and when both differ in the end.
  */
 export async function copyStore(
-  source: CopySource,
-  target: CopyTarget,
-  options: CopyOptions,
-): Promise<CopyReport> {
-  const { id } = await readSourceState(source)
-  const targetState = await checkTarget(source, target)
-  const initialToken = await source.changeToken()
-  const compare = () => compareStores(source, target, initialToken, options)
-  if (targetState === 'modified' || targetState === 'finished') {
-    const report = await compare()
-    if (report.isFinished) return report
-    if (targetState === 'modified') throw divergedError(source, target)
-  }
-  await target.begin(id)
-  await syncTables(source, target, options)
-  await target.refreshStatistics()
-  const report = await compare()
-  if (report.isFinished) await target.finish(id)
-  return report
-}
-
-async function compareStores(
-  source: CopySource,
-  target: CopySource,
-  initialToken: string,
-  options: CopyOptions,
-): Promise<CopyReport> {
-  const tokenBefore = await source.changeToken()
-  const tables = await compareTables(source, target, options)
-  const tokenAfter = await source.changeToken()
-  // Rows read before a change and rows read after it may never have existed together.
-  const isFinished = tokenAfter === tokenBefore && tables.every(isEqual)
-  return { tables, isFinished, sourceChanged: tokenAfter !== initialToken }
-}
-
-/**
- * Compares both stores and writes nothing: `copyStore` would write and remove the rows that differ.
- *
- * @param target `undefined` when there is no store yet.
- * @throws {StoreError} `refused` when the target holds anything but this copy.
- */
-export async function planCopy(
-  source: CopySource,
-  target: CopySource | undefined,
-  options: CopyOptions,
+  source: CopyDatabase,
+  openTarget: () => Promise<CopyDatabase>,
+  progress: CopyProgress = () => undefined,
 ): Promise<readonly TableReport[]> {
-  await readSourceState(source)
-  const targetState = target === undefined ? 'missing' : await checkTarget(source, target)
-  const existing = targetState === 'missing' ? undefined : target
-  const tables = await compareTables(source, existing, options)
-  if (targetState === 'modified' && !tables.every(isEqual)) throw divergedError(source, target!)
-  return tables
+  if (!await source.hasStore()) {
+    throw new StoreError('missing', `There is no store at ${source.location}.`)
+  }
+  await source.checkUnused()
+  return await source.snapshot(async (read) => {
+    const { id, isIncomplete } = await readState(read)
+    if (isIncomplete) throw unfinishedCopyError(source.location)
+    const target = await openTarget()
+    try {
+      await begin(target, id)
+      const tables: TableReport[] = []
+      for (const table of TABLE_NAMES) tables.push(await copyTable(table, read, target, progress))
+      await target.refreshStatistics()
+      await compare(tables, source, target, progress)
+      await source.checkUnused()
+      await checkUnchanged(source, read)
+      await target.transaction(() => query('UPDATE partner_api.store SET is_incomplete = FALSE'))
+      await target.notify()
+      return tables
+    } finally {
+      await target.close()
+    }
+  })
 }
 
-/** Whether a table of the target has the same rows as the source's. */
-function isEqual({ differsAt }: TableReport): boolean {
-  return differsAt === undefined
+async function readState(read: Query) {
+  const [row] = await read<[id: string, isIncomplete: number]>(
+    'SELECT id, is_incomplete FROM partner_api.store',
+  )
+  const [id, isIncomplete] = row!
+  return { id, isIncomplete: Boolean(isIncomplete) }
 }
+
+const isEmpty = `audit_sequence = 0 AND ${
+  ['audit', 'partner', 'industry', 'plan'].map((table) => `NOT EXISTS (SELECT 1 FROM partner_api.${table})`)
+    .join(' AND ')
+}`
 
 /**
- * The state of a store that can be copied.
- *
- * @throws {StoreError} `missing` when there is none, `refused` when it is an unfinished copy itself.
+ * Creates the target if there is none, and marks it. It gets a new id: a program that has it open refuses to go on after
+ * the copy.
  */
-export async function readSourceState(source: CopySource): Promise<StoreState> {
-  const state = await source.state()
-  if (state === undefined) throw new StoreError('missing', `There is no store at ${source.location}.`)
-  if (state.copyingFrom !== undefined) throw unfinishedCopyError(source.location)
-  return state
+async function begin(target: CopyDatabase, sourceId: string): Promise<void> {
+  const { location } = target
+  if (await target.hasStore()) {
+    const { id, isIncomplete } = await readState(target.read)
+    if (isIncomplete) throw unfinishedCopyError(location)
+    if (id === sourceId) {
+      throw new StoreError(
+        'refused',
+        `${location} is the source, or a duplicate of its file: choose another place.`,
+      )
+    }
+  }
+  await target.prepare()
+  await target.transaction(function* () {
+    const marked = yield* query(
+      `UPDATE partner_api.store SET id = $1, is_incomplete = TRUE WHERE NOT is_incomplete AND ${isEmpty} RETURNING 1`,
+      [randomHex(8)],
+    )
+    if (marked.length > 0) return
+    throw new StoreError(
+      'refused',
+      `The store ${location} is in use already: it holds partners, content or an audit log of its own. A store can only ` +
+        'be copied into an empty one.',
+    )
+  })
+  await target.notify()
 }
 
-/** `finished`: a finished copy of this source; `modified`: perhaps one that was changed since. */
-type TargetState = 'missing' | 'empty' | 'begun' | 'finished' | 'modified'
+async function copyTable(
+  table: TableName,
+  read: Query,
+  target: CopyDatabase,
+  progress: CopyProgress,
+): Promise<TableReport> {
+  const write = (rows: readonly Row[]) => target.transaction(() => writeRows(table, target, rows))
+  // Industries refer to each other in any order: all are there before they get their parents.
+  if (table === 'industries') {
+    const parent = COPIED_TABLES.industries.columns.indexOf('parent_slug')
+    for await (const rows of readPages(table, read)) await write(rows.map((row) => row.with(parent, null)))
+  }
+  return await digest(table, read, async (rows, count) => {
+    await write(rows)
+    await progress('copying', table, count)
+  })
+}
 
-/**
- * Determines what a target holds.
- *
- * @throws {StoreError} `refused` when it is the source itself or holds anything but a copy of it.
- */
-async function checkTarget(source: CopySource, target: CopySource): Promise<TargetState> {
-  const [from, to] = [await readSourceState(source), await target.state()]
-  if (to === undefined) return 'missing'
-  if (to.id === from.id) {
+/** Reads a table from its first key to its last. @param page Called with each page, and the number of rows so far. */
+async function digest(
+  table: TableName,
+  read: Query,
+  page: (rows: readonly Row[], count: number) => unknown,
+): Promise<TableReport> {
+  const hash = createHash('sha256')
+  let count = 0
+  for await (const rows of readPages(table, read)) {
+    for (const row of rows) hash.update(`${JSON.stringify(row)}\n`, 'utf8')
+    count += rows.length
+    await page(rows, count)
+  }
+  return { table, rows: count, sha256: hash.digest('hex') }
+}
+
+async function compare(
+  tables: readonly TableReport[],
+  source: CopyDatabase,
+  target: CopyDatabase,
+  progress: CopyProgress,
+): Promise<void> {
+  for (const { table, rows, sha256 } of tables) {
+    const copied = await digest(table, target.read, (_, count) => progress('comparing', table, count))
+    if (copied.rows === rows && copied.sha256 === sha256) continue
     throw new StoreError(
       'refused',
-      `${source.location} and ${target.location} are one store, or one is a duplicate of the other's file: copy the ` +
-        'store to another place.',
+      `The copy in ${target.location} differs from ${source.location} in the table ${table}: ${copied.rows} rows of ` +
+        `${rows}, or other values. Drop it, and start again.`,
     )
   }
-  if (to.copyingFrom === from.id) return 'begun'
-  if (to.copyingFrom !== undefined) {
-    throw new StoreError(
-      'refused',
-      `A copy of another store into ${target.location} has not been finished: finish that copy, or choose another target.`,
-    )
-  }
-  if (to.isEmpty) return 'empty'
-  if (to.finishedCopyOf === from.id) return 'finished'
-  if (await readCursorSecret(source) === await readCursorSecret(target)) return 'modified'
+}
+
+const selectHead = 'SELECT CAST(audit_sequence AS TEXT), audit_hash FROM partner_api.store'
+
+async function checkUnchanged(source: CopyDatabase, read: Query): Promise<void> {
+  const [copied, current] = [await read(selectHead), await source.read(selectHead)]
+  if (String(copied) === String(current)) return
   throw new StoreError(
     'refused',
-    `The store ${target.location} is in use already: it holds partners, content or an audit log of its own. A store can ` +
-      'only be copied into an empty one.',
+    `The store ${source.location} was changed during the copy, which lacks that: drop the copy, and start again.`,
   )
-}
-
-/** 256 random bits, equal only when one store was copied from the other or both from a third. */
-async function readCursorSecret(store: CopySource): Promise<Row[number] | undefined> {
-  const [row] = await store.read('settings', undefined)
-  return row?.[COPIED_TABLES.settings.columns.indexOf('cursor_secret')]
-}
-
-function divergedError(source: CopySource, target: CopySource): StoreError {
-  return new StoreError(
-    'refused',
-    `The store ${target.location} is a finished copy of ${source.location} that has been used since: nothing was written.`,
-  )
-}
-
-/** Makes the tables of a target equal to those of a source, one after the other. */
-async function syncTables(source: CopySource, target: CopyTarget, options: CopyOptions): Promise<void> {
-  const sync = (
-    table: TableName,
-    rowsOf = ({ missing, changed }: Differences) => [...missing, ...changed],
-    surplusOf = ({ surplus }: Differences) => surplus,
-  ) =>
-    compareTable(table, source, target, options, async (differences) => {
-      const [rows, surplus] = [rowsOf(differences), surplusOf(differences)]
-      if (rows.length + surplus.length === 0) return
-      await target.write(table, rows, surplus.map((row) => keyOf(table, row)))
-    })
-
-  for (const table of TABLE_NAMES) {
-    // Industries refer to each other in any order, and profiles to industries: all industries exist first, then they
-    // get their parents, and surplus ones go after the profiles.
-    if (table === 'industries') await sync(table, ({ missing }) => missing.map(withoutParent), () => [])
-    else await sync(table)
-    if (table === 'profiles') await sync('industries')
-  }
-}
-
-function withoutParent(row: Row): Row {
-  return row.with(COPIED_TABLES.industries.columns.indexOf('parent_slug'), null)
 }

@@ -1,4 +1,5 @@
-import { type CopyTarget, createCopyTarget } from '../copy/ends.ts'
+import type { CopyDatabase } from '../copy/ends.ts'
+import { LIVE_GRACE_MS } from '../replicas.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError, StoreError } from '../store-error.ts'
 import { COPIED_TABLES } from '../tables.ts'
@@ -6,28 +7,60 @@ import { openProfileTable } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
-import { DIALECT } from './sql.ts'
+import { DIALECT, SERVER_NOW } from './sql.ts'
 
 /** To count the signups of years or to analyze a table may take minutes. */
 const timeoutMs = 600_000
 
-/** Opens either end of a copy. Nothing is changed before `begin`. */
-export function openPostgresCopy(url: string): CopyTarget {
+/** A snapshot is idle while the other end is written. */
+const setNoTimeouts =
+  "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true)"
+
+const selectReplicas = `
+  SELECT name FROM partner_api.replica WHERE seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW} ORDER BY name`
+
+/** Opens either end of a copy. Nothing is changed before it begins. */
+export function openPostgresCopy(url: string): CopyDatabase {
   const database = connect(url, { timeoutMs })
   const { place, read, notify, close } = database
 
-  return createCopyTarget({
+  return {
     location: place,
     dialect: DIALECT,
-    revisions:
-      "(SELECT string_agg(concat_ws('.', kind, changes, mark), ' ' ORDER BY kind) FROM partner_api.revision)",
-    lockRevisions: 'SELECT kind FROM partner_api.revision ORDER BY kind FOR UPDATE',
     read: (sql, parameters) => withStoreErrors(place, () => read<never>(sql, parameters)),
 
     transaction: (work) =>
       withStoreErrors(place, () => database.transaction(async (query) => void await runWork(work(), query))),
-    openProfileTable,
 
+    async snapshot(work) {
+      let isBegun = false
+      return await withStoreErrors(place, () =>
+        database.transaction(async (query) => {
+          // A lost connection would have it repeated, on another state.
+          if (isBegun) {
+            throw new StoreError(
+              'unreachable',
+              `The connection to ${place} was lost during the copy: start again.`,
+            )
+          }
+          isBegun = true
+          await query(setNoTimeouts)
+          return await work((sql, parameters) => query(sql, parameters) as Promise<never>)
+        }, { readOnly: true }))
+    },
+
+    async checkUnused() {
+      const names = (await withStoreErrors(place, () => read<[name: string]>(selectReplicas))).flat()
+      if (names.length === 0) return
+      throw new StoreError(
+        'refused',
+        `Servers use the store ${place}: ${
+          names.join(', ')
+        }. Stop them first; one that was killed counts for a minute.`,
+      )
+    },
+
+    openProfileTable,
     hasStore: () => withStoreErrors(place, () => hasStore(database)),
     prepare: () => withStoreErrors(place, () => migrate(database, undefined)),
     notify,
@@ -40,7 +73,7 @@ export function openPostgresCopy(url: string): CopyTarget {
     },
 
     close,
-  })
+  }
 }
 
 async function hasStore(database: Database): Promise<boolean> {
@@ -61,17 +94,10 @@ async function withStoreErrors<T>(place: string, work: () => Promise<T>): Promis
     return await work()
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
-    switch (error.code) {
-      case '23503': // foreign_key_violation
-        throw danglingReferenceError(place, error)
-      case '23505': { // unique_violation: the rows of a copy are unique, so another one has written them meanwhile.
-        const detail = `Another copy into the store ${place} is under way: repeat this one when it has ended.`
-        throw new StoreError('refused', detail, { cause: error })
-      }
-      default:
-        throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
-          cause: error,
-        })
-    }
+    // foreign_key_violation
+    if (error.code === '23503') throw danglingReferenceError(place, error)
+    throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
+      cause: error,
+    })
   }
 }

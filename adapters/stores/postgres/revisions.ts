@@ -9,16 +9,16 @@ import { SERVER_NOW } from './sql.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>
 
-type StoreRow = [id: string, servedFrom: number, copiedFrom: string | null]
+type StoreRow = [id: string, servedFrom: number, isIncomplete: boolean]
 
 /** The revision of a store, and the only way to move it. */
 export function createRevisions(database: Database) {
   let openedId: string | undefined
   let reading: ClockReading | undefined
 
-  function checkStoreRow([id, servedFrom, copiedFrom]: StoreRow): void {
+  function checkStoreRow([id, servedFrom, isIncomplete]: StoreRow): void {
     if (servedFrom > LATEST) throw newerSchemaError(database.place, servedFrom, LATEST)
-    if (copiedFrom !== null) throw unfinishedCopyError(database.place)
+    if (isIncomplete) throw unfinishedCopyError(database.place)
     openedId ??= id
     if (id !== openedId) throw replacedByCopyError(database.place)
   }
@@ -37,7 +37,7 @@ export function createRevisions(database: Database) {
         [now: number, isReadOnly: boolean, string, number, string, number, ...StoreRow]
       >(`
         SELECT ${SERVER_NOW}, pg_catalog.current_setting('transaction_read_only') = 'on',
-          f.mark, f.changes, c.mark, c.changes, s.id, s.served_from, s.copied_from
+          f.mark, f.changes, c.mark, c.changes, s.id, s.served_from, s.is_incomplete
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
       if (row === undefined) throw missingSettingsError(database.place)
@@ -64,7 +64,7 @@ export function createRevisions(database: Database) {
         [kind],
       )
       // After the lock, which a migration may have held.
-      const [row] = await query<StoreRow>('SELECT id, served_from, copied_from FROM partner_api.store')
+      const [row] = await query<StoreRow>('SELECT id, served_from, is_incomplete FROM partner_api.store')
       if (locked === undefined || row === undefined) throw missingSettingsError(database.place)
       checkStoreRow(row)
       return revisionText(row[0], ...locked)

@@ -41,7 +41,7 @@ export interface PostgresStoreOptions {
  * `pooler=transaction` for a pooler in transaction mode.
  * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and `migrate` is
  * false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL is malformed, the
- * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it is unfinished, or it has
+ * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it was not finished, or it has
  * keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {

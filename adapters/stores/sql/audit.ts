@@ -15,13 +15,12 @@ import { enqueueSql, EVENTS } from './webhooks.ts'
  */
 const readColumns = safeColumns(AUDIT_ENTRIES.columns).map((safe, index) =>
   AUDIT_ENTRIES.columns[index] === 'at'
-    ? `CASE WHEN CAST(recency AS DOUBLE PRECISION) = -CAST(at AS DOUBLE PRECISION)
-      THEN ${safe} ELSE CAST('Infinity' AS DOUBLE PRECISION) END`
+    ? `CASE WHEN CAST(recency AS NUMERIC) = -CAST(at AS NUMERIC) THEN ${safe} ELSE 'Infinity' END`
     : safe
 )
 
-// As floating point: tampering can have left an integer that no driver reads.
-const selectHead = 'SELECT CAST(audit_sequence AS DOUBLE PRECISION), audit_hash'
+// As text: tampering can have left an integer that no driver reads.
+const selectHead = 'SELECT CAST(audit_sequence AS TEXT), audit_hash'
 
 /**
  * Appends records within a transaction, as late as possible: it locks the end of the log, and every other change waits.
@@ -36,13 +35,13 @@ export function* appendAuditRecords(
   events: () => readonly WebhookEvent[] = () => [],
 ): Work<string | undefined> {
   if (records.length === 0) return undefined
-  const [row] = yield* query<[sequence: number, hash: string, hasWebhooks: number]>(
+  const [row] = yield* query<[sequence: string, hash: string, hasWebhooks: number]>(
     `${selectHead}, EXISTS (SELECT 1 FROM partner_api.webhook) FROM partner_api.store ${dialect.forUpdate}`,
   )
   const [sequence, hash, hasWebhooks] = row!
   const added = hasWebhooks ? events() : []
   if (added.length > 0) yield* query(enqueueSql(dialect), [rowsText(EVENTS, added)])
-  const entries = chainRecords({ sequence, hash }, records, context, sha256)
+  const entries = chainRecords({ sequence: Number(sequence), hash }, records, context, sha256)
   const { columns } = AUDIT_ENTRIES
   const derived = dialect.derived({ recency: '-at' })
   yield* writeRows(
@@ -84,8 +83,8 @@ export function createAuditLog({ read, readCatalog, dialect }: SqlDatabase): Req
     auditTail(count, partner) {
       const { where, sequence, last } = entriesOf(partner, '$2')
       return andThen(
-        read<[sequence: number]>(
-          `SELECT CAST(sequence AS DOUBLE PRECISION) FROM partner_api.audit WHERE ${where}
+        read<[sequence: string]>(
+          `SELECT CAST(sequence AS TEXT) FROM partner_api.audit WHERE ${where}
           ORDER BY ${sequence} DESC LIMIT 1 OFFSET CAST($1 AS BIGINT)`,
           [count, ...last],
         ),
@@ -94,9 +93,9 @@ export function createAuditLog({ read, readCatalog, dialect }: SqlDatabase): Req
     },
 
     auditHead: () =>
-      andThen(read<[sequence: number, hash: string]>(`${selectHead} FROM partner_api.store`), ([row]) => {
+      andThen(read<[sequence: string, hash: string]>(`${selectHead} FROM partner_api.store`), ([row]) => {
         const [sequence, hash] = row!
-        return { sequence, hash }
+        return { sequence: Number(sequence), hash }
       }),
 
     auditIntruders: () =>

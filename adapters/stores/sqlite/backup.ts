@@ -5,7 +5,7 @@ import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, errorMessage, isBusy, openDatabase, searchIndexRemedy } from './database.ts'
+import { type Database, errorMessage, lockFile, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
@@ -130,15 +130,11 @@ export function openForReplacement(file: string, lock: boolean) {
   let database: Database | undefined
   try {
     database = openDatabase(file, { create: false, readOnly: !lock })
-    // With write-ahead logging, each process that has used the file holds a lock on it until it closes the file.
-    if (lock) {
-      database.exec('PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
-    }
+    if (lock) lockFile(database, file)
     readSchema(database, file)
   } catch (error) {
     database?.close()
     database = undefined
-    if (isBusy(error)) throw new StoreError('refused', `Another process has ${file} open: stop it first.`)
     // The store may be damaged, but not that of another program.
     if (!(error instanceof StoreError) || error.code !== 'unreachable') throw error
   }

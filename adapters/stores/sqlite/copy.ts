@@ -1,8 +1,8 @@
-import { type CopyTarget, createCopyTarget } from '../copy/ends.ts'
+import type { CopyDatabase } from '../copy/ends.ts'
 import { runWork } from '../sql/database.ts'
 import { danglingReferenceError } from '../store-error.ts'
 import { createProfileTable } from './profile-table.ts'
-import { errorMessage, openDatabase } from './database.ts'
+import { errorMessage, lockFile, openDatabase } from './database.ts'
 import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
 import { createQuery, DIALECT } from './sql-database.ts'
 
@@ -11,17 +11,14 @@ import { createQuery, DIALECT } from './sql-database.ts'
  *
  * @throws {StoreError} `unreachable` when it cannot be opened.
  */
-export function openSqliteCopy(file: string, options: { create: boolean; readOnly?: boolean }): CopyTarget {
+export function openSqliteCopy(file: string, options: { create: boolean }): CopyDatabase {
   const database = openDatabase(file, options)
   const profiles = createProfileTable(database)
   const read = createQuery(database)
 
-  return createCopyTarget({
+  return {
     location: file,
     dialect: DIALECT,
-    revisions: 'facts_changes, content_changes',
-    // Moves when another connection commits; this one writes nothing to a source.
-    changeToken: 'PRAGMA data_version',
     read,
     transaction(work) {
       try {
@@ -30,6 +27,9 @@ export function openSqliteCopy(file: string, options: { create: boolean; readOnl
         throw errorMessage(error).includes('FOREIGN KEY') ? danglingReferenceError(file, error) : error
       }
     },
+    // No other process can change a file that `checkUnused` has locked.
+    snapshot: (work) => work(read),
+    checkUnused: () => lockFile(database, file),
     openProfileTable: () => profiles,
 
     hasStore() {
@@ -49,5 +49,5 @@ export function openSqliteCopy(file: string, options: { create: boolean; readOnl
     notify() {},
     refreshStatistics() {},
     close: database.close,
-  })
+  }
 }

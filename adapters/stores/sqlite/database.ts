@@ -196,6 +196,21 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
 }
 
 /** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
+/**
+ * Locks a file, so that no other process can open it until it is closed.
+ *
+ * @throws {StoreError} `refused` while another process has it open.
+ */
+export function lockFile(database: Database, file: string): void {
+  try {
+    // With write-ahead logging, each process that has used the file holds a lock on it until it closes the file.
+    database.exec('PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')
+  } catch (error) {
+    if (!isBusy(error)) throw error
+    throw new StoreError('refused', `Another process has ${file} open: stop it first.`)
+  }
+}
+
 export function isBusy(error: unknown): boolean {
   return error instanceof Error && (error.message.includes('database is locked') || isBusy(error.cause))
 }

@@ -4,7 +4,7 @@ import type { Database } from './database.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>
 
-type StoreRow = [id: string, facts: number, content: number, copiedFrom: string | null]
+type StoreRow = [id: string, facts: number, content: number, isIncomplete: number]
 
 /**
  * The revision of a store. `PRAGMA data_version` reads shared memory, and changes when another connection commits: the
@@ -15,7 +15,7 @@ type StoreRow = [id: string, facts: number, content: number, copiedFrom: string 
 export function createRevisions(database: Database, file: string) {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
   const selectRow = database.statement<StoreRow>(
-    'SELECT id, facts_changes, content_changes, copied_from FROM store',
+    'SELECT id, facts_changes, content_changes, is_incomplete FROM store',
   )
   // By a random step: after an older file was put back, a change does not lead to a revision that servers know.
   const step = '1 + (random() & 0xffffff)'
@@ -30,7 +30,7 @@ export function createRevisions(database: Database, file: string) {
   function readRow(): StoreRow {
     const row = selectRow.get()
     if (row === undefined) throw missingSettingsError(file)
-    if (row[3] !== null) throw unfinishedCopyError(file)
+    if (row[3] !== 0) throw unfinishedCopyError(file)
     return row
   }
 

@@ -49,7 +49,7 @@ const OPTIONS: OptionNames<SqliteStoreOptions> = {
  *
  * @param file Path of the file, or `:memory:`.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` when it belongs to another program, when a copy into it has not been finished or when the key
+ * migrated it, `refused` when it belongs to another program, when a copy into it was not finished or when the key
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {

@@ -28,7 +28,7 @@ export const REPEATED = {
 export const IMPORTED = 'tok_made-by-another-system'
 
 /** Rows of a table that does not fit into one page of a copy. */
-export const MANY_ROWS = 520
+const MANY_ROWS = 520
 
 /** Fills an empty store as operators and partners do. Profiles and counts of requests have `MANY_ROWS` and more. */
 export async function fillStore(store: Store): Promise<World> {

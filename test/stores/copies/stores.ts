@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CopyReport, copyStore } from '../../../adapters/stores/copy/copy.ts'
-import type { CopySource, CopyTarget } from '../../../adapters/stores/copy/ends.ts'
+import { type CopyProgress, copyStore, type TableReport } from '../../../adapters/stores/copy/copy.ts'
+import type { CopyDatabase } from '../../../adapters/stores/copy/ends.ts'
+import { openPostgresCopy } from '../../../adapters/stores/postgres/copy.ts'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
+import { openSqliteCopy } from '../../../adapters/stores/sqlite/copy.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
-import { openSource, openTarget } from '../../../cli/store/command.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { hasServer } from '../../postgres/binaries.ts'
 import { type PostgresServer, startServer } from '../../postgres/server.ts'
@@ -53,59 +54,37 @@ export function fileOf(url: string): string {
   return url.slice('sqlite:'.length)
 }
 
-/** Runs work on both ends of a copy. */
-export async function withEnds<T>(
+function openEnd(url: string, create: boolean): CopyDatabase {
+  return url.startsWith('sqlite:') ? openSqliteCopy(fileOf(url), { create }) : openPostgresCopy(url)
+}
+
+/** Copies a store. */
+export async function copy(
   from: string,
   to: string,
-  work: (source: CopySource, target: CopyTarget) => Promise<T>,
-): Promise<T> {
-  const source = await openSource(from)
+  progress?: CopyProgress,
+): Promise<readonly TableReport[]> {
+  const source = openEnd(from, false)
   try {
-    const target = await openTarget(to)
-    try {
-      return await work(source, target)
-    } finally {
-      await target.close()
-    }
+    return await copyStore(source, () => Promise.resolve(openEnd(to, true)), progress)
   } finally {
     await source.close()
   }
 }
 
-/** Copies a store. @param view Wraps the source. */
-export function copy(
-  from: string,
-  to: string,
-  view: (source: CopySource) => CopySource = (source) => source,
-): Promise<CopyReport> {
-  return withEnds(from, to, (source, target) => copyStore(view(source), target, { now: Date.now() }))
-}
-
-/** Where a copy is interrupted: the step, the table, and the number of rows. */
-export type Stop = readonly [doing: 'copying' | 'comparing', table: string, rows: number]
-
-const interruption = new Error('interrupted')
+/** Where a copy is interrupted: the step, and the table. */
+export type Stop = readonly [doing: 'copying' | 'comparing', table: string]
 
 /** Copies a store up to a stop. */
-export async function copyUpTo(from: string, to: string, stop: Stop): Promise<void> {
+export async function copyUpTo(from: string, to: string, [doing, table]: Stop): Promise<void> {
+  const interruption = new Error('interrupted')
   try {
-    await withEnds(from, to, (source, target) => interruptedCopy(source, target, stop))
+    await copy(from, to, (now, at) => {
+      if (now === doing && at === table) throw interruption
+    })
   } catch (error) {
     if (error === interruption) return
     throw error
   }
-  throw new Error(`the copy did not reach ${stop.join(' ')}`)
-}
-
-export function interruptedCopy(
-  source: CopySource,
-  target: CopyTarget,
-  [doing, table, rows]: Stop,
-): Promise<CopyReport> {
-  return copyStore(source, target, {
-    now: Date.now(),
-    progress(now, at, seen) {
-      if (now === doing && at === table && seen >= rows) throw interruption
-    },
-  })
+  throw new Error(`the copy did not reach ${doing} ${table}`)
 }

@@ -4,9 +4,8 @@ export const servedFrom = 1
 
 export const sql = `
 -- One row: the settings, and the end of the audit log, so that a truncated log is detected. id keeps the revisions of two
--- stores apart. served_from is the oldest version of the schema whose programs may use this one. copied_from names the
--- store of an unfinished copy into this one, which makes it unusable. copied_as identifies the source of a finished copy
--- and this store at its end: while that is still true, more can be copied.
+-- stores apart. served_from is the oldest version of the schema whose programs may use this one. While a copy into
+-- this store is_incomplete, every program refuses it.
 CREATE TABLE partner_api.store (
   id TEXT PRIMARY KEY,
   key_prefix TEXT NOT NULL,
@@ -14,8 +13,7 @@ CREATE TABLE partner_api.store (
   audit_sequence BIGINT NOT NULL,
   audit_hash TEXT NOT NULL,
   served_from INTEGER NOT NULL,
-  copied_from TEXT,
-  copied_as TEXT
+  is_incomplete BOOLEAN NOT NULL DEFAULT FALSE
 );
 
 -- A row for each kind, which a change locks first: a long import does not delay the revocation of a key. mark is random: a
@@ -104,7 +102,7 @@ CREATE TABLE partner_api.claim (
 CREATE INDEX claim_by_time ON partner_api.claim (created_at, id);
 
 CREATE TABLE partner_api.module (
-  name TEXT PRIMARY KEY,
+  name TEXT COLLATE "C" PRIMARY KEY,
   scope TEXT NOT NULL UNIQUE,
   feature TEXT NOT NULL,
   position BIGINT NOT NULL

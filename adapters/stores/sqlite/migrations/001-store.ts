@@ -15,11 +15,8 @@ CREATE TABLE store (
   -- The end of the audit log, kept apart from it: a log that was cut off no longer ends there.
   audit_sequence INTEGER NOT NULL DEFAULT 0,
   audit_hash TEXT NOT NULL DEFAULT '',
-  -- The source of an unfinished copy into this store, which must not be used until then.
-  copied_from TEXT,
-  -- The source of a finished copy and the state of this store at that time: while that is its state, the copy can be
-  -- updated.
-  copied_as TEXT,
+  -- While a copy into this store is incomplete, every program refuses it.
+  is_incomplete INTEGER NOT NULL DEFAULT 0,
   -- An import that builds new tables beside those of profiles, and the time of its last step.
   import_id TEXT,
   import_at INTEGER
