@@ -36,16 +36,28 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
   const statements = createStatements(driver, file)
+
+  /** Closing the last connection removes the write-ahead log, which is no loss of the file. */
+  function assertOpen(): void {
+    if (!driver.isOpen) throw closedError(file)
+  }
+
   return {
     ...statements,
-    ...createTransactions(driver, file, identity.check),
+    ...createTransactions(driver, file, () => {
+      assertOpen()
+      identity.check()
+    }),
 
     /**
      * Checks every few milliseconds that the path still leads to the open file.
      *
-     * @throws {StoreError} `unreachable` when it does not.
+     * @throws {StoreError} `unreachable` when it does not, or when the database is closed.
      */
-    checkFileIdentity: identity.checkThrottled,
+    checkFileIdentity(): void {
+      assertOpen()
+      identity.checkThrottled()
+    },
 
     /** Runs `work`, whose commits do not wait for the disk: a power failure may undo them. */
     unsynced: <T>(work: () => T): T => statements.synchronous('NORMAL', 'FULL', work),
@@ -82,7 +94,9 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
       }).finally(() => driver.exec('COMMIT'))
     },
 
-    close: () => driver.close(),
+    close(): void {
+      if (driver.isOpen) driver.close()
+    },
   }
 }
 
@@ -108,7 +122,7 @@ function createStatements(driver: DatabaseSync, file: string) {
 
   return {
     /** Runs statements without parameters, separated by semicolons. */
-    exec: (sql: string): void => withStoreErrors(file, 'changed', () => driver.exec(sql)),
+    exec: (sql: string): void => withStoreErrors(driver, file, 'changed', () => driver.exec(sql)),
 
     synchronous<T>(mode: string, otherwise: string, work: () => T): T {
       this.exec(`PRAGMA synchronous = ${mode}`)
@@ -127,12 +141,17 @@ function createStatements(driver: DatabaseSync, file: string) {
       const preparedChange = () => change ??= prepare(sql, true)
       return {
         all: (...parameters: Value[]) =>
-          withStoreErrors(file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
+          withStoreErrors(driver, file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
         get: (...parameters: Value[]) =>
-          withStoreErrors(file, 'read', () => prepared().get(...parameters) as unknown as Row | undefined),
+          withStoreErrors(
+            driver,
+            file,
+            'read',
+            () => prepared().get(...parameters) as unknown as Row | undefined,
+          ),
         /** @returns How many rows were changed. */
         run: (...parameters: Value[]) =>
-          withStoreErrors(file, 'changed', () => Number(preparedChange().run(...parameters).changes)),
+          withStoreErrors(driver, file, 'changed', () => Number(preparedChange().run(...parameters).changes)),
       }
     },
 
@@ -142,7 +161,7 @@ function createStatements(driver: DatabaseSync, file: string) {
       try {
         yield* prepare(sql).iterate() as unknown as Iterable<Row>
       } catch (error) {
-        throw toStoreError(error, file, 'read')
+        throw toStoreError(driver, error, file, 'read')
       }
     },
   }
@@ -160,7 +179,7 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
     snapshot<T>(work: () => T): T {
       // A transaction is a snapshot already: the callback of an import may list profiles.
       if (driver.isTransaction) return work()
-      withStoreErrors(file, 'read', () => beginRead.run())
+      withStoreErrors(driver, file, 'read', () => beginRead.run())
       try {
         return work()
       } finally {
@@ -182,7 +201,7 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
       beginImmediate(driver, file, wait)
       try {
         const result = work()
-        withStoreErrors(file, 'changed', () => driver.exec('COMMIT'))
+        withStoreErrors(driver, file, 'changed', () => driver.exec('COMMIT'))
         // A commit to a deleted or replaced file is not acknowledged.
         checkFileIdentity()
         return result
@@ -227,21 +246,36 @@ const fileTroubles = [
   'fts5: corrupt',
 ]
 
-function withStoreErrors<T>(file: string, what: 'read' | 'changed', work: () => T): T {
+function withStoreErrors<T>(
+  driver: DatabaseSync,
+  file: string,
+  what: 'read' | 'changed',
+  work: () => T,
+): T {
   try {
     return work()
   } catch (error) {
-    throw toStoreError(error, file, what)
+    throw toStoreError(driver, error, file, what)
   }
 }
 
 /** Turns an error about the file into a `StoreError`, and returns any other as it is. */
-function toStoreError(error: unknown, file: string, what: 'read' | 'changed'): unknown {
+function toStoreError(
+  driver: DatabaseSync,
+  error: unknown,
+  file: string,
+  what: 'read' | 'changed',
+): unknown {
+  if (!driver.isOpen) return closedError(file)
   const reason = errorMessage(error)
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   // SQLITE_CORRUPT_VTAB: only search has virtual tables.
   const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
   return unusableError(file, what, error, searchIndexRemedy(index, file).remedy)
+}
+
+export function closedError(file: string): StoreError {
+  return new StoreError('unreachable', `The store ${file} is closed.`)
 }
 
 export function unusableError(
@@ -289,7 +323,7 @@ function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void
       try {
         return driver.exec('BEGIN IMMEDIATE')
       } catch (error) {
-        if (!isBusy(error)) throw toStoreError(error, file, 'changed')
+        if (!isBusy(error)) throw toStoreError(driver, error, file, 'changed')
         if (performance.now() >= deadline) throw lockedError(file, wait, error)
       }
       Atomics.wait(sleeper, 0, 0, busyRetryMs)

@@ -1,6 +1,7 @@
 /**
  * The file STORE-servers, in which the processes that serve a store register and share limits. In the store itself, they
- * would wait for long changes and for the disk. What a power failure loses here belongs to processes that it ended.
+ * would wait for long changes and for the disk. What a power failure loses here belongs to processes that it ended. For a
+ * store in memory, it is a second database in memory.
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
@@ -18,7 +19,7 @@ import {
 import type { Value } from '../row-format.ts'
 import type { Query } from '../sql/database.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
-import { clock, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
+import { clock, closedError, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { createQuery, DIALECT, type SyncQuery } from './sql-database.ts'
 
@@ -52,7 +53,7 @@ const removeSql = 'DELETE FROM replica WHERE id = $1 OR seen_at + lease_ms <= $2
 const longWindowSeconds = 3_600
 
 /**
- * @param store Path of the store's file.
+ * @param store Path of the store's file, or `:memory:`.
  * @param shareLimits Whether to count all windows in the file, or only long ones.
  */
 export function createServersFile(
@@ -60,20 +61,29 @@ export function createServersFile(
   revisions: Pick<Revisions, 'current'>,
   shareLimits: boolean,
 ) {
-  const file = `${realpathSync(store)}-servers`
+  const isInMemory = store === ':memory:'
+  const file = isInMemory ? store : `${realpathSync(store)}-servers`
   let database: Database | undefined
   let query: SyncQuery
   let opening: Promise<void> | undefined
+  let isClosed = false
 
   async function open(): Promise<void> {
     const opened = openDatabase(file, { create: true })
     await retryWhileBusy(() => opened.exec(schema))
     query = createQuery(opened)
     database = opened
+    if (isClosed) close()
+  }
+
+  function close(): void {
+    isClosed = true
+    database?.close()
   }
 
   /** Repeats `work`, which changes one row, while another process writes. Creates the file if it is missing. */
   function use<T>(work: (query: SyncQuery) => T): MaybePromise<T> {
+    if (isClosed) throw closedError(store)
     const attempt = () => work(query)
     try {
       database?.checkFileIdentity()
@@ -89,7 +99,7 @@ export function createServersFile(
   }
 
   const useQuery: Query = (sql, parameters) => use((query) => query(sql, parameters))
-  const exists = () => database !== undefined || existsSync(file)
+  const exists = () => database !== undefined || !isInMemory && existsSync(file)
   const replicas: ReplicaRegistry = {
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
     progress(revision) {
@@ -111,7 +121,7 @@ export function createServersFile(
         pruneEvery: 64,
       }, 'quota_term'),
     },
-    close: () => database?.close(),
+    close,
   }
 }
 

@@ -47,7 +47,7 @@ const OPTIONS: OptionNames<SqliteStoreOptions> = {
  * Opens a store. Most of its methods are synchronous, as SQLite answers in microseconds. An administrative change waits
  * up to five seconds for another process that is writing; writes on behalf of partners wait without blocking.
  *
- * @param file Path of the file, or `:memory:`.
+ * @param file Path of the file, or `:memory:` for a store that ends with its process.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
  * migrated it, `refused` when it belongs to another program, when a copy into it was not finished or when the key
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
@@ -74,7 +74,6 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
       keyPrefix,
     )
     const store = assemble(database, file, revisions, settings)
-    if (file === ':memory:') return store
     const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
     const closeBoth = (): void => (close(), database.close())
     return { ...store, replicas, quotas, close: closeBoth }
