@@ -24,7 +24,7 @@ type Api = Pick<typeof import('@opentelemetry/api'), 'trace' | 'context' | 'prop
 
 /** Settings of traces. */
 export interface TracingOptions {
-  /** `db.system.name` of the store, such as `postgresql` or `sqlite`; absent for a store in memory. */
+  /** `db.system.name` of the store, such as `postgresql` or `sqlite`; absent if unknown. */
   readonly databaseSystem?: string | undefined
   /** `url.scheme` of requests; absent if unknown. */
   readonly scheme?: 'http' | 'https' | undefined

@@ -13,7 +13,7 @@ import type { AuditedChange, Work } from './sql/database.ts'
 import { CONTENT_TABLES } from './tables.ts'
 
 /** A record to write, with its row. */
-export interface Draft<R> {
+interface Draft<R> {
   readonly slug: string
   readonly record: R
   readonly row: StoredRow

@@ -1,4 +1,3 @@
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import type { ContentKind, ContentRecords, ImportReport } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -7,7 +6,7 @@ import { CliError } from '../errors.ts'
 import { importing, invalidLinesError, readContentLines } from '../files.ts'
 import type { CommandResult, Output } from '../output/print.ts'
 import { formatCount, formatTable, joinList, pluralize, printableJson } from '../output/text.ts'
-import { isMissingStore, timeOf, withStore } from '../store/open.ts'
+import { isMissingStore, timeOf, withEmptyStore, withStore } from '../store/open.ts'
 
 interface DryRunOptions {
   readonly dryRun?: boolean
@@ -58,7 +57,7 @@ const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocati
       const changes = await compareLines(store, kind, read)
       await invocation.output.print(dryRunResult(invocation.output, kind, report, changes))
     }
-    await (isMissing ? tryImport(createMemoryStore()) : withStore(invocation, {}, tryImport))
+    await (isMissing ? withEmptyStore(tryImport) : withStore(invocation, {}, tryImport))
     if (dryRun) return
     lines = read
   }

@@ -167,7 +167,7 @@ export async function importTracing(store: StoreAddress['kind']): Promise<readon
   const registered = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))
   if (registered?.trace === undefined) return []
   const { createTracing } = await import('../../adapters/opentelemetry.ts')
-  const databaseSystem = { memory: undefined, sqlite: 'sqlite', postgres: 'postgresql' }[store]
+  const databaseSystem = store === 'postgres' ? 'postgresql' : 'sqlite'
   return [createTracing({ databaseSystem, scheme: 'http' })]
 }
 

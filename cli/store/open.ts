@@ -58,20 +58,28 @@ async function openStore(
   env: Io['env'],
   { create = false, readOnly = false, keyPrefix, shareLimits = false }: StoreOptions,
 ): Promise<Store> {
-  if (address.kind === 'memory') {
-    const { createMemoryStore } = await import('../../adapters/stores/memory/store.ts')
-    return createMemoryStore()
-  }
   const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
   if (address.kind === 'postgres') {
     await postgresPlace(address.url, env)
     const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')
     return await openPostgresStore(address.url, settings)
   }
-  if (!create) requireFile(address.file)
   const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
+  if (address.kind === 'memory') return await openSqliteStore(':memory:', { ...settings, migrate: true })
+  if (!create) requireFile(address.file)
   const options = { create, readOnly, shareLimits, ...settings }
   return await openSqliteFile(address.file, () => openSqliteStore(address.file, options))
+}
+
+/** Runs `work` on an empty store in memory, which ends with it. */
+export async function withEmptyStore(work: (store: Store) => Promise<void>): Promise<void> {
+  const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
+  const store = await openSqliteStore(':memory:')
+  try {
+    await work(store)
+  } finally {
+    await store.close()
+  }
 }
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */

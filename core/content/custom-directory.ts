@@ -257,7 +257,7 @@ export function directoryOf(rows: readonly DirectoryRow[]): Directory {
     if (slugs.has(slug)) failing(`directoryOf: profile ${slug}: another row has the same slug`)
     slugs.add(slug)
   }
-  const index = createProfileIndex(profiles.map((card) => ({ ...card, card, visibleTo: undefined })))
+  const index = createProfileIndex(profiles)
   return {
     ...index,
     findProfile: (_partner, slug, now) =>

@@ -1,13 +1,6 @@
 import { compareCodePoints, fold, foldWords } from '../lib/text.ts'
 import type { Profile, ProfileCard } from '../model.ts'
-import { isPublic, type ProfileRecord } from '../ports/content.ts'
 import type { ProfilePosition, ProfileQuery, ProfileSort } from '../ports/directory.ts'
-
-/** A published profile, as lists show it and searches find it. */
-interface IndexedProfile
-  extends Pick<Profile, 'publishedAt' | 'description' | 'tags'>, Pick<ProfileRecord, 'visibleTo'> {
-  readonly card: ProfileCard
-}
 
 export function positionOf({ name, publishedAt, slug }: ProfileCard, sort: ProfileSort): ProfilePosition {
   return { key: sort === 'name' ? fold(name) : publishedAt, slug }
@@ -19,21 +12,18 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
 }
 
 /**
- * Profiles in memory, in both orders of the directory. A page is found by binary search and read from there: a filter that
- * few profiles pass reads them all.
+ * Profiles in memory that every partner sees, in both orders of the directory. A page is found by binary search and read
+ * from there: a filter that few profiles pass reads them all.
  */
-export function createProfileIndex(profiles: readonly IndexedProfile[]) {
-  const searchable = profiles.map((profile) => {
-    const { card: { name, headline }, description, tags } = profile
-    return { ...profile, search: searchText({ name, headline, description, tags }) }
-  })
+export function createProfileIndex(profiles: readonly Profile[]) {
+  const searchable = profiles.map((profile) => ({ profile, search: searchText(profile) }))
   const sorted = (sort: ProfileSort) =>
-    searchable.map((profile) => ({ ...profile, position: positionOf(profile.card, sort) }))
+    searchable.map((item) => ({ ...item, position: positionOf(item.profile, sort) }))
       .sort((a, b) => comparePositions(a.position, b.position))
   const orders = { name: sorted('name'), '-published_at': sorted('-published_at') }
 
   return {
-    listProfiles(partner: string, query: ProfileQuery, now: number): ProfileCard[] {
+    listProfiles(_partner: string, query: ProfileQuery, now: number): ProfileCard[] {
       const { words, countries, industries, sort, after, limit } = query
       const order = orders[sort]
       const page: ProfileCard[] = []
@@ -41,35 +31,33 @@ export function createProfileIndex(profiles: readonly IndexedProfile[]) {
         ? 0
         : indexAfter(order, ({ position }) => comparePositions(position, after) <= 0)
       for (let index = start; index < order.length && page.length < limit; index++) {
-        const profile = order[index]!
-        const { search, card } = profile
+        const { profile, search } = order[index]!
         if (
-          isPublic(profile, partner, now) &&
-          (countries.length === 0 || countries.includes(card.country)) &&
-          (industries.length === 0 || industries.includes(card.industry.slug)) &&
+          profile.publishedAt <= now &&
+          (countries.length === 0 || countries.includes(profile.country)) &&
+          (industries.length === 0 || industries.includes(profile.industry.slug)) &&
           matchesWords(search, words)
-        ) page.push(card)
+        ) page.push(profile)
       }
       return page
     },
 
-    countProfiles(partner: string, by: 'country' | 'industry', now: number): Map<string, number> {
+    countProfiles(_partner: string, by: 'country' | 'industry', now: number): Map<string, number> {
       const counts = new Map<string, number>()
-      for (const profile of profiles) {
-        if (!isPublic(profile, partner, now)) continue
-        const { country, industry } = profile.card
+      for (const { publishedAt, country, industry } of profiles) {
+        if (publishedAt > now) continue
         const group = by === 'country' ? country : industry.slug
         counts.set(group, (counts.get(group) ?? 0) + 1)
       }
       return counts
     },
 
-    nextProfileChangeAt(partner: string, now: number): number | undefined {
+    nextProfileChangeAt(_partner: string, now: number): number | undefined {
       // Newest first: the last of the profiles that are not due yet is the next to be due.
       let next: number | undefined
-      for (const profile of orders['-published_at']) {
-        if (profile.publishedAt <= now) break
-        if (isPublic(profile, partner, profile.publishedAt)) next = profile.publishedAt
+      for (const { profile: { publishedAt } } of orders['-published_at']) {
+        if (publishedAt <= now) break
+        next = publishedAt
       }
       return next
     },

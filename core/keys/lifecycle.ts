@@ -1,5 +1,5 @@
 import type { Key, KeyState } from '../model.ts'
-import type { Claim, KeyFilter } from '../ports/changes.ts'
+import type { Claim } from '../ports/changes.ts'
 
 /**
  * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of
@@ -26,22 +26,4 @@ export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retires
 /** The state of a claim as lists show it. */
 export function claimState({ state, expiresAt }: Claim, now: number): Claim['state'] | 'expired' {
   return state === 'open' && expiresAt <= now ? 'expired' : state
-}
-
-/** Whether a filter selects a key. */
-export function createKeySelector(filter: KeyFilter): (key: Key) => boolean {
-  const { partner, environment, scope, tag, states, endsBefore, unusedSince, now = Date.now() } = filter
-  return (key) => {
-    const state = keyState(key, now)
-    const inForce = state === 'active' || state === 'retiring'
-    return (partner === undefined || key.partner === partner) &&
-      (environment === undefined || key.environment === environment) &&
-      (scope === undefined || key.scopes.includes(scope)) &&
-      (tag === undefined || key.tags.includes(tag)) &&
-      (states === undefined || states.includes(state)) &&
-      (endsBefore === undefined ||
-        inForce && (endOf(key) ?? Infinity) < endsBefore) &&
-      (unusedSince === undefined ||
-        inForce && key.createdAt < unusedSince && (key.lastUsedAt ?? -Infinity) < unusedSince)
-  }
 }

@@ -7,14 +7,14 @@ import {
   PartnerProblem,
 } from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const world = await fillWorld(store)
 const api = createPartnerApi({ store }, { maxStalenessMs: 0 })
 const server = await serve(api, { port: 0 })

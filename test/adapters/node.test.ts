@@ -7,9 +7,9 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { createListener, serve, type ServeOptions } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 import { fillWorld } from '../support/world.ts'
 import { echo, get, json, post, serveStub } from './node-server.ts'
@@ -183,7 +183,7 @@ t.test('options out of range are refused before listening', async (t) => {
     ['drainTimeoutMs', NaN],
     ['maxConnections', 0],
   ]
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   for (const [name, value] of wrong) {
     const range = '(?:from 0 to \\d+|of 1 or more)'
     const message = new RegExp(`^${name} must be an integer ${range}, and ${value} is not\\.$`)
@@ -290,7 +290,7 @@ async function rejection(request: HttpRequest): Promise<string> {
 }
 
 t.test('a key that is revoked while the body arrives is refused', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { keys, keyRing } = await fillWorld(store)
   const { id, text } = keys['demo full']
   const server = await serve(createPartnerApi({ store }, { maxStalenessMs: 0 }), { port: 0 })

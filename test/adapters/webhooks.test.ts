@@ -12,7 +12,6 @@ import { fileURLToPath } from 'node:url'
 import { Webhook as Verifier } from 'standardwebhooks'
 import t from 'tap'
 import type { Test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { measureWebhooks } from '../../adapters/metrics.ts'
 import { createLookup, isPublicUrl } from '../../adapters/webhooks/addresses.ts'
@@ -31,6 +30,7 @@ import type { Delivery, Webhook } from '../../core/ports/webhooks.ts'
 import { cleanEnv, documentOf, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { startReceiver, typeOf } from '../support/webhook-receiver.ts'
 
 const folder = temporaryFolder()
@@ -239,14 +239,14 @@ await t.test('the address is checked when the connection is made', async (t) => 
   const found = await client.resolve4('hook.example')
   t.same(found, ['93.184.216.34'], 'it was public when it was checked first')
 
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const webhook = await addWebhook(store, url)
   await enqueue(store, webhook)
   deliver(t, store, { allowPrivate: false })
   t.match(await attempted(store, webhook), { state: 'pending', lastError: /private/, lastStatus: undefined })
   t.equal(connections, 0)
 
-  const trusting = createMemoryStore()
+  const trusting = await openMemoryStore()
   const same = await addWebhook(trusting, url)
   await enqueue(trusting, same)
   deliver(t, trusting)
@@ -281,7 +281,7 @@ await t.test('the address is checked on Bun and Deno, too', async (t) => {
 })
 
 await t.test('a failed delivery is retried by the schedule', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const statuses: Record<string, number> = { '/gone': 410, '/busy': 429, '/moved': 302, '/broken': 500 }
   const other = await receive(t)
   const receiver = await receive(t, (response, { path }) => {
@@ -317,7 +317,7 @@ await t.test('a failed delivery is retried by the schedule', async (t) => {
 })
 
 await t.test('a webhook that fails for five days is disabled', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const receiver = await receive(t, (response) => response.writeHead(500).end())
   const failingSince = Date.now() - 5 * MS_PER_DAY
   const old = await addWebhook(store, receiver.url, { failingSince })
@@ -334,7 +334,7 @@ await t.test('a webhook that fails for five days is disabled', async (t) => {
 })
 
 await t.test('a receiver that does not respond delays no other', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const silent = await receive(t, () => {})
   const receiver = await receive(t)
   const dead = await addWebhook(store, silent.url)
@@ -369,7 +369,7 @@ function countLeases(store: Store) {
 }
 
 await t.test('a webhook that is failing is attempted in turn, once a poll, until one succeeds', async (t) => {
-  const { store, leases } = countLeases(createMemoryStore())
+  const { store, leases } = countLeases(await openMemoryStore())
   const receiver = await receive(
     t,
     (response) => response.writeHead(receiver.received.length < 3 ? 500 : 204).end(),
@@ -382,7 +382,7 @@ await t.test('a webhook that is failing is attempted in turn, once a poll, until
 })
 
 await t.test('slow receivers delay no other, not even at the same origin', async (t) => {
-  const { store, leases } = countLeases(createMemoryStore())
+  const { store, leases } = countLeases(await openMemoryStore())
   const receiver = await receive(t, (response, { path }) => path === '/slow' || response.writeHead(204).end())
   const slow: string[] = []
   for (let n = 0; n < 20; n++) {
@@ -398,7 +398,7 @@ await t.test('slow receivers delay no other, not even at the same origin', async
 })
 
 await t.test('a webhook that was disabled is not called, not even for deliveries that are leased', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const receiver = await receive(t)
   const released = Promise.withResolvers<string[]>()
   const names = new Set<string>()
@@ -427,7 +427,7 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
 })
 
 await t.test('a store that takes longer than the max staleness is logged', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await enqueue(store, await addWebhook(store, 'https://hook.example'))
   const listWebhooks = async () => (await delay(600), store.webhooks!.listWebhooks())
   const { events } = deliver(t, { ...store, webhooks: { ...store.webhooks!, listWebhooks } }, {
@@ -475,7 +475,7 @@ await t.test('names in the hosts file, and names without allowed addresses', asy
 })
 
 await t.test('the removal of deliveries that waited for a disabled webhook is logged', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const webhook = await addWebhook(store, 'https://hook.example')
   await enqueue(store, webhook, 3)
   await disable(store, webhook, Date.now() - 30 * MS_PER_DAY)
@@ -485,7 +485,7 @@ await t.test('the removal of deliveries that waited for a disabled webhook is lo
 })
 
 await t.test('deliveries of a removed webhook are deleted, also without another webhook', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const webhook = await addWebhook(store, 'https://hook.example')
   await enqueue(store, webhook)
   await change(store, webhook, 'removed', () => undefined)
@@ -494,7 +494,7 @@ await t.test('deliveries of a removed webhook are deleted, also without another 
 })
 
 await t.test('a store that does not respond does not end metrics', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { webhooks } = deliver(t, store)
   await enqueue(store, await addWebhook(store, 'http://hook.example', { events: ['key.expiring'] }))
   const pending = (store: Store) => valueOf('partner_api_webhook_pending', store, webhooks)
@@ -511,7 +511,7 @@ await t.test('a killed server or receiver loses no event', async (t) => {
 })
 
 await t.test('secrets that can not be opened are logged, and nothing is delivered', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const receiver = await receive(t)
   const webhook = await addWebhook(store, receiver.url)
   await enqueue(store, webhook)
@@ -533,7 +533,7 @@ await t.test('secrets that can not be opened are logged, and nothing is delivere
 })
 
 await t.test('the key of an expired secret is not needed', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const receiver = await receive(t)
   const id = await addWebhook(store, receiver.url)
   const expired = { sealed: 'by another key', expiresAt: Date.now() }

@@ -3,51 +3,49 @@ import process from 'node:process'
 import { mock } from 'node:test'
 import t from 'tap'
 import { createWorker, type WorkerContext } from '../../adapters/runtimes/workers.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
-import { FAR_LIMITS, withKey } from '../contract/http/service.ts'
+import { FAR_LIMITS, type TestRequest, withKey } from '../contract/http/service.ts'
 import { socketTransport } from '../contract/http/wires.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { ROOT } from '../package/installed.ts'
 import { until } from '../postgres/until.ts'
-import { makeTemplate } from '../runtimes/template.ts'
-import { startWorkerd } from '../runtimes/workerd.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { connectRaw } from '../support/raw-connection.ts'
+import { startWorker } from '../support/workerd-process.ts'
+import type { Order, Written } from './stub-worker.ts'
 
-const template = await makeTemplate()
-const workerd = await startWorkerd()
-t.teardown(async () => {
-  await workerd.end()
-  template.remove()
+const { url: origin, callOperator, end } = await startWorker('test/adapters/stub-worker.ts', ROOT, {
+  hasOperator: true,
 })
-const plans = {
-  target: '/service/public/plans?partner=demo',
-  headers: withKey(template.filling.keys['demo full']),
+t.teardown(end)
+
+/** Starts a service in workerd. @returns A request that its key may make. */
+async function start(
+  name: string,
+  options: PartnerApiOptions = {},
+  revisionTakesMs = 0,
+): Promise<TestRequest> {
+  const order: Order = { start: { name, options, revisionTakesMs } }
+  const text = await callOperator(order) as string
+  return { target: '/service/public/plans?partner=acme', headers: withKey({ text }) }
 }
 
 await t.test('usage is written after responses through waitUntil', async (t) => {
-  const store = await workerd.open('noted.test', template)
-  await workerd.start('noted.test', {})
-  const { send, close } = socketTransport(workerd.origin, 'noted.test')
+  const plans = await start('noted.test')
+  const { send, close } = socketTransport(origin, 'noted.test')
   t.teardown(close)
-  const today = new Date().toISOString().slice(0, 10)
-  const counted = async (): Promise<number> => {
-    const { requestsByDay } = await store.summarise('demo', today, today)
-    return requestsByDay.reduce((sum, { requests }) => sum + requests, 0)
-  }
+  const order: Order = { read: 'noted.test' }
+  const written = async () => await callOperator(order) as Written
   for (let wanted = 1; wanted <= 2; wanted++) {
     t.equal((await send(plans)).status, 200)
-    await until(async () => await counted() >= wanted, 'the request to show')
-    t.equal(await counted(), wanted)
+    await until(async () => (await written()).requests >= wanted, 'the request to show')
+    t.strictSame(await written(), { requests: wanted, hasKeyUse: true })
   }
-  const used = (await store.listKeys({ partner: 'demo' }, undefined, 1000)).filter(({ lastUsedAt }) =>
-    lastUsedAt !== undefined
-  )
-  t.strictSame(used.map(({ id }) => id), [template.filling.keys['demo full'].id])
 })
 
 await t.test('a request that waits for a read of another request gets a response', async (t) => {
-  await workerd.open('late.test', template)
-  await workerd.start('late.test', { maxStalenessMs: 100, limits: FAR_LIMITS }, 60)
-  const { send, close } = socketTransport(workerd.origin, 'late.test')
+  const plans = await start('late.test', { maxStalenessMs: 100, limits: FAR_LIMITS }, 60)
+  const { send, close } = socketTransport(origin, 'late.test')
   t.teardown(close)
   const statuses = new Set<number>()
   const end = Date.now() + 1_000
@@ -61,12 +59,11 @@ await t.test('a request that waits for a read of another request gets a response
 })
 
 await t.test('a document is made although the first client that wants it disconnects', async (t) => {
-  await workerd.open('cancelled.test', template)
-  await workerd.start('cancelled.test', {})
-  const { send, close } = socketTransport(workerd.origin, 'cancelled.test')
+  await start('cancelled.test')
+  const { send, close } = socketTransport(origin, 'cancelled.test')
   t.teardown(close)
   t.equal((await send({ target: '/service/health' })).status, 200)
-  const { hostname, port } = new URL(workerd.origin)
+  const { hostname, port } = new URL(origin)
   const client = await connectRaw(hostname, Number(port))
   client.write('GET /service/docs HTTP/1.1\r\nHost: cancelled.test\r\nX-Cancellable: 1\r\n\r\n')
   await client.flushed()
@@ -85,7 +82,7 @@ function contextOf(): WorkerContext & { readonly work: Promise<unknown>[] } {
 const health = (): Request => new Request('https://worker.example/service/health')
 
 await t.test('the service is created once at the first request, and again after a failure', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   let made = 0
   const worker = createWorker<{ readonly fails: boolean }>(async ({ fails }) => {
     made++
@@ -106,7 +103,7 @@ await t.test('the service is created once at the first request, and again after 
 })
 
 await t.test('if creating the service never settles, the next request creates it', async (t) => {
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   const counts = { made: 0 }
   const worker = createWorker(() => counts.made++ === 0 ? new Promise<PartnerApi>(() => {}) : api)
   const context = contextOf()
@@ -146,13 +143,13 @@ await t.test('a late failure does not affect the next attempt, and leaves no tim
   await t.rejects(late!, { message: 'too late' })
   waiting.push(worker.fetch(health(), undefined, context))
   t.equal(made.length, 3)
-  made[2]!.resolve(createPartnerApi({ store: createMemoryStore() }))
+  made[2]!.resolve(createPartnerApi({ store: await openMemoryStore() }))
   t.strictSame((await Promise.all(waiting)).map(({ status }) => status), [200, 200])
 })
 
 await t.test('requests during the delay share one write', async (t) => {
   let flushes = 0
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   const counting: PartnerApi = { ...api, flush: () => Promise.resolve(void flushes++) }
   const worker = createWorker(() => counting)
   const context = contextOf()
@@ -164,7 +161,7 @@ await t.test('requests during the delay share one write', async (t) => {
 
 await t.test('CF-Connecting-IP is trusted only with the setting', async (t) => {
   const seen: (string | undefined)[] = []
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   const seeing: PartnerApi = {
     ...api,
     handle(exchange) {

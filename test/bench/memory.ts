@@ -15,12 +15,12 @@ import { setImmediate } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { crc32 } from 'node:zlib'
 import { sha256 } from '../../adapters/digest.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { extractKeyId } from '../../core/keys/format.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import { key as keyOf } from '../contract/store/samples.ts'
+import { openUnregisteredStore } from '../support/memory-store.ts'
 import { PARTNER } from '../support/partner.ts'
 import { figure, type Row } from './report.ts'
 import { CACHED_TARGET, DIRECTORY_PATH, ENOUGH, exchangeFor, fill, issueKey } from './tenant.ts'
@@ -78,7 +78,7 @@ function megabytes(bytes: number): string {
 
 /** @returns What sends the next request: each has another key, address or target. */
 async function createRequests(kind: Kind): Promise<() => void> {
-  const store = createMemoryStore()
+  const store = await openUnregisteredStore()
   await fill(store, 20)
   const known = await issueKey(store)
   const facts = await store.findKey(extractKeyId(known, store.settings.keyPrefix)!)

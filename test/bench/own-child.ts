@@ -1,12 +1,12 @@
 /** Times a service with as many own endpoints as the argument says: V8 must not have seen the routes of another one. */
 import process from 'node:process'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { PARTNER } from '../support/partner.ts'
 import { ownEndpoints } from './own-endpoints.ts'
 import { timeOurs } from './pipeline.ts'
 import { CACHED_TARGET, createService, exchangeFor, fill, issueKey, verifyExchangeFor } from './tenant.ts'
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 await fill(store, 500)
 const key = await issueKey(store)
 const endpoints = ownEndpoints(store).slice(0, Number(process.argv[2]))

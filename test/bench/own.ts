@@ -1,8 +1,8 @@
 /** What twenty own endpoints cost the built-in ones, and one of them against the built-in list and Hono. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Store } from '../../core/ports/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { honoPages } from './hono.ts'
 import { OWN_TARGETS, ownEndpoints } from './own-endpoints.ts'
 import { requestFor, timeAsync } from './pipeline.ts'
@@ -39,7 +39,7 @@ async function builtInRows(): Promise<Row[]> {
 
 /** In one process, without sockets: the handler, and the same as a fetch handler. No body is read. */
 async function pageRows(): Promise<Row[]> {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await fill(store, 500)
   const key = await issueKey(store)
   const options = { responseCacheBytes: 0, endpoints: ownEndpoints(store) }

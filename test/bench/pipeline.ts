@@ -3,7 +3,7 @@
  * Rounds are short and alternate, so that whatever else the machine does hits both. Neither answer's body is read,
  * which spares Hono more than us: our bytes are ready.
  */
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { honoSameWork } from './hono.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import { alternate, figure, median, type Row, times } from './report.ts'
@@ -14,7 +14,7 @@ const warmUps = 40
 const calls = { ours: 6_000, hono: 1_000 }
 
 export async function run(): Promise<Row[]> {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await fill(store, 500)
   const key = await issueKey(store)
   const service = createService(store)

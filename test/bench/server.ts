@@ -6,8 +6,8 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import process from 'node:process'
 import type { FastifyInstance } from 'fastify'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import * as fastify from './fastify.ts'
 import * as hono from './hono.ts'
 import { ownEndpoints } from './own-endpoints.ts'
@@ -125,7 +125,7 @@ const starters: Readonly<Record<ServerKind, () => Promise<number>>> = {
 }
 
 const [kind = '', file] = process.argv.slice(2)
-const store = file === undefined ? createMemoryStore() : await openSqliteStore(file)
+const store = file === undefined ? await openMemoryStore() : await openSqliteStore(file)
 if (file === undefined) await fill(store, 500)
 const key = await issueKey(store)
 const service = createService(store, {

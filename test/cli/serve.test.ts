@@ -233,7 +233,7 @@ test('serve reports why it cannot listen', async (t) => {
   t.same(receipt.replicas, [], 'a server that could not listen is not waited for')
 })
 
-test('a memory store is served with a warning', async (t) => {
+test('a store in memory is served with a warning', async (t) => {
   const served = await start(['serve', '--port', '0'], 'memory:')
   t.match(await stopServing(served), { code: 0, stderr: /^warning: .*empty/ })
 })

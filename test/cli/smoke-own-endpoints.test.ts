@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'tap'
 import * as v from 'valibot'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { defineEndpoint, type EndpointResult } from '../../core/routes/own.ts'
 import { documentOf, runProgram } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 interface Row {
@@ -86,7 +86,7 @@ const endpoints = [
   }),
 ]
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const modules = createModuleAdministration(store, { actor: 'test' })
 await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
 const { partners, issue } = await fillWorld(store)

@@ -8,15 +8,15 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { createListener } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { makeCertificate, noOpenssl } from '../support/certificate.ts'
 import { type Ended, MAIN, runProcess, runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 const bun = fileURLToPath(new URL('../node_modules/.bin/bun', import.meta.url))
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const { keys } = await fillWorld(store)
 const key = keys['demo full'].text
 const api = createPartnerApi({ store })

@@ -7,15 +7,15 @@ import { type AddressInfo, createServer as createNetServer, type Server } from '
 import { join } from 'node:path'
 import t from 'tap'
 import { createListener } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { expireCertificate, makeCertificate, noOpenssl } from '../support/certificate.ts'
 import { runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const { keys, keyRing } = await fillWorld(store)
 const limited = (await keyRing.issue({
   partner: 'demo',

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { AdminError, type AdminErrorCode, type Remedy } from '../../core/admin/validate.ts'
@@ -10,15 +9,16 @@ import { keyState } from '../../core/keys/lifecycle.ts'
 import { parseDuration } from '../../core/lib/time.ts'
 import { type Limit, type LimitOverrides, NO_PARTNER_DETAILS } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const now = Date.UTC(2026, 0, 1)
 const hour = 3_600_000
 const lastExpiry = Date.UTC(10_000, 0) - 1
 const keyShaped = `spk_live_Zt81Zt81Zt81_${'0123456789'.repeat(4).slice(0, 38)}`
 
-/** A memory store that fails on NUL, as some stores do. */
-function createStrictStore(): Store {
-  const store = createMemoryStore()
+/** A store that fails on NUL, as some do. */
+async function openStrictStore(): Promise<Store> {
+  const store = await openMemoryStore()
   const refuseNul = (text: string) => {
     if (text.includes('\0')) throw new Error('NUL')
     return text
@@ -31,7 +31,8 @@ function createStrictStore(): Store {
 }
 
 /** A store with partner `acme`, whose profiles and pricing are active, and a clock that can be moved. */
-async function open(store: Store = createStrictStore()) {
+async function open(given?: Store) {
+  const store = given ?? await openStrictStore()
   const clock = { now }
   const operator = { actor: 'operator', clock: () => clock.now }
   const partners = createPartnerAdministration(store, operator)
@@ -177,8 +178,12 @@ test('invalid partners are refused, and nothing is stored', async (t) => {
   for (const name of ['🤖'.repeat(200), 'a']) {
     t.equal((await partners.create({ ...good, slug: `b${name.length}`, name })).name, name)
   }
+  const store = await openMemoryStore()
   for (const create of [createPartnerAdministration, createKeyAdministration]) {
-    t.throws(() => create(createMemoryStore(), { actor: 'a\nb' }), { name: 'RangeError', message: /control/ })
+    t.throws(() => create(store, { actor: 'a\nb' }), {
+      name: 'RangeError',
+      message: /control/,
+    })
   }
 })
 
@@ -296,7 +301,7 @@ test('a key has the scopes of the active modules by default, and only its digest
 })
 
 test('a key is issued with the requested options, even to a suspended partner', async (t) => {
-  const { partners, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
+  const { partners, issue } = await open(await openMemoryStore({ keyPrefix: 'acme' }))
   await partners.suspend('acme')
   const wanted = {
     environment: 'test' as const,
@@ -431,7 +436,7 @@ test('only partners have quotas that keys share, of up to 31 days', async (t) =>
 })
 
 test('rotation issues a successor with the same rights and ends the key after the overlap', async (t) => {
-  const { store, clock, keys, issue } = await open(createMemoryStore({ keyPrefix: 'acme' }))
+  const { store, clock, keys, issue } = await open(await openMemoryStore({ keyPrefix: 'acme' }))
   const old = await issue({
     environment: 'test',
     scopes: ['read:plans'],
@@ -507,7 +512,7 @@ test('disabled, ended and rotated keys are not rotated', async (t) => {
 const limit: fc.Arbitrary<Limit> = fc.record({
   quota: fc.integer({ min: 0, max: 1_000_000_000 }),
   windowSeconds: fc.integer({ min: 1, max: 86_400 }),
-})
+}, { noNullPrototype: true })
 const limits = fc.record({ key: limit, signup: limit, verify: limit }, {
   requiredKeys: [],
   noNullPrototype: true,
@@ -666,7 +671,7 @@ test('two concurrent rotations of a key issue one successor', async (t) => {
 })
 
 test('the text of a key is returned even if the store fails right after the key was issued', async (t) => {
-  const memory = createMemoryStore()
+  const memory = await openMemoryStore()
   await open(memory)
   let isGone = false
   const keys = createKeyAdministration({

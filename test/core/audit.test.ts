@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { sha256 } from '../../adapters/digest.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { hashEntry } from '../../core/audit/records.ts'
 import { verifyChain } from '../../core/audit/verify.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../../core/ports/audit.ts'
 import type { Store } from '../../core/ports/store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner } from '../support/partner.ts'
 
 type UnhashedEntry = Omit<AuditEntry, 'hash'>
@@ -156,7 +156,7 @@ t.test('a log that grows while it is read is intact', async (t) => {
 })
 
 t.test('a concurrent change is not reported as a difference', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { keys, issue } = await createPartner(store)
   const { key: { id } } = await issue()
   let isDisabled = false

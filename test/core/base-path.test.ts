@@ -1,19 +1,19 @@
 /** Section 12: the service below a base path. */
 import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
 import { inProcess } from '../contract/http/wires.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 const { world: { keys }, store } = await createWorld()
 const basePath = '/api/v1.0~b'
 
 async function createWorld() {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   return { world: await fillWorld(store), store }
 }
 

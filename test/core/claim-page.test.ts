@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createClaim } from '../../core/admin/claims.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 /** A folder for screenshots. */
 const shots = process.env['CLAIM_SHOTS']
@@ -17,7 +17,7 @@ const operator = { actor: 'grace' }
 const name = 'A plugin with a name as long as names may be: '.padEnd(200, 'x')
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const partners = createPartnerAdministration(store, operator)
   await partners.create({
     slug: 'acme',

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { registerHooks } from 'node:module'
 import { connect } from 'node:net'
 import { test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import type { NodeHttpRequest } from '../../adapters/runtimes/node-request.ts'
 import { createClaim } from '../../core/admin/claims.ts'
@@ -11,9 +10,10 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
 import type { LogEvent } from '../../core/log.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 async function offering() {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const operator = { actor: 'grace' }
   await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'Acme', modules: [] })
   const newKey = { partner: 'acme', name: 'Shop', environment: 'live' } as const

@@ -1,7 +1,6 @@
 /** Which clock determines expiry when the clocks of machines differ, or a clock is set. */
 import fc from 'fast-check'
 import { type Test, test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
@@ -15,6 +14,7 @@ import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 import { clockAhead, runProcess, type Served, startServing, stopServing } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const HOUR = 3_600_000
 const operator = { actor: 'test' }
@@ -30,7 +30,7 @@ function settableClock(t: Test): { ahead: number } {
 
 test('a clock that jumps and comes back leaves nothing behind', async (t) => {
   const clock = settableClock(t)
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const modules = ['pricing', 'signup']
   await createPartnerAdministration(store, operator).create({ slug: 'acme', name: 'A', modules })
   const { text } = await createKeyAdministration(store, operator)

@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import {
   COUNTRY_CODES,
@@ -15,6 +14,7 @@ import { createLineReader, formatContentLine, importContent } from '../../core/c
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
 import { exported } from '../contract/store/samples.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 type Line = Record<string, unknown>
 
@@ -301,7 +301,7 @@ test('values in errors are truncated and have no control characters', (t) => {
 
 /** A store with the partners `acme` and `gone` (removed), the industry `textiles` and its child `wool`. */
 async function openStore() {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const partners = createPartnerAdministration(store, { actor: 'operator' })
   for (const slug of ['acme', 'gone']) await partners.create({ slug, name: slug, modules: [] })
   await store.apply([{ type: 'partner.removed', slug: 'gone' }], (await store.revision()).facts, {

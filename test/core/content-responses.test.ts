@@ -3,7 +3,6 @@ import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { test } from 'tap'
 import { safeParse } from 'valibot'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -14,9 +13,10 @@ import type { ContentKind } from '../../core/ports/content.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
 import { anyText, anyUrl } from '../support/any-text.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { validatorFor } from '../support/openapi-schemas.ts'
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const actor = 'test'
 const { slug: partner } = await createPartnerAdministration(store, { actor })
   .create({ slug: 'acme', name: 'Acme', modules: MODULE_NAMES })

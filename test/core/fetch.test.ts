@@ -1,6 +1,5 @@
 import t from 'tap'
 import type { Test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { deployTo } from '../contract/http/deploy.ts'
@@ -9,6 +8,7 @@ import { inProcess } from '../contract/http/wires.ts'
 import { get, type Service } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 // The matrix runs the complete contract on the fetch handlers of workerd, Bun and Deno.
@@ -44,7 +44,7 @@ for (const spoil of ['read', 'locked'] as const) {
 }
 
 async function expectHostError(t: Test, spoil: 'read' | 'locked'): Promise<void> {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { keys } = await fillWorld(store)
   const events: LogEvent[] = []
   const api = createPartnerApi({ store }, { log: (event) => events.push(event) })
@@ -68,7 +68,7 @@ async function expectHostError(t: Test, spoil: 'read' | 'locked'): Promise<void>
 
 await t.test("a fragment and what is no request are not the client's error", async (t) => {
   const events: LogEvent[] = []
-  const api = createPartnerApi({ store: createMemoryStore() }, { log: (event) => events.push(event) })
+  const api = createPartnerApi({ store: await openMemoryStore() }, { log: (event) => events.push(event) })
   t.equal((await api.fetch(new Request('http://api.example/service/health#a?b'))).status, 200)
   const url = 'http://api.example/'
   const headers = new Headers({ 'content-length': '2' })
@@ -79,7 +79,7 @@ await t.test("a fragment and what is no request are not the client's error", asy
 })
 
 await t.test('a body that is longer than declared is too large', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { keys } = await fillWorld(store)
   const api = createPartnerApi({ store })
   const request = new Request('http://api.example/service/developer/verify-key', {

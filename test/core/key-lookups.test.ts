@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { importKeys } from '../../core/admin/import-keys.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
@@ -17,11 +16,12 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
 import { key, partner } from '../contract/store/samples.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner } from '../support/partner.ts'
 
 /** A partner with `count` keys, in a store that responds asynchronously, as over a network. */
 async function createDeployment(count = 1) {
-  const memory = createMemoryStore()
+  const memory = await openMemoryStore()
   const { issue } = await createPartner(memory)
   const keys: string[] = []
   while (keys.length < count) keys.push((await issue()).text)
@@ -188,7 +188,7 @@ await t.test('a wrong key causes the same lookups for an unknown, an unused and 
 
 await t.test('a look-up from before a change is not used after it', async (t) => {
   for (const method of ['findKey', 'findImportedKey'] as const) {
-    const memory = createMemoryStore()
+    const memory = await openMemoryStore()
     const { keys, issue } = await createPartner(memory)
     const { key: { id }, text } = method === 'findKey' ? await issue() : await importKey(memory)
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
@@ -208,7 +208,7 @@ await t.test('a look-up from before a change is not used after it', async (t) =>
 })
 
 await t.test('a key that ends while its request waits is refused', async (t) => {
-  const memory = createMemoryStore()
+  const memory = await openMemoryStore()
   const { keys } = await createPartner(memory)
   const clocks = [Date, performance].map((clock) => ({ clock, now: clock.now }))
   const now = Date.now

@@ -1,9 +1,9 @@
 /** Section 10, "Work": processing time is at most proportional to the length of any part of a request. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 const maxTarget = 8_192
@@ -18,7 +18,7 @@ interface Place {
   request(text: string): Request
 }
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const { keys } = await fillWorld(store)
 const key = { 'x-service-partner-key': keys['demo full'].text }
 const api = createPartnerApi({ store }, {

@@ -1,13 +1,13 @@
 /** Requests that the OpenAPI document calls valid are accepted, but for what no schema can say. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import type { ParameterObject } from '../../core/openapi/model.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import type { JsonSchema } from '../../core/schemas/inputs.ts'
 import { resolveSettings } from '../../core/settings.ts'
 import { anyText } from '../support/any-text.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { resolve as resolveIn, validatorFor } from '../support/openapi-schemas.ts'
 import { type PartnerService, serveStore } from '../support/partner-service.ts'
 
@@ -113,7 +113,7 @@ async function send(service: PartnerService, { path, method, query, slug, header
 }
 
 t.test('fewer than 0.5 % of the requests that the document calls valid are refused', async (t) => {
-  const service = await serveStore(createMemoryStore())
+  const service = await serveStore(await openMemoryStore())
   t.teardown(() => service.api.close())
   const refused: string[] = []
   let sent = 0

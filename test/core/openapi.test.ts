@@ -1,6 +1,5 @@
 /** The OpenAPI document is complete, consistent with the routes, and matches the responses. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
@@ -22,6 +21,7 @@ import { deployTo } from '../contract/http/deploy.ts'
 import { onNode } from '../contract/http/wires.ts'
 import type { Service, TestResponse } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { resolve as resolveIn, validatorFor } from '../support/openapi-schemas.ts'
 
 const made = await createDocument(ROUTES, resolveSettings({}))
@@ -183,7 +183,8 @@ t.test('the document and the page describe the deployment', async (t) => {
     terms: 'https://acme.example/terms',
     servers: [{ url: 'https://api.acme.example', description: 'Production' }],
   }
-  const api = createPartnerApi({ store: createMemoryStore() }, { deployment })
+  const store = await openMemoryStore()
+  const api = createPartnerApi({ store }, { deployment })
   t.teardown(() => api.close())
   const read = async (path: string) =>
     await (await api.fetch(new Request(`http://a.example/service/${path}`))).text()
@@ -217,7 +218,7 @@ t.test('the document and the page describe the deployment', async (t) => {
       { logo: `data:image/png;base64,${'A'.repeat(45_000)}` },
     ]
   ) {
-    t.throws(() => createPartnerApi({ store: createMemoryStore() }, { deployment: wrong }), {
+    t.throws(() => createPartnerApi({ store }, { deployment: wrong }), {
       name: 'RangeError',
       message: /deployment/,
     })
@@ -310,7 +311,7 @@ const documents = [
 ] as const
 
 t.test('the documents need no key and allow browsers', async (t) => {
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   t.teardown(() => api.close())
   const request = (path: string, headers: Record<string, string> = {}) =>
     api.fetch(new Request(`http://service.example${path}`, { headers }))
@@ -354,7 +355,7 @@ t.test('the documents need no key and allow browsers', async (t) => {
 })
 
 t.test('the reference is Markdown for a request that prefers it', async (t) => {
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   t.teardown(() => api.close())
   const request = (path: string, accept?: string) =>
     api.fetch(new Request(`http://a.example/service/${path}`, { headers: accept ? { accept } : {} }))
@@ -604,7 +605,7 @@ asOneAssertion(t, 'the responses of a running service match the document', async
 })
 
 t.test('a document that could not be made is made for the next request', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   let requests = 0
   const sha256: typeof store.sha256 = (text) => {
     if (requests === 1) throw new Error('no digest')
@@ -619,7 +620,7 @@ t.test('a document that could not be made is made for the next request', async (
 })
 
 t.test('the page is made once, and every part in turns with other requests', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const hashed: string[] = []
   const sha256: typeof store.sha256 = (text) => {
     hashed.push(text)

@@ -1,13 +1,13 @@
 /** Endpoints of the host's own (contract, section 12). */
 import t from 'tap'
 import * as v from 'valibot'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { defineEndpoint, type OwnEndpoint } from '../../core/routes/own.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore } from '../support/partner-service.ts'
 import { validatorFor } from '../support/openapi-schemas.ts'
 
@@ -110,7 +110,7 @@ const troubled = defineEndpoint({
 const definitions: readonly OwnEndpoint[] = [listOrders, showOrder, createOrder, troubled]
 
 async function serveOrders(options: PartnerApiOptions = {}) {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const modules = createModuleAdministration(store, { actor: 'test' })
   await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
   await modules.define({ name: 'ordering', scope: 'create:orders', feature: 'New orders' })
@@ -504,7 +504,7 @@ t.test('a handler that fails is a problem of the service', async (t) => {
 })
 
 t.test('what cannot be served is refused when the service is created', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await createModuleAdministration(store, { actor: 'test' })
     .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
   const base = {
@@ -622,7 +622,7 @@ t.test('what a handler throws after its time is logged', async (t) => {
 })
 
 t.test('documents tell own endpoints and modules apart from all others', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const modules = createModuleAdministration(store, { actor: 'test' })
   const names = ['keys', 'service', 'content', 'orders']
   const endpoints = []
@@ -685,7 +685,7 @@ t.test('verify-key lists paths of any length as its schema says', async (t) => {
 })
 
 t.test('modules and endpoints may have the name of a property of every object', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await createModuleAdministration(store, { actor: 'test' })
     .define({ name: 'constructor', scope: 'read:constructor', feature: 'Builders' })
   const endpoint = defineEndpoint({

@@ -1,7 +1,6 @@
 /** What the steps of a request leave to see besides its response, and what they do in an order that few requests reach. */
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
@@ -12,6 +11,7 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { Verification } from '../../core/wire.ts'
 import { forge } from '../contract/http/forgery.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner } from '../support/partner.ts'
 
 const plans = '/service/public/plans?partner=acme'
@@ -33,7 +33,7 @@ function createQuotas(): QuotaStore {
 }
 
 async function deploy(options: PartnerApiOptions = {}, change: (store: Store) => Store = (store) => store) {
-  const memory = createMemoryStore()
+  const memory = await openMemoryStore()
   const { keys, issue } = await createPartner(memory)
   const { key: { id }, text: key } = await issue()
   const api = createPartnerApi({ store: change(memory) }, {

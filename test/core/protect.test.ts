@@ -1,13 +1,13 @@
 /** Routes of the host's own router behind the checks of the service (contract, section 12). */
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { EndpointGrant } from '../../core/routes/host-code.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore } from '../support/partner-service.ts'
 
 const route = {
@@ -19,7 +19,7 @@ const route = {
 } as const
 
 async function serveShop(options: PartnerApiOptions = {}) {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const service = await serveStore(store, options)
   const { modules, partners, issue } = service.world
   await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
@@ -240,7 +240,7 @@ function toRequest({ method, key, credential, partner, body, type, headers }: Se
 }
 
 t.test('a protected route and an endpoint of the same definition decide alike', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   await createModuleAdministration(store, { actor: 'test' })
     .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
   const endpoints = (['GET', 'POST'] as const).map((method) =>

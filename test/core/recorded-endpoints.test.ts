@@ -1,6 +1,5 @@
 /** Services record the endpoints of the host's own in their store. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { utcDay } from '../../core/lib/time.ts'
@@ -9,6 +8,7 @@ import type { RecordedEndpoint, Store } from '../../core/ports/store.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner } from '../support/partner.ts'
 
 const define = (name: string, method: 'GET' | 'POST' = 'GET') =>
@@ -20,7 +20,7 @@ const define = (name: string, method: 'GET' | 'POST' = 'GET') =>
 
 /** A store that counts its writes. */
 async function open() {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
   await createModuleAdministration(store, { actor: 'test' }).define(orders)
   const writes: string[][] = []

@@ -6,7 +6,6 @@ import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
@@ -20,6 +19,7 @@ import samples from '../../core/openapi/samples.json' with { type: 'json' }
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
 import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 /** A folder for screenshots. */
 const shots = process.env['REFERENCE_SHOTS']
@@ -173,7 +173,7 @@ t.test('only the slug of the partner is replaced, whatever the address of the se
 })
 
 t.test('in a browser', { skip: noBrowser }, async (t) => {
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   const server = await serve(api, { port: 0 })
   const browser = await launchBrowser()
   t.teardown(async () => {

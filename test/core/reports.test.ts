@@ -1,6 +1,5 @@
 /** Sections 4 and 10, reports: cases beyond the contract suites. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { daysIn, isCalendarDay, resolvePeriod } from '../../core/reports/period.ts'
@@ -8,6 +7,7 @@ import { toWireSummary } from '../../core/routes/reports.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { memory } from '../contract/http/stores.ts'
 import { usageCount } from '../contract/store/samples.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore, withService } from '../support/partner-service.ts'
 
 const dayMs = 86_400_000
@@ -131,5 +131,6 @@ t.test('usage counts are kept for 400 days by default', async (t) => {
   t.equal(await kept({}), 5, 'only the day before the last 400 is removed')
   t.equal(await kept({ keepUsageDays: 30 }), 2)
   t.equal(await kept({ keepUsageDays: 30 }, 59_000), 6, 'not before the clock is known to be steady')
-  t.throws(() => createPartnerApi({ store: createMemoryStore() }, { keepUsageDays: 0 }), RangeError)
+  const store = await openMemoryStore()
+  t.throws(() => createPartnerApi({ store }, { keepUsageDays: 0 }), RangeError)
 })

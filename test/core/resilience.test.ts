@@ -1,6 +1,5 @@
 /** The service keeps running when a log, a store or a directory fails or does not respond. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { directoryOf } from '../../core/content/custom-directory.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
@@ -10,11 +9,12 @@ import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { until } from '../postgres/until.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore } from '../support/partner-service.ts'
 import { createPartner } from '../support/partner.ts'
 
 async function createAcme() {
-  const store: Store = createMemoryStore()
+  const store: Store = await openMemoryStore()
   const { keys, issue } = await createPartner(store)
   const { key: { id }, text } = await issue()
   return { store, key: text, id, keys }
@@ -325,9 +325,9 @@ t.test('failed usage writes are logged once and retried until they succeed', asy
   }
   const api = createPartnerApi({ store: failing }, { log: (event) => events.push(event) })
   await api.handle(get(page, key))
-  await api.close()
+  await api.flush()
   await api.handle(get(page, key))
-  await api.close()
+  await api.flush()
   t.match(events, [{ event: 'write_failed', level: 'error', error: /read-only/ }])
   t.equal(events.length, 1)
   works = true
@@ -371,8 +371,8 @@ t.test('without a client address, failures are not counted', async (t) => {
   t.equal((await network('2001:db8:0:1::1')).status, 401)
 })
 
-t.test('options out of range throw', (t) => {
-  const store = createMemoryStore()
+t.test('options out of range throw', async (t) => {
+  const store = await openMemoryStore()
   const refused: [PartnerApiOptions, RegExp][] = [
     [{ serviceName: 'Acme' }, /named "Acme"/],
     [{ maxStalenessMs: 10_001 }, /maxStalenessMs .* 0 to 10000/],
@@ -418,7 +418,7 @@ t.test('a directory without a revision fails nothing that does not need it', asy
   const events: LogEvent[] = []
   const log = (event: LogEvent): void => void events.push(event)
   const { api, post, request } = await serveStore(
-    createMemoryStore(),
+    await openMemoryStore(),
     { log, maxStalenessMs: 0, lookUpTimeoutMs: 20, storeTimeoutMs: 20 },
     { directory },
   )

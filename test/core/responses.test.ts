@@ -1,7 +1,6 @@
 /** Responses that reuse parts of an earlier one equal new ones: headers of the same body, and the text of a key. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createResponseConverter } from '../../core/http/fetch.ts'
 import type { EncodedText, HttpResponse } from '../../core/http/message.ts'
@@ -13,6 +12,7 @@ import type { HandlerContext } from '../../core/routes/route.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { verifyKey } from '../../core/routes/verify-key.ts'
 import { API_VERSION } from '../../core/wire.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const { endpoints } = compileRoutes(ROUTES, 'service')
 const checkKey = (verifyKey as unknown as {
@@ -240,7 +240,7 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
 })
 
 t.test('`instance` is a URI reference for any path, and a fragment in the target is 400', async (t) => {
-  const api = createPartnerApi({ store: createMemoryStore() })
+  const api = createPartnerApi({ store: await openMemoryStore() })
   const send = async (target: string) => {
     const header = () => undefined
     const request = { method: 'GET', target, header, body: () => new Uint8Array(), address: undefined }

@@ -1,6 +1,5 @@
 /** Section 13, rotation and revocation by partners: what the contract suites cannot see. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -9,14 +8,15 @@ import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import type { OpenStores } from '../contract/http/deploy.ts'
 import { memory, sqliteFile } from '../contract/http/stores.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore, withService } from '../support/partner-service.ts'
 import { until } from '../postgres/until.ts'
 
 const members = { partner: 'acme' }
 
 /** A service whose partner may do both. */
-async function serveSelfService(store: Store = createMemoryStore(), options: PartnerApiOptions = {}) {
-  const service = await serveStore(store, options)
+async function serveSelfService(store?: Store, options: PartnerApiOptions = {}) {
+  const service = await serveStore(store ?? await openMemoryStore(), options)
   await service.world.partners.update('acme', { selfService: ['rotate', 'revoke'] })
   const key = await service.world.issue({ partner: 'acme' })
   const act = (action: string, sender = key) =>
@@ -40,8 +40,8 @@ function gated(open: () => Promise<OpenStores>) {
 }
 
 /** A store in which some methods are replaced. */
-function storeWith(replace: (store: Store) => Partial<Store>): Store {
-  const store = createMemoryStore()
+async function storeWith(replace: (store: Store) => Partial<Store>): Promise<Store> {
+  const store = await openMemoryStore()
   return { ...store, ...replace(store) }
 }
 
@@ -72,7 +72,7 @@ for (const open of [memory, sqliteFile]) {
 t.test('the audit log names the key, and no log has its text', async (t) => {
   const log: LogEvent[] = []
   const options = { log: (event: LogEvent) => void log.push(event), logLevel: 'all' as const }
-  const { act, key, store, world } = await serveSelfService(createMemoryStore(), options)
+  const { act, key, store, world } = await serveSelfService(undefined, options)
   const { sequence } = await store.auditHead()
   const [first, second] = [await act('rotate'), await act('rotate')].map(({ json }) => json.data)
   await act('revoke', { id: second.id, text: second.key })
@@ -93,13 +93,15 @@ t.test('the audit log names the key, and no log has its text', async (t) => {
 t.test('the first use of a key is recorded at once, and by this server known before that', async (t) => {
   let isDown = true
   const used: string[] = []
-  const { act, request, world } = await serveSelfService(storeWith(({ recordKeyUses }) => ({
-    recordKeyUses: (uses) => {
-      if (isDown) throw new Error('silent')
-      used.push(...uses.keys())
-      return recordKeyUses(uses)
-    },
-  })))
+  const { act, request, world } = await serveSelfService(
+    await storeWith(({ recordKeyUses }) => ({
+      recordKeyUses: (uses) => {
+        if (isDown) throw new Error('silent')
+        used.push(...uses.keys())
+        return recordKeyUses(uses)
+      },
+    })),
+  )
   const { json: { data } } = await act('rotate')
   await request('/partner-widget?partner=acme', { key: { text: data.key } })
   const refused = await act('rotate')
@@ -153,12 +155,14 @@ t.test('a use that another server has recorded keeps the successor', async (t) =
 })
 
 t.test('a use that is recorded while the successor is read, or that a standby lacks, keeps it', async (t) => {
-  const { act, store } = await serveSelfService(storeWith(({ findKey }) => ({
-    findKey(id) {
-      const { key, partner } = findKey(id) as KeyFacts
-      return { key: { ...key, lastUsedAt: undefined }, partner }
-    },
-  })))
+  const { act, store } = await serveSelfService(
+    await storeWith(({ findKey }) => ({
+      findKey(id) {
+        const { key, partner } = findKey(id) as KeyFacts
+        return { key: { ...key, lastUsedAt: undefined }, partner }
+      },
+    })),
+  )
   const { json: { data } } = await act('rotate')
   await store.recordKeyUses(new Map([[data.id, Date.now()]]))
   t.equal((await act('rotate')).json.code, 'rotation_conflict')
@@ -180,7 +184,7 @@ t.test('a rotation whose outcome is unknown can be repeated', async (t) => {
   let isSilent = true
   const silent = new Promise<never>(() => {})
   const { act, world, key } = await serveSelfService(
-    storeWith(({ apply }) => ({
+    await storeWith(({ apply }) => ({
       async apply(changes, revision, context) {
         const isApplied = await apply(changes, revision, context)
         return context.actor.startsWith('key:') && isSilent ? await silent : isApplied
@@ -205,10 +209,12 @@ t.test('a rotation whose outcome is unknown can be repeated', async (t) => {
 
 t.test('changes of others are retried, and too many of them are an overload', async (t) => {
   let conflicts = 3
-  const { act } = await serveSelfService(storeWith(({ apply }) => ({
-    apply: (changes, revision, context) =>
-      context.actor.startsWith('key:') && conflicts-- > 0 ? false : apply(changes, revision, context),
-  })))
+  const { act } = await serveSelfService(
+    await storeWith(({ apply }) => ({
+      apply: (changes, revision, context) =>
+        context.actor.startsWith('key:') && conflicts-- > 0 ? false : apply(changes, revision, context),
+    })),
+  )
   t.equal((await act('rotate')).status, 201)
   conflicts = 1_000
   const response = await act('rotate')
@@ -220,7 +226,7 @@ t.test('a key that ends while its request waits is refused with its state', asyn
   for (const [end, code] of [['revoke', 'key_revoked'], ['disable', 'key_disabled']] as const) {
     let before: () => unknown = () => undefined
     const { act, key, world } = await serveSelfService(
-      storeWith(({ revision }) => ({
+      await storeWith(({ revision }) => ({
         revision: async () => (await before(), await revision()),
       })),
       { maxStalenessMs: 10_000 },
@@ -236,7 +242,7 @@ t.test('a key that ends while its request waits is refused with its state', asyn
 })
 
 t.test('a change takes effect in its process before the response', async (t) => {
-  const { act, key, request } = await serveSelfService(createMemoryStore(), { maxStalenessMs: 10_000 })
+  const { act, key, request } = await serveSelfService(undefined, { maxStalenessMs: 10_000 })
   await act('rotate')
   t.equal((await act('rotate')).status, 201, 'the first successor is known')
   t.equal((await act('revoke')).status, 200)

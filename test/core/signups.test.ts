@@ -2,7 +2,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import type { Signup, SignupDestination } from '../../core/ports/signups.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { canonicalJson, readIdempotencyKey } from '../../core/signups/idempotency.ts'
@@ -12,6 +11,7 @@ import { inProcess, onNode } from '../contract/http/wires.ts'
 import { post } from '../contract/http/service.ts'
 import { memory } from '../contract/http/stores.ts'
 import { httpContract } from '../contract/http/suites.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import {
   invalidFields,
   serveStore,
@@ -154,7 +154,7 @@ t.test('JSON values have the same canonical text exactly if they are equal', (t)
 })
 
 t.test('a signup in progress causes 409', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const service = await serveStore({ ...store, createSignup: () => ({ outcome: 'conflict' }) })
   const response = await service.post(path, required, idempotent('x'))
   t.strictSame([response.status, response.json.code], [409, 'idempotency_conflict'])
@@ -162,7 +162,7 @@ t.test('a signup in progress causes 409', async (t) => {
 })
 
 t.test('a failing store causes 503 without its error', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const createSignup = () => {
     throw new Error('the disk is full of ada@example.com')
   }
@@ -194,7 +194,7 @@ t.test('the contract holds for signups in tables of an embedder', async (t) => {
 })
 
 t.test('an embedder gets each signup as it was sent, and the store what is counted', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const table = createTable()
   const signups: SignupDestination = {
     createSignup(signup) {
@@ -242,7 +242,7 @@ t.test('an embedder gets each signup as it was sent, and the store what is count
 })
 
 t.test('a signup that an embedder has not accepted is neither counted nor an event, and can be repeated', async (t) => {
-  const plain = createMemoryStore()
+  const plain = await openMemoryStore()
   let failsToCount = false
   const store: typeof plain = {
     ...plain,

@@ -2,13 +2,13 @@
 import { spawnSync } from 'node:child_process'
 import process from 'node:process'
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createLastUsedRecorder } from '../../core/keys/last-used.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { RecordedProblem, UsageCount } from '../../core/ports/reports.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
 import { createUsageCounter } from '../../core/reports/usage-counter.ts'
+import { openMemoryStore, openUnregisteredStore } from '../support/memory-store.ts'
 import { type PartnerService, serveStore } from '../support/partner-service.ts'
 
 const noon = Date.UTC(2027, 5, 15, 12)
@@ -87,7 +87,7 @@ async function countsOf(
 }
 
 await t.test('every request of a key is counted once, for partners only those of live keys', async (t) => {
-  const service = await serveStore(createMemoryStore(), {
+  const service = await serveStore(await openMemoryStore(), {
     limits: { verify: { quota: 1, windowSeconds: 60 } },
   })
   const { api, request, post } = service
@@ -123,7 +123,7 @@ await t.test('every request of a key is counted once, for partners only those of
   ]
   for (const [status, send] of uncounted) t.equal((await send()).status, status)
   t.strictSame(await countsOf(service), {}, 'nothing is written during requests')
-  await api.close()
+  await api.flush()
   const { keys } = service.world
   const ofKeys = Map.groupBy(
     await service.store.keyUsage(undefined, '0001-01-01', '9999-12-31'),
@@ -162,7 +162,7 @@ await t.test('every request of a key is counted once, for partners only those of
 })
 
 await t.test('asynchronous responses are counted', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const slow: Store = {
     ...store,
     revision: async () => await store.revision(),
@@ -177,7 +177,7 @@ await t.test('asynchronous responses are counted', async (t) => {
 })
 
 await t.test('counts are written within 5 s without further requests', async (t) => {
-  const store = createMemoryStore()
+  const store = await openUnregisteredStore()
   const service = await serveStore(store)
   const timers = holdTimers()
   t.teardown(timers.restore)
@@ -340,7 +340,7 @@ t.test('the number of counters is bounded', async (t) => {
 
 await t.test('the last use of a key is written once a minute, and when the clock was set back', async (t) => {
   const written: [string, number][] = []
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const uses = createLastUsedRecorder({ ...store, recordKeyUses: (all) => void written.push(...all) })
   for (const at of [noon, noon + 1, noon + 59_999, noon + 60_000, noon + 60_001, noon - 1]) {
     uses.record('a', at, false)
@@ -358,7 +358,7 @@ await t.test('uses of keys that the store does not take are kept', async (t) => 
     if (isDown) throw new Error('silent')
     written.push(all)
   }
-  const uses = createLastUsedRecorder({ ...createMemoryStore(), recordKeyUses })
+  const uses = createLastUsedRecorder({ ...await openMemoryStore(), recordKeyUses })
   for (const [id, at] of [['a', noon], ['b', noon], ['a', noon + 60_000]] as const) {
     uses.record(id, at, false)
     await uses.flush()
@@ -428,7 +428,7 @@ await t.test('problems of own endpoints have the detail of their code', async (t
   const lost = defineOwnProblem('lost', new Problem('route_not_found', { detail }))
   const members = { detail, required_scope: 'jane@example.com', required_module: 'jane@example.com' }
   const scoped = defineOwnProblem('scoped', new Problem('scope_missing', members))
-  const service = await serveStore(createMemoryStore(), { endpoints: [lost, scoped] })
+  const service = await serveStore(await openMemoryStore(), { endpoints: [lost, scoped] })
   t.equal((await service.request('/lost?partner=demo')).json.detail, detail)
   t.equal((await service.request('/scoped?partner=demo')).json.detail, detail)
   t.equal((await service.request('/lost?partner=demo', { key: 'demo profiles' })).status, 403)
@@ -443,25 +443,6 @@ await t.test('problems of own endpoints have the detail of their code', async (t
       'The key does not hold the scope that this endpoint needs.',
     ].sort(),
   )
-})
-
-await t.test('a memory store looks at the problems of the hours that a write adds to', async (t) => {
-  const store = createMemoryStore()
-  let reads = 0
-  const at = Date.now()
-  const rest = { partner: 'acme', environment: 'live', record: '{}' } as const
-  const others = Array.from({ length: 300 }, (_, index) => ({
-    ...{ ...rest, keyId: `key ${index % 3}`, id: `req_${index}` },
-    get at() {
-      reads++
-      return at
-    },
-  }))
-  await store.recordUsage([], 'others', undefined, others)
-  reads = 0
-  await store.recordUsage([], 'one', undefined, [{ ...rest, keyId: 'another', at, id: 'req_one' }])
-  t.equal(reads, 0)
-  t.equal((await store.listProblems({ since: 0 }, undefined, 999)).length, 301)
 })
 
 function defineOwnProblem(name: string, problem: Problem) {

@@ -1,6 +1,5 @@
 /** The webhooks of the OpenAPI document describe the events that changes, signups and the end of keys cause. */
 import t from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import { type Webhook, WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
@@ -8,6 +7,7 @@ import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
 import { until } from '../postgres/until.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { resolve, validatorFor } from '../support/openapi-schemas.ts'
 import { fillWorld } from '../support/world.ts'
 
@@ -36,7 +36,7 @@ t.test('every type of event is a webhook with a valid example', (t) => {
 })
 
 t.test('the events of a store are as described', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const stamp = { actor: 'operator', at: Date.now() }
   const hook = (id: string): Webhook => ({
     ...{

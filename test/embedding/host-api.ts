@@ -1,25 +1,37 @@
 /** The service with a slow store, and what every host of `hosts.test.ts` does to its responses. */
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
-import type { PartnerApi } from '../../core/api.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import { directoryOf } from '../../core/content/custom-directory.ts'
 import type { PeerInfo } from '../../core/http/fetch.ts'
 import { delay, type MaybePromise } from '../../core/lib/promise.ts'
 import type { ProtectedHandler } from '../../core/protect.ts'
-import { createService, fill, issueKey } from '../bench/tenant.ts'
+import { ENOUGH } from '../bench/tenant.ts'
+import { createOneKeyStore } from '../support/one-key-store.ts'
+
+const directory = directoryOf(
+  Array.from({ length: 30 }, (_, index) => ({
+    slug: `profile-${index}`,
+    name: `Profile ${index}`,
+    headline: `Number ${index}`,
+    country: 'DE',
+    industry: { slug: 'travel', name: 'Travel' },
+    publishedAt: index,
+  })),
+)
 
 /** Milliseconds of each call of the store. */
 const storeTakesMs = 3
 
-export async function createSlowApi(
-  basePath = '',
-): Promise<{ readonly api: PartnerApi; readonly key: string }> {
-  const store = createMemoryStore()
-  await fill(store, 30)
-  const key = await issueKey(store)
+export function createSlowApi(basePath = ''): { readonly api: PartnerApi; readonly key: string } {
+  const { store, key } = createOneKeyStore()
   const storeCall = async <T>(_: string, call: () => T | Promise<T>): Promise<T> => {
     await delay(storeTakesMs)
     return call()
   }
-  return { api: createService(store, { observers: [{ storeCall }], basePath }), key }
+  const limits = { key: ENOUGH }
+  return {
+    api: createPartnerApi({ store, directory }, { observers: [{ storeCall }], basePath, limits }),
+    key,
+  }
 }
 
 /** What a router knows of a request for an invoice. */

@@ -9,7 +9,7 @@ import { createSlowApi, protectInvoice, setCookie } from './host-api.ts'
 type Handler = (request: Request) => Promise<Response>
 
 const [, , name = '', basePath = ''] = process.argv
-const { api, key } = await createSlowApi(basePath)
+const { api, key } = createSlowApi(basePath)
 const invoice = protectInvoice(api)
 const invoices = `${basePath}/invoices/`
 const mounted: Handler = (request) => {

@@ -3,8 +3,8 @@ import { createSlowApi, protectInvoice, setCookie } from './host-api.ts'
 
 let key = ''
 let invoice: ReturnType<typeof protectInvoice>
-const worker = createWorker(async () => {
-  const created = await createSlowApi()
+const worker = createWorker(() => {
+  const created = createSlowApi()
   key = created.key
   invoice = protectInvoice(created.api)
   return created.api

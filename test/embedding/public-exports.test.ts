@@ -1,6 +1,5 @@
 /** Embedding with public exports only: everything is imported from the entries of the package. */
 import { test } from 'tap'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import {
   AdminError,
   checkDirectory,
@@ -18,6 +17,7 @@ import {
   type Profile,
   type Store,
 } from '../../core/mod.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 
 const actor = 'embedder'
 
@@ -37,8 +37,8 @@ async function read(api: PartnerApi, key: string, path: string) {
   return { status: answer.status, body: await answer.json() }
 }
 
-test('a memory store is filled and served', async (t) => {
-  const store = createMemoryStore()
+test('a store is filled and served', async (t) => {
+  const store = await openMemoryStore()
   const key = await admit(store)
   const options = { now: Date.now(), actor }
   const refused = await importContent(store, 'profiles', ['{"slug":"old-mill"}'], options)
@@ -86,7 +86,7 @@ function profileNamed(name: string): Profile {
 }
 
 test('a directory of a list satisfies the directory contract', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const travel = { slug: 'travel', name: 'Travel' }
   const row = (name: string, more: Partial<Profile> = {}) => {
@@ -122,7 +122,7 @@ test('a directory of a list satisfies the directory contract', async (t) => {
 })
 
 test('a profile with another slug than the one asked for is not served', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const directory: Directory = { ...directoryOf([]), findProfile: () => profileNamed('Hidden') }
   const printed = t.capture(console, 'error', () => {})
@@ -134,7 +134,7 @@ test('a profile with another slug than the one asked for is not served', async (
 })
 
 test('null is accepted for absent members, as drivers return it', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const opal = {
     ...profileNamed('Opal'),
@@ -157,7 +157,7 @@ test('null is accepted for absent members, as drivers return it', async (t) => {
 })
 
 test('an invalid row of a custom directory is one specific error', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const good = profileNamed('Opal')
   const wrong: readonly (readonly [member: string, value: unknown])[] = [
@@ -226,7 +226,7 @@ test('checkDirectory detects inconsistencies between rows', async (t) => {
 })
 
 test('what drivers return is converted, and what is no row is an error', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const opal = { ...profileNamed('Opal'), publishedAt: 0n, updatedAt: '5', tags: null, foundedYear: '1999' }
   const base = directoryOf(['Opal', 'Anders'].map(profileNamed))
@@ -281,7 +281,7 @@ test('what drivers return is converted, and what is no row is an error', async (
 })
 
 test('an invalid row is left out of full pages, logged once and counted', async (t) => {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const key = await admit(store)
   const valid = directoryOf(['Anders', 'Bad', 'Cosy', 'Day', 'Elm'].map(profileNamed))
   const spoil = <Row extends { slug: string }>(row: Row): Row =>

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { createMetrics, measureWebhooks, type MetricsSample, renderMetrics } from '../../adapters/metrics.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { startWebhooks } from '../../adapters/webhooks/deliverer.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { binary } from '../package/installed.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
 import { programOn, runProcess, startServing, stopServing } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { readPage, ROOT, tableRows } from './docs.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'partner-api-monitoring-'))
@@ -154,7 +154,7 @@ t.test('promtool accepts the queries and the alert rules', { skip: noPromtool },
 
 /** The metrics of a service in this process. */
 async function sampleHere(): Promise<MetricsSample> {
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const metrics = createMetrics({ by: 'partner' })
   const api = createPartnerApi({ store }, { observers: [metrics.observer] })
   metrics.watch(api, store)
@@ -164,10 +164,11 @@ async function sampleHere(): Promise<MetricsSample> {
     await api.fetch(new Request(`http://localhost${path}`))
   }
   await metrics.collect()
+  // As it arrives from another process.
+  const sample = JSON.parse(JSON.stringify(await metrics.collect()))
   await webhooks.close()
   await api.close()
-  // As it arrives from another process.
-  return JSON.parse(JSON.stringify(await metrics.collect()))
+  return sample
 }
 
 t.test('the docs list every metric', async (t) => {

@@ -10,7 +10,6 @@ import { safeParse } from 'valibot'
 import t from 'tap'
 import type { Test } from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { Language } from '../../core/openapi/html.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
@@ -19,6 +18,7 @@ import { RESPONSE_SCHEMAS } from '../../core/schemas/responses.ts'
 import { FAR_LIMITS } from '../contract/http/service.ts'
 import { createProject } from '../embedding/project.ts'
 import { runProcess } from '../support/cli-program.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 import { defineOwnModule, OWN_DATA, OWN_ENDPOINTS } from './own-endpoints.ts'
 import { createSamples, formatSamples, SAMPLES_FILE } from './samples.ts'
@@ -51,7 +51,7 @@ t.test('only the partner’s slug is called like it', (t) => {
   t.end()
 })
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 await defineOwnModule(store)
 const world = await fillWorld(store)
 const project = await createProject()

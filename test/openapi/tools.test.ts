@@ -12,11 +12,11 @@ import { fileURLToPath } from 'node:url'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import t from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
 const here = dirname(fileURLToPath(import.meta.url))
@@ -118,7 +118,7 @@ t.test('a client with generated types compiles, and reads every endpoint', async
   const compiled = await run(programOf('typescript', 'tsc', join(root, 'package.json')), ['-p', folder])
   t.equal(compiled.code, 0, compiled.output)
 
-  const store = createMemoryStore()
+  const store = await openMemoryStore()
   const { keys } = await fillWorld(store)
   const api = createPartnerApi({ store })
   const server = await serve(api, { port: 0 })

@@ -9,13 +9,13 @@ import process from 'node:process'
 import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { absence, RUNTIMES } from '../runtimes/runtimes.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { weigh, type Weight } from './bundle.ts'
 import { attempt, binary, MANIFEST, ROOT, run } from './installed.ts'
 import { serveDependencies } from './registry.ts'
 import { copyCheckout, installedIn, installPackages, NAMES, packPackages, tarballOf } from './tarballs.ts'
 import { createPartnerClient } from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { startWorker } from '../support/workerd-process.ts'
 import { temporaryFolder } from '../support/cli-program.ts'
@@ -67,7 +67,7 @@ const names = Object.fromEntries(
   ),
 )
 
-const store = createMemoryStore()
+const store = await openMemoryStore()
 const world = await fillWorld(store)
 const server = await serve(createPartnerApi({ store }), { port: 0 })
 t.teardown(() => server.drain())
@@ -265,11 +265,15 @@ for (const runtime of RUNTIMES) {
 }
 
 t.test('service and client work in a Worker', async (t) => {
-  const worker = await startWorker('worker.js', folder)
+  const { id, text } = world.keys['demo full']
+  const variables = {
+    SETTINGS: JSON.stringify(store.settings),
+    FACTS: JSON.stringify(await store.findKey(id)),
+  }
+  const worker = await startWorker('worker.js', folder, { variables })
   t.teardown(() => worker.end())
-  const key = await (await fetch(`${worker.url}/key`)).text()
-  const answer = await fetch(`${worker.url}/service/public/countries?partner=acme`, {
-    headers: { 'X-Service-Partner-Key': key },
+  const answer = await fetch(`${worker.url}/service/public/countries?partner=demo`, {
+    headers: { 'X-Service-Partner-Key': text },
   })
   t.equal(answer.status, 200)
   t.equal((await answer.json()).data.length, 250)

@@ -2,14 +2,15 @@
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { keyedPaths } from '../contract/http/expect.ts'
 import { forge } from '../contract/http/forgery.ts'
-import type { Service, TestRequest, TestResponse } from '../contract/http/service.ts'
+import type { Service, TestContext, TestRequest, TestResponse } from '../contract/http/service.ts'
 import { FENCE, type KeyName } from '../support/world.ts'
+import type { Runtime } from './runtimes.ts'
 
 /** Normalized responses by request: status, header fields by name and body, one line each. */
 export type CanonicalAnswers = ReadonlyMap<string, string>
 
 /** Problems that these requests cannot cause. */
-export const UNASKED: readonly string[] = [
+const UNASKED: readonly string[] = [
   // Caused by the parser, the clock or the store: see the tests of adapters and resilience.
   'headers_too_large',
   'request_timeout',
@@ -137,8 +138,21 @@ export async function canonicalAnswers(service: Service): Promise<CanonicalAnswe
   return answers
 }
 
+/** The runtime whose responses the others must equal. */
+const reference = 'Node 26'
+
+/** Checks that the responses of all runtimes are equal, and include every problem that requests can cause. */
+export function equalAnswers(t: TestContext, answersOf: ReadonlyMap<Runtime, CanonicalAnswers>): void {
+  const wanted = [...answersOf].find(([{ name }]) => name === reference)![1]
+  const possible = Object.keys(PROBLEMS).filter((code) => !UNASKED.includes(code))
+  t.strictSame(codesIn(wanted), possible, 'the responses include every problem that requests can cause')
+  for (const [{ name }, answers] of answersOf) {
+    t.strictSame([...answers], [...wanted], `${name}: ${answers.size} answers`)
+  }
+}
+
 /** The problem codes in responses. */
-export function codesIn(answers: CanonicalAnswers): readonly string[] {
+function codesIn(answers: CanonicalAnswers): readonly string[] {
   const refusals = [...answers.values()].filter((answer) => /^[45]/.test(answer)).join('\n')
   return Object.keys(PROBLEMS).filter((code) => refusals.includes(`"code":"${code}"`))
 }

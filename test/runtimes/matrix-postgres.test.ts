@@ -1,6 +1,6 @@
 /**
- * PostgreSQL on every runtime: Node, Bun, Deno, and workerd through a Durable Object. `matrix.test.ts` runs the complete
- * contract on every runtime with another store. With `SUITES=all`, it runs here, too, and so does the contract of stores.
+ * PostgreSQL on every runtime: Node, Bun, Deno, and workerd through a Durable Object, which runs the complete contract. The
+ * others run that with SQLite, in `matrix.test.ts`. With `SUITES=all`, they run it here, too, and the contract of stores.
  */
 import { execFile } from 'node:child_process'
 import process from 'node:process'
@@ -11,6 +11,7 @@ import { deployAt } from '../contract/http/deploy.ts'
 import { httpContract, type SuiteName } from '../contract/http/suites.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
+import { CANONICAL_SETTINGS, type CanonicalAnswers, canonicalAnswers, equalAnswers } from './canonical.ts'
 import { type ServingChild, startChild } from './child.ts'
 import { makePostgresTemplate } from './postgres-template.ts'
 import { isOlderNode, type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
@@ -37,6 +38,11 @@ const stored: readonly SuiteName[] = [
 /** Suites that depend on the sockets and timers of a runtime. */
 const timed: readonly SuiteName[] = ['caching', 'limits', 'administration', 'signups']
 
+function suitesOf(runtime: Runtime): readonly SuiteName[] | undefined {
+  if (runtime === WORKERD) return undefined
+  return runtime.name.startsWith('Node') ? stored : timed
+}
+
 const isWhole = process.env['SUITES'] === 'all'
 const programs = RUNTIMES.filter((runtime) => !isOlderNode(runtime))
 const starters: readonly (readonly [Runtime, () => ServingChild | Promise<ServingChild>])[] = [
@@ -51,17 +57,25 @@ await t.test(
     const server = await startServer()
     t.teardown(() => server.close())
     const template = await makePostgresTemplate(server)
+    const answersOf = new Map<Runtime, CanonicalAnswers>()
     t.jobs = starters.length
     await Promise.all(
-      starters.map(([{ name, quirks }, start]) =>
-        t.test(name, { buffered: true }, async (t) => {
+      starters.map(([runtime, start]) =>
+        t.test(runtime.name, { buffered: true }, async (t) => {
           const child = await start()
           t.teardown(() => child.end())
-          const suites = name.startsWith('Node') ? stored : timed
-          await httpContract(t, deployAt(siteOn(child, template, quirks)), isWhole ? undefined : suites)
+          const deploy = deployAt(siteOn(child, template, runtime.quirks))
+          await deploy(CANONICAL_SETTINGS, async (service) => {
+            answersOf.set(runtime, await canonicalAnswers(service))
+          })
+          await httpContract(t, deploy, isWhole ? undefined : suitesOf(runtime))
         })
       ),
     )
+    await t.test('responses have the same bytes on every runtime', (t) => {
+      equalAnswers(t, answersOf)
+      t.end()
+    })
 
     if (!isWhole) return
     const script = fileURLToPath(new URL('store-child.ts', import.meta.url))

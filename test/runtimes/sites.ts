@@ -5,8 +5,7 @@ import { socketTransport } from '../contract/http/wires.ts'
 import { worldOn } from '../support/world.ts'
 import type { ServingChild } from './child.ts'
 import { openStore } from './open-store.ts'
-import type { Copied, Template } from './template.ts'
-import type { Workerd } from './workerd.ts'
+import type { Copied } from './template.ts'
 
 /** A store that the operator opens in this process, and the service in a child. */
 export function siteOn(
@@ -35,33 +34,6 @@ export function siteOn(
         await store.close()
         await template.discard(address)
       },
-    }
-  }
-}
-
-let names = 0
-
-/** A store in the memory of a Worker, with remote access for the operator. */
-export function siteIn(
-  workerd: Workerd,
-  template: Template,
-  quirks: readonly Quirk[],
-): () => Promise<Site> {
-  return async () => {
-    const name = `site-${names++}.test`
-    const store = await workerd.open(name, template)
-    return {
-      world: worldOn(store, template.filling),
-      async start(options) {
-        await workerd.start(name, options)
-        const wire = socketTransport(workerd.origin, name)
-        return {
-          send: wire.send,
-          quirks: new Set(quirks),
-          close: () => Promise.resolve(wire.close()),
-        }
-      },
-      close: () => workerd.close(name),
     }
   }
 }

@@ -8,6 +8,7 @@ import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import type { Replica } from '../../core/ports/replicas.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
@@ -21,11 +22,16 @@ import {
   signup,
   stamp,
   T0,
+  usageCount,
 } from '../contract/store/samples.ts'
 import { newFile } from '../support/cli-program.ts'
+import { openMemoryStore, shareMemoryStore } from '../support/memory-store.ts'
 
 // In memory, as a disk makes it many times slower. Files are opened below, and by the contract over HTTP.
-await t.test('the contract of stores', (t) => storeContract(t, () => openSqliteStore(':memory:')))
+await t.test('the contract of stores', (t) => storeContract(t, openMemoryStore))
+
+await t.test('the contract of stores that replicas share, in memory', (t) =>
+  sharedStoreContract(t, shareMemoryStore))
 
 await t.test('the contract of stores that processes share', (t) =>
   sharedStoreContract(t, () => {
@@ -71,6 +77,64 @@ await t.test('a hidden profile costs no more reads than an absent one', async (t
   other.close()
   t.throws(() => store.findProfile('acme', 'shared', T0), 'the detail of a visible profile is read')
   t.equal(await store.findProfile('other', 'shared', T0), undefined)
+})
+
+const idleReplica: Replica = {
+  name: 'one',
+  leaseMs: 60_000,
+  revalidateEveryMs: 60_000,
+  revalidate: () => Promise.resolve({ facts: 'a', content: 'a' }),
+}
+
+await t.test('stores in memory are independent', async (t) => {
+  const [a, b] = [await openMemoryStore(), await openMemoryStore({ keyPrefix: 'acme2' })]
+  t.strictSame([a.settings.keyPrefix, b.settings.keyPrefix], ['spk', 'acme2'])
+  t.not(a.settings.cursorSecret, b.settings.cursorSecret)
+  t.notSame(await a.revision(), await b.revision())
+  await createPartners(a, 'acme')
+  t.equal(await b.findPartner('acme'), undefined)
+  const month = { policy: 'month', subject: 'acme 2026-01', quota: 9, windowSeconds: 3_600 } as const
+  await a.quotas!.leaseQuota({ ...month, wanted: 4 })
+  t.equal((await b.quotas!.leaseQuota({ ...month, wanted: 0 })).remaining, 9)
+  await a.replicas!.register(idleReplica).registered()
+  t.equal((await a.replicas!.progress(await a.revision())).length, 1)
+  t.strictSame(await b.replicas!.progress(await b.revision()), [])
+  await a.close()
+  t.equal((await b.revision()).facts.length > 0, true, 'the other one stays open')
+  await b.close()
+})
+
+await t.test('a closed store says that it is closed, and can be closed again', async (t) => {
+  for (const file of [newFile(), ':memory:']) {
+    const store = await openSqliteStore(file)
+    await createPartners(store, 'acme')
+    await store.replicas!.progress(await store.revision())
+    const lease = {
+      policy: 'month',
+      subject: 'acme 2026-01',
+      quota: 9,
+      windowSeconds: 3_600,
+      wanted: 1,
+    } as const
+    await store.quotas!.leaseQuota(lease)
+    await store.close()
+    await store.close()
+    const closed = { code: 'unreachable', message: `The store ${file} is closed.` }
+    const uses: Readonly<Record<string, () => unknown>> = {
+      revision: store.revision,
+      check: store.check,
+      findPartner: () => store.findPartner('acme'),
+      apply: () => createPartners(store, 'other'),
+      createSignup: () => store.createSignup(signup('1'), claim()),
+      recordUsage: () => store.recordUsage([usageCount()], 'a'),
+      exportContent: async () => await Array.fromAsync(await store.exportContent('profiles')),
+      leaseQuota: () => store.quotas!.leaseQuota(lease),
+      register: () => store.replicas!.register(idleReplica).registered(),
+    }
+    for (const [name, use] of Object.entries(uses)) {
+      await t.rejects(async () => await use(), closed, `${name} of ${file}`)
+    }
+  }
 })
 
 await t.test('a missing file is created, unless create is false', async (t) => {

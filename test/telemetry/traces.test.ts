@@ -10,11 +10,11 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
 import { createTracing, type TracingOptions } from '../../adapters/opentelemetry.ts'
-import { createMemoryStore } from '../../adapters/stores/memory/store.ts'
 import { StoreError } from '../../adapters/stores/store-error.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { type PartnerService, serveStore } from '../support/partner-service.ts'
 
 interface Traced extends PartnerService {
@@ -26,7 +26,7 @@ interface Traced extends PartnerService {
 /** Registers an SDK, and serves a filled store. */
 async function traced(
   body: (service: Traced) => Promise<void>,
-  { hasContext = true, store = createMemoryStore(), tracing, options }: {
+  { hasContext = true, store: given, tracing, options }: {
     readonly hasContext?: boolean
     readonly store?: Store
     readonly tracing?: TracingOptions
@@ -40,7 +40,7 @@ async function traced(
   propagation.setGlobalPropagator(new W3CTraceContextPropagator())
   if (hasContext) context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   const log: LogEvent[] = []
-  const service = await serveStore(store, {
+  const service = await serveStore(given ?? await openMemoryStore(), {
     observers: [createTracing(tracing)],
     log: (event) => log.push(event),
     logLevel: 'all',
@@ -155,9 +155,9 @@ t.test('a span continues the trace of the client, if its headers are valid', (t)
   }))
 
 for (
-  const [kind, store] of [['synchronous', createMemoryStore()], [
+  const [kind, store] of [['synchronous', await openMemoryStore()], [
     'asynchronous',
-    slow(createMemoryStore()),
+    slow(await openMemoryStore()),
   ]] as const
 ) {
   t.test(`calls of ${kind} stores are children of their request`, (t) =>
@@ -204,7 +204,7 @@ t.test('a failing store marks its span and that of the request, without the mess
   }
   const types = { thrown: 'unreachable', rejected: 'TypeError', late: 'Error' }
   for (const [name, listProfiles] of Object.entries(failures)) {
-    const store = { ...createMemoryStore(), listProfiles }
+    const store = { ...await openMemoryStore(), listProfiles }
     await traced(async ({ request, spans, log }) => {
       t.equal((await request(list)).status, 503)
       const found = spans()
@@ -222,7 +222,7 @@ t.test('a failing store marks its span and that of the request, without the mess
   }
 })
 
-t.test('without a context manager, requests have spans, and calls of the store have none', (t) =>
+t.test('without a context manager, requests have spans, and calls of the store have none', async (t) =>
   traced(async ({ request, spans, log }) => {
     await Promise.all([request(list, withParent('01')), request(list)])
     const found = spans()
@@ -232,7 +232,7 @@ t.test('without a context manager, requests have spans, and calls of the store h
       log.map((event) => event.trace_id).sort(),
     )
     t.ok(found.some((span) => span.parentSpanContext?.spanId === parentId))
-  }, { hasContext: false, store: slow(createMemoryStore()) }))
+  }, { hasContext: false, store: slow(await openMemoryStore()) }))
 
 t.test('inside a span of the host, a request is a part of it', (t) =>
   traced(async ({ request, spans }) => {
@@ -265,7 +265,7 @@ t.test('without an SDK, nothing changes', async (t) => {
     log: (event: LogEvent) => log.push(event),
     logLevel: 'all',
   } as const
-  const { api, request } = await serveStore(createMemoryStore(), options)
+  const { api, request } = await serveStore(await openMemoryStore(), options)
   t.equal((await request(list, withParent('01'))).status, 200)
   t.equal(log.at(-1)!.trace_id, traceId)
   t.equal((await request(list)).status, 200)

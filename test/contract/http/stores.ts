@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createMemoryStore } from '../../../adapters/stores/memory/store.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
+import { openMemoryStore } from '../../support/memory-store.ts'
 import type { OpenStores } from './deploy.ts'
 
 /** A new file with two connections. */
@@ -21,12 +21,12 @@ export async function sqliteFile(): Promise<OpenStores> {
   }
 }
 
-/** One memory store for both: it cannot be opened twice. */
-export function memory(): Promise<OpenStores> {
-  const store = createMemoryStore()
-  return Promise.resolve({
+/** One store in memory for both: it cannot be opened twice. */
+export async function memory(): Promise<OpenStores> {
+  const store = await openMemoryStore()
+  return {
     operator: store,
     served: store,
-    close: () => Promise.resolve(store.close()),
-  })
+    close: async () => await store.close(),
+  }
 }

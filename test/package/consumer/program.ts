@@ -18,7 +18,6 @@ import {
 import { serve as serveOnBun } from 'partner-api/bun'
 import { createPartnerClient, ServiceUnreachableError, type PartnerClient, PartnerProblem } from 'partner-api-client'
 import { serve as serveOnDeno } from 'partner-api/deno'
-import { createMemoryStore } from 'partner-api/memory'
 import { type RunningServer, serve as serveOnNode, type ServeOptions } from 'partner-api/node'
 import { openPostgresStore } from 'partner-api/postgres'
 import { openSqliteStore } from 'partner-api/sqlite'
@@ -28,7 +27,7 @@ interface Env {
   readonly NAME: string
 }
 
-const memory = createMemoryStore()
+const memory = await openSqliteStore(':memory:')
 export const stores: readonly Store[] = [
   memory,
   await openSqliteStore('store.db'),
