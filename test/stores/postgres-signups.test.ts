@@ -1,4 +1,4 @@
-/** Signups, counts and durability in a shared database, with crashes and locked rows. */
+/** Signups, counts, quotas and durability in a shared database, with crashes and locked rows. */
 import type { Sql } from 'postgres'
 import t, { type Test } from 'tap'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
@@ -286,6 +286,18 @@ await t.test('acknowledged signups survive kills of the server and are stored on
     }
   }
   t.equal(await count(sql, 'signup'), rows.length)
+})
+
+await t.test('what was leased of a month or an hour of a partner survives a kill of the server', async (t) => {
+  const { store } = await createPlace(t)
+  const request = (wanted: number) =>
+    ({ policy: 'partner', subject: 'acme', quota: 10, windowSeconds: 3_600, wanted }) as const
+  await server.admin`CHECKPOINT`
+  t.match(await store.quotas!.leaseQuota(request(4)), { granted: 4, remaining: 6 })
+  await server.kill()
+  await server.restart()
+  await until(() => Promise.resolve(store.revision()).then(() => true, () => false), 'the store to be back')
+  t.match(await store.quotas!.leaseQuota(request(0)), { granted: 0, remaining: 6 })
 })
 
 await t.test('a signup does not read the others', async (t) => {

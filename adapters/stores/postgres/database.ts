@@ -6,7 +6,7 @@ import type { Connection, ConnectionOptions, Query } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
-import { runTransaction, type TransactionOptions, type TransactionWork } from './transaction.ts'
+import { durably, runTransaction, type TransactionOptions, type TransactionWork } from './transaction.ts'
 import { parseUrl } from './url.ts'
 
 /**
@@ -20,7 +20,10 @@ export interface Database {
   readonly lookUp: Query
   /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
   readonly asyncCommit: Query
-  /** The same on another connection, and on disk when it is answered. What is not answered in time is not committed later. */
+  /**
+   * The same on another connection, with rows, and on disk when it is answered. What is not answered in time is not
+   * committed later.
+   */
   readonly commit: Query
   /** A read on a free connection. Repeated on 40001, and if the connection is lost. */
   readonly read: Query
@@ -129,6 +132,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
   const transact = <T>(work: TransactionWork<T>, options: Omit<TransactionOptions, 'place'>): Promise<T> =>
     run((connection) => runTransaction(connection, { place, ...options }, work), options)
   const asyncCommit = queryOf(lookUpTimeoutMs, { shared: asyncCommits, commits: true })
+  const commit = queryOf(lookUpTimeoutMs, { shared: commits, commits: true })
   let canNotify = true
   let closing: Promise<void> | undefined
 
@@ -136,7 +140,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     place,
     lookUp: queryOf(lookUpTimeoutMs, { shared: lookUps }),
     asyncCommit,
-    commit: queryOf(lookUpTimeoutMs, { shared: commits, commits: true }),
+    commit: (sql, parameters) => commit(durably(sql), parameters),
     read: queryOf(timeoutMs, {}),
     write: queryOf(timeoutMs, { commits: true }),
 

@@ -18,6 +18,11 @@ import {
 export const SET_DURABLE_COMMIT =
   "set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
 
+/** A write with rows, on any connection of a pooler, that is acknowledged once it is on disk. */
+export const durably = (statement: string): string => `
+  WITH settings AS MATERIALIZED (SELECT ${SET_DURABLE_COMMIT}), written AS (${statement})
+  SELECT written.* FROM written, settings`
+
 /** Locks of a client that was cut off are released after half a minute. */
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'

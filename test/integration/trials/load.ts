@@ -48,7 +48,6 @@ export type Signing = ReturnType<typeof startSigning>
  * Signs up from `atOnce` clients. Each signup goes to one replica, and after a failure to another with the same idempotency
  * key.
  *
- * @param clients May change meanwhile.
  * @param first The number of the first signup.
  */
 export function startSigning(clients: readonly Client[], key: string, atOnce: number, first = 0) {

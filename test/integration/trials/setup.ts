@@ -99,7 +99,7 @@ export async function startReplica(
     storeUrl,
     start,
   )
-  const { child, url, ended } = served
+  const { child, url } = served
   let log = served.words
   child.stderr.on('data', (text: string) => log += text)
   children.push(child)
@@ -116,21 +116,16 @@ export async function startReplica(
       await client.close()
       return await stopServing(served)
     },
-    async kill() {
-      child.kill('SIGKILL')
-      await ended
-      await client.close()
-    },
   }
 }
 
 /** Creates a partner with a key on an empty store, and starts replicas that serve it. */
-export async function startScene(url: string, count = 4, args: readonly string[] = NO_LIMITS) {
+export async function startScene(url: string, count = 4) {
   const store = await openStore(url)
   const partner = await createPartner(store)
   const { text: key } = await partner.issue()
   const replicas = await Promise.all(
-    Array.from({ length: count }, (_, index) => startReplica(`replica-${index + 1}`, url, args)),
+    Array.from({ length: count }, (_, index) => startReplica(`replica-${index + 1}`, url)),
   )
   return {
     ...partner,
