@@ -4,6 +4,7 @@ import type { DetailsChange, LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import {
+  isPartnerLimit,
   isPartnerQuota,
   MAX_QUOTA,
   MAX_QUOTA_SECONDS,
@@ -87,7 +88,8 @@ export function limitParser<N extends LimitName>(
     const name = names.find((known) => known === given)
     const quota = Number(digits)
     const windowSeconds = name === 'month' ? MAX_QUOTA_SECONDS : Number(seconds ?? 60)
-    if (!names.some(isPartnerQuota) && isPartnerQuota(text.split('=')[0]!)) {
+    const word = text.split('=')[0]!
+    if (names.every((known) => known !== word) && isPartnerLimit(word)) {
       const command = `partner-api partners update SLUG --limit ${text.replace(/[^a-z0-9=/]/g, '')}`
       throw new InvalidArgumentError(`Only a partner has this limit, for all of its keys: ${command}`)
     }

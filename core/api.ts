@@ -161,7 +161,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       catalog,
       signups,
       reports,
-      ...{ administration, uses, revisionCache, sha256: store.sha256 },
+      ...{ administration, limits, uses, revisionCache, sha256: store.sha256 },
       ...hostCode,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,

@@ -3,9 +3,9 @@ import type { ServiceNames } from './http/headers.ts'
 import { Problem, type ProblemCode } from './http/problem.ts'
 import { containsKey } from './http/redact.ts'
 import { ambiguous, type KeyLookup, readCredential } from './keys/authenticator.ts'
-import type { Principal } from './keys/principal.ts'
+import { preparePrincipal, type Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import { admit, problemForDenial } from './policy/decide.ts'
+import { admit, authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import type { Revision } from './ports/facts.ts'
 import { type AuthenticatedContext, clientOf, parseQuery, type RequestContext } from './request-context.ts'
 
@@ -98,6 +98,19 @@ export function readmit(context: RequestContext): MaybePromise<AuthenticatedCont
     if (denial !== undefined) throw problemForDenial(denial)
     return again
   })
+}
+
+/** Judges a request again by the facts of the change that it makes. */
+export function createJudge(context: AuthenticatedContext): NonNullable<Grant['judge']> {
+  const { service, principal: { policies }, requestedPartner, scope, selfService } = context
+  return (facts, modules) => {
+    const principal = preparePrincipal(facts, policies, modules)
+    const address = principal.allowedRanges.length > 0 ? clientOf(context).address : undefined
+    const now = service.clock.now()
+    const denial = admit({ principal, address, now }) ??
+      authorize({ principal, address, now, requestedPartner, scope, selfService })
+    if (denial !== undefined) throw problemForDenial(denial)
+  }
 }
 
 /** Steps 6 and 7: the state of the key and its address allow-list. */

@@ -46,8 +46,8 @@ export {
   type KeyUpdate,
   type NewKey,
   type RotatedKey,
-  type RotationOptions,
 } from './admin/keys.ts'
+export type { RotationOptions } from './admin/rotation.ts'
 export {
   createPartnerAdministration,
   type NewPartner,

@@ -130,11 +130,14 @@ export interface Limit {
   readonly windowSeconds: number
 }
 
-/** The policies whose limits a key may override. A partner has a `PartnerQuota`, too. */
-export type OverridableLimit = Exclude<ServiceLimit, 'authfail'>
+/** The policies whose limits a key may override. */
+export type OverridableLimit = Exclude<ServiceLimit, 'rotate' | 'authfail'>
+
+/** The policies whose limits a partner may override. */
+export type PartnerLimit = OverridableLimit | 'rotate' | PartnerQuota
 
 /** The limits of a partner or a key itself. */
-export type LimitOverrides = Readonly<Partial<Record<OverridableLimit | PartnerQuota, Limit>>>
+export type LimitOverrides = Readonly<Partial<Record<PartnerLimit, Limit>>>
 
 /** What a partner may be allowed to do with its keys itself. */
 export const SELF_SERVICE = ['rotate', 'revoke'] as const

@@ -5,6 +5,7 @@
 import {
   authenticate,
   checkKeyStatus,
+  createJudge,
   endLookUp,
   readmit,
   requireCredential,
@@ -198,8 +199,7 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
   context.rateLimit = result
   const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
-  const { id, lastUsedAt } = context.principal.key
-  context.service.uses.record(id, context.now, lastUsedAt === undefined)
+  context.service.uses.record(context.principal.key.id, context.now)
 }
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
@@ -298,7 +298,8 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
   context.isGranted = denial === undefined
   if (denial !== undefined) throw problemForDenial(denial)
   const { principal, now, arrivedKey } = context
-  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey }
+  const judge = context.selfService && createJudge(context)
+  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey, judge }
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */

@@ -5,6 +5,7 @@ import type { Key, KeyFacts, Scope } from '../../core/model.ts'
 import type { KeyFilter } from '../../core/ports/changes.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { Action, CliCommand, Invocation } from '../command.ts'
+import { keptNotes } from '../keys/relatives.ts'
 import { serviceNameOption } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import type { CommandResult } from '../output/print.ts'
@@ -110,7 +111,11 @@ function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description:
       const key = await createKeyAdministration(store, invocation)[name](id, names)
       const facts = { key, partner: await findPartner(store, key.partner) }
       const result = await scopesResult(store, invocation, facts, 'The key has no scopes left.')
-      return { ...result, data: keyJson(key, timeOf(store)) }
+      const kept = name === 'remove'
+        ? await keptNotes(store, invocation, key, (id) => ['scopes', 'remove', id, ...names])
+        : []
+      const notes = async () => [...await result.notes?.() ?? [], ...kept]
+      return { ...result, data: keyJson(key, timeOf(store)), notes }
     })
     .examples(`partner-api scopes ${name} Zt81mQv04KsD read:banner read:plans`)
 }

@@ -1,9 +1,10 @@
 import { createAdministrator, findKey } from '../../core/admin/apply.ts'
-import { createKeyAdministration, DEFAULT_OVERLAP_MS } from '../../core/admin/keys.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
+import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { readQuotaUse } from '../../core/limits/partner-quotas.ts'
-import { MS_PER_DAY } from '../../core/lib/time.ts'
+import { MS_PER_DAY, rfc3339 } from '../../core/lib/time.ts'
 import type { Environment, Key } from '../../core/model.ts'
 import type { Change } from '../../core/ports/changes.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
@@ -27,7 +28,7 @@ import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
 import { defineList } from './list.ts'
-import { type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
+import { keptNotes, type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
 import { changeSelected, type SelectionOptions, selectsKeys } from './selection.ts'
 
 /** The options of all commands; each has a few. */
@@ -287,7 +288,24 @@ const updateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
   const { now, keys } = administerKeys(store, invocation)
   const expiresAt = never ? null : expires?.(now)
   const change = { name, expiresAt, limits: limitChange(options), ...detailsChange(options) }
-  return keyResult(store, await keys.update(id, { ...change, allow: clearAllow ? [] : allow }))
+  const key = await keys.update(id, { ...change, allow: clearAllow ? [] : allow })
+  const rights = rightsOptions(options, key)
+  const command = options.limit || options.clearLimit ? 'limit' : 'update'
+  const notes = rights.length === 0
+    ? []
+    : await keptNotes(store, invocation, key, (id) => ['keys', command, id, ...rights])
+  return { ...keyResult(store, key), notes: () => notes }
+}
+
+/** The options that change what a key may do, with the end as an instant. */
+function rightsOptions({ allow, expires, limit = {}, clearLimit = [] }: Options, key: Key): string[] {
+  const limits = Object.entries(limit).map(([name, value]) => formatLimits({ [name]: value }))
+  return [
+    ...allow ? ['--allow', ...allow] : [],
+    ...expires ? ['--expires', rfc3339(key.expiresAt!)] : [],
+    ...limits.flatMap((text) => ['--limit', text]),
+    ...clearLimit.length > 0 ? ['--clear-limit', ...clearLimit] : [],
+  ]
 }
 
 /** All instants of one command are the same, so that durations count from it exactly. */

@@ -1,8 +1,11 @@
-/** The keys that a key has replaced and is replaced by: whether the requests have moved from one to the other. */
+/** The keys that a key has replaced and is replaced by. */
 import { keyState } from '../../core/keys/lifecycle.ts'
 import { optionalRfc3339 } from '../../core/lib/time.ts'
 import type { Key } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
+import type { Invocation } from '../command.ts'
+import { shellQuote } from '../output/text.ts'
+import { timeOf } from '../store/open.ts'
 
 /** A key with those before and after it in its chain of rotations. */
 export interface RelatedKey extends Key {
@@ -35,4 +38,27 @@ export function relativesJson({ predecessor, successor }: RelatedKey, now: numbe
 function relativeJson(key: Key | undefined, now: number): Record<string, unknown> | null {
   if (key === undefined) return null
   return { id: key.id, state: keyState(key, now), last_used_at: optionalRfc3339(key.lastUsedAt) }
+}
+
+/**
+ * Notes about the keys in force that were made by rotations of a retiring key, or from it: a change of the key takes nothing
+ * from them.
+ *
+ * @param command Makes the change of one of them: words, without the name of the program.
+ */
+export async function keptNotes(
+  store: Store,
+  { output }: Invocation,
+  key: Key,
+  command: (id: string) => readonly string[],
+): Promise<string[]> {
+  const now = timeOf(store)
+  if (keyState(key, now) !== 'retiring') return []
+  const chain = await store.listChain(key.id, key.createdAt, now)
+  return chain.filter(({ id, createdAt }) => id !== key.id && createdAt >= key.createdAt).map(({ id }) => {
+    const words = command(id).map(shellQuote).join(' ')
+    return `Key ${id}, made by a rotation of this one, keeps what was taken away. To take it away there, too: ${
+      output.command(words)
+    }`
+  })
 }

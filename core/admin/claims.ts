@@ -10,16 +10,16 @@ import type { Store } from '../ports/store.ts'
 import { createAdministrator, findKey, type Operator } from './apply.ts'
 import {
   createKeyAdministration,
-  DEFAULT_OVERLAP_MS,
   type IssuedKey,
+  type KeyStore,
   type NewKey,
   type RotatedKey,
-  type RotationOptions,
 } from './keys.ts'
+import { DEFAULT_OVERLAP_MS, type RotationOptions } from './rotation.ts'
 import { AdminError } from './validate.ts'
 
 /** What claims need of a store. */
-export type ClaimStore = Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
+export type ClaimStore = KeyStore & Pick<Store, 'findClaim'>
 
 /** What a link makes: a new key, or the successor of the key `rotates`. */
 export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: string })

@@ -6,7 +6,7 @@ import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { drawKeyId } from '../keys/format.ts'
-import { hasEnded, keyState } from '../keys/lifecycle.ts'
+import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
   type Key,
@@ -22,7 +22,6 @@ import {
 import type { Administration, Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
-import { newKey } from './keys.ts'
 import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
 import { formatDuration } from './validate.ts'
 

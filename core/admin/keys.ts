@@ -1,8 +1,8 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
-import { keyState } from '../keys/lifecycle.ts'
+import { newKey } from '../keys/lifecycle.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
-import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
+import { MAX_DURATION_MS } from '../lib/time.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import {
   type Environment,
@@ -16,6 +16,7 @@ import {
 import type { Administration, Change, KeyFilter } from '../ports/changes.ts'
 import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
+import { limitChain, type MintedKey, planRotation, rotatedError, type RotationOptions } from './rotation.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -79,22 +80,6 @@ export interface RotatedKey extends IssuedKey {
   readonly retiresAt: number
 }
 
-/** How a key is replaced. */
-export interface RotationOptions {
-  /** Milliseconds for which the old key still works, 0 to 36,525 days; by default 24 hours. */
-  readonly overlapMs?: number | undefined
-  /**
-   * When the successor expires, milliseconds since the epoch; by default when the old key would have, or when the longest
-   * lifetime ends. Rotation replaces a secret and does not extend access that was granted for a limited time.
-   */
-  readonly expiresAt?: number | undefined
-  /**
-   * Id of the successor to replace if the key was rotated already. It must not have been used, and is revoked; the overlap
-   * ends no later than before. By default a key is rotated once.
-   */
-  readonly replaces?: string | undefined
-}
-
 const NEW_KEY: OptionNames<NewKey> = {
   partner: true,
   name: true,
@@ -116,7 +101,12 @@ const KEY_UPDATE: OptionNames<KeyUpdate> = {
   tags: true,
 }
 
-const ROTATION: OptionNames<RotationOptions> = { overlapMs: true, expiresAt: true, replaces: true }
+const ROTATION: OptionNames<RotationOptions> = {
+  overlapMs: true,
+  expiresAt: true,
+  replaces: true,
+  serviceLimits: true,
+}
 
 const KEY_FILTER: OptionNames<KeyFilter> = {
   partner: true,
@@ -128,9 +118,6 @@ const KEY_FILTER: OptionNames<KeyFilter> = {
   unusedSince: true,
   now: true,
 }
-
-/** Milliseconds for which a rotated key still works by default. */
-export const DEFAULT_OVERLAP_MS = MS_PER_DAY
 
 /**
  * Administration of keys, by their public ids. Each change returns the key as it is afterwards; a change to the state
@@ -157,7 +144,8 @@ export interface KeyAdministration {
   /**
    * Creates a successor with the same permissions, and ends the old key after an overlap, in one transaction.
    * @returns The successor.
-   * @throws {AdminError} `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`
+   * @throws {AdminError} `key_disabled`, `key_rotated`, `invalid_duration`, `invalid_expiry`, and with `replaces`
+   * `addresses_disjoint` and `limits_differ`
    */
   rotate(id: string, options?: RotationOptions): Promise<RotatedKey>
   /**
@@ -183,13 +171,34 @@ export interface KeyAdministration {
   remove(id: string, scopes: readonly string[]): Promise<Key>
 }
 
+/** What the administration of keys needs of a store. */
+export type KeyStore =
+  & Omit<Administration, 'findDigests' | 'listPartners' | 'listClaims' | 'findClaim'>
+  & Pick<Store, 'revision' | 'clock' | 'findKey' | 'listModules' | 'settings' | 'sha256'>
+
 /** Administers the keys of a store. @throws {RangeError} for an invalid name of the operator. */
-export function createKeyAdministration(
-  store:
-    & Omit<Administration, 'findDigests' | 'listPartners' | 'listClaims' | 'findClaim'>
-    & Pick<Store, 'revision' | 'clock' | 'findKey' | 'listModules' | 'settings' | 'sha256'>,
+export function createKeyAdministration(store: KeyStore, operator: Operator): KeyAdministration {
+  return administerKeys(store, operator)
+}
+
+/** How a partner changes a key of its own. */
+export interface SelfServiceRules {
+  /** Judges the request by the facts under which the change is made. @throws what refuses it. */
+  judge(facts: KeyFacts, modules: Modules): void
+  /** Whether a use of a key is known that the store may lack. */
+  isUsed(id: string): boolean
+}
+
+/** Makes rotations and revocations of a key that its partner has asked for. */
+export function createSelfService(
+  store: KeyStore,
   operator: Operator,
-): KeyAdministration {
+  rules: SelfServiceRules,
+): Pick<KeyAdministration, 'rotate' | 'revoke'> {
+  return administerKeys(store, operator, rules)
+}
+
+function administerKeys(store: KeyStore, operator: Operator, rules?: SelfServiceRules): KeyAdministration {
   const { now, apply } = createAdministrator(store, operator)
 
   async function show(id: string): Promise<Key> {
@@ -262,14 +271,23 @@ export function createKeyAdministration(
       // The environment never changes, so that it can be read before the transaction.
       const { environment } = await show(id)
       let retiresAt = Infinity
-      const issued = await issue(environment, async (minted) => {
-        const key = await show(id)
-        const { successorId } = key
+      const issued = await issue(environment, async (minted, modules) => {
+        const facts = await findKey(store, id)
+        rules?.judge(facts, modules)
+        const { successorId } = facts.key
         const isReplaced = successorId !== undefined && successorId === options.replaces
-        const last = isReplaced ? await show(successorId) : undefined
-        const changes = rotationChanges(key, last, minted, options, now(), await latestEnd())
-        retiresAt = changes[1].retiresAt
-        return changes
+        const former = isReplaced ? await show(successorId) : undefined
+        if (rules !== undefined && former !== undefined) {
+          const isOthers = rules.isUsed(former.id) ||
+            await store.wasChangedByOthers(former.id, operator.actor)
+          if (isOthers) throw rotatedError(facts.key, former.id)
+        }
+        const time = { now: now(), latest: await latestEnd() }
+        const rotation = planRotation(facts, former, minted, options, time)
+        retiresAt = rotation.retiresAt
+        return rules === undefined
+          ? rotation.changes
+          : await limitChain(store, facts.key, rotation, rules.isUsed)
       })
       return { ...issued, retiresAt }
     },
@@ -295,7 +313,11 @@ export function createKeyAdministration(
     enable: (id) => change(id, ({ key }) => key.state === 'active' ? [] : [{ type: 'key.enabled', id }]),
 
     async revoke(id) {
-      await apply(async () => (await show(id)).state === 'revoked' ? [] : [{ type: 'key.revoked', id }])
+      await apply(async (modules) => {
+        const facts = await findKey(store, id)
+        rules?.judge(facts, modules)
+        return facts.key.state === 'revoked' ? [] : [{ type: 'key.revoked', id }]
+      })
       return show(id)
     },
 
@@ -328,79 +350,10 @@ export function createKeyAdministration(
   }
 }
 
-type MintedKey = Pick<Key, 'id' | 'hint' | 'digest'>
-
-/** A key that has not been rotated. */
-export function newKey(
-  key:
-    & Omit<Key, 'state' | 'retiresAt' | 'predecessorId' | 'successorId' | 'lastUsedAt'>
-    & Partial<Pick<Key, 'predecessorId' | 'lastUsedAt'>>,
-): Key {
-  return {
-    predecessorId: undefined,
-    lastUsedAt: undefined,
-    ...key,
-    state: 'active',
-    retiresAt: undefined,
-    successorId: undefined,
-  }
-}
-
 function requireRanges(ranges: readonly string[]): void {
   for (const range of ranges) {
     const problem = validateRange(range)
     if (problem === undefined) continue
     throw new AdminError('invalid_address_range', `The range ${formatValue(range)} ${problem}.`)
   }
-}
-
-/**
- * The successor keeps everything of the key that it replaces, scopes out of force included, but what `minted` and
- * `expiresAt` say.
- *
- * @param last The successor to replace: what an operator has taken from it does not come back.
- */
-function rotationChanges(
-  key: Key,
-  last: Key | undefined,
-  minted: MintedKey,
-  { overlapMs = DEFAULT_OVERLAP_MS, expiresAt }: RotationOptions,
-  now: number,
-  latest: number,
-): [Change, Extract<Change, { type: 'key.rotated' }>, ...Change[]] {
-  requireNotEnded(key, now)
-  if (keyState(key, now) === 'disabled') {
-    const remedy = { purpose: 'To rotate it, first run', command: 'keys enable', args: [key.id] }
-    throw new AdminError('key_disabled', `Key ${key.id} is disabled, and its successor would not be.`, remedy)
-  }
-  // The successor of a successor may be used.
-  const isReplaceable = last && last.lastUsedAt === undefined && last.successorId === undefined &&
-    keyState(last, now) !== 'expired'
-  if (key.successorId !== undefined && !isReplaceable) {
-    const remedy = { purpose: 'To replace its successor', command: 'keys rotate', args: [key.successorId] }
-    throw new AdminError('key_rotated', `Key ${key.id} was rotated already.`, remedy)
-  }
-  if (!Number.isInteger(overlapMs) || overlapMs < 0 || overlapMs > MAX_DURATION_MS) {
-    throw new AdminError('invalid_duration', 'The overlap of a rotation must be from 0 to 36525d.')
-  }
-  requireExpiry(expiresAt, now)
-  requireLifetime(expiresAt ?? now, latest, now)
-  const replaced = last ?? key
-  const end = expiresAt ?? Math.min(replaced.expiresAt ?? Infinity, latest)
-  const successor = newKey({
-    ...replaced,
-    ...minted,
-    predecessorId: key.id,
-    createdAt: now,
-    expiresAt: end === Infinity ? undefined : end,
-    lastUsedAt: undefined,
-  })
-  const retiresAt = Math.min(now + overlapMs, key.expiresAt ?? Infinity, key.retiresAt ?? Infinity)
-  return [
-    { type: 'key.issued', key: successor },
-    { type: 'key.rotated', id: key.id, successorId: successor.id, retiresAt, ended: overlapMs === 0 },
-    ...(last && last.state !== 'revoked'
-      ? [{ type: 'key.revoked', id: last.id, ifUnused: true } as const]
-      : []),
-  ]
 }

@@ -3,7 +3,7 @@ import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { assertOptions } from '../lib/options.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
-import { isPartnerQuota, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
+import { isPartnerLimit, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
   type Key,
   type KeyDetails,
@@ -48,6 +48,12 @@ export type AdminErrorCode =
   | 'key_disabled'
   /** A key is rotated once. */
   | 'key_rotated'
+  /** As many keys of its chain are in force as a partner may have by itself. */
+  | 'chain_full'
+  /** The keys that a successor would replace have no address in common. */
+  | 'addresses_disjoint'
+  /** The keys that a successor would replace have limits with different windows. */
+  | 'limits_differ'
   | 'claim_not_found'
   | 'claim_spent'
   /** Other changes interrupted every attempt. */
@@ -185,7 +191,7 @@ function requirePolicy(policy: string, allowed: readonly string[]): void {
   const detail = `A ${owner} has limits for ${allowed.join(', ')} only, not for ${formatValue(policy)}.`
   const args = ['SLUG', '--limit', `${policy}=QUOTA${policy === 'month' ? '' : '/SECONDS'}`]
   const remedy = { purpose: 'To set it for all keys of a partner', command: 'partners update', args }
-  throw new AdminError('invalid_limit', detail, isPartnerQuota(policy) ? remedy : undefined)
+  throw new AdminError('invalid_limit', detail, isPartnerLimit(policy) ? remedy : undefined)
 }
 
 function isIntegerBetween(value: number, min: number, max: number): boolean {

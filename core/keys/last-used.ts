@@ -11,13 +11,6 @@ const maxPending = 20_000
 /** SQLite takes some 7 ms for them, in which a server answers nothing else. */
 const maxUsesPerWrite = 1_000
 const writeDelayMs = 1_000
-/**
- * For the first use of a key: its predecessor gets another successor if this one was not used, on whichever server. Long
- * enough for the response of the recorded request to be sent first.
- */
-const firstUseDelayMs = 20
-/** How long to wait for the first uses that other servers are about to record. */
-export const FIRST_USE_BOUND_MS = 100
 
 /** Writes when keys were last used in the background, once a minute and key at most. */
 export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {
@@ -38,17 +31,14 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
   })
 
   return {
-    /**
-     * @param now Milliseconds since the epoch.
-     * @param isFirst Whether the store has no use of it.
-     */
-    record(id: string, now: number, isFirst: boolean): void {
+    /** @param now Milliseconds since the epoch. */
+    record(id: string, now: number): void {
       const last = lastRecordedAt.get(id)
       if (last !== undefined && now - last < minIntervalMs && now >= last) return
       if (pending.size >= maxPending && !pending.has(id)) return
       lastRecordedAt.set(id, now)
       pending.set(id, now)
-      writeBehind.wake(isFirst && last === undefined ? firstUseDelayMs : undefined)
+      writeBehind.wake()
     },
     /** Whether a use is known that may not be in the store yet. */
     isUsed: (id: string): boolean => pending.has(id) || lastRecordedAt.get(id) !== undefined,

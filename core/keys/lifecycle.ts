@@ -27,3 +27,19 @@ export function endOf({ expiresAt, retiresAt }: Pick<Key, 'expiresAt' | 'retires
 export function claimState({ state, expiresAt }: Claim, now: number): Claim['state'] | 'expired' {
   return state === 'open' && expiresAt <= now ? 'expired' : state
 }
+
+/** A key that has not been rotated. */
+export function newKey(
+  key:
+    & Omit<Key, 'state' | 'retiresAt' | 'predecessorId' | 'successorId' | 'lastUsedAt'>
+    & Partial<Pick<Key, 'predecessorId' | 'lastUsedAt'>>,
+): Key {
+  return {
+    predecessorId: undefined,
+    lastUsedAt: undefined,
+    ...key,
+    state: 'active',
+    retiresAt: undefined,
+    successorId: undefined,
+  }
+}

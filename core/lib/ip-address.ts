@@ -51,6 +51,19 @@ export function rangeContains({ network, bits }: IpRange, address: IpAddress): b
   return true
 }
 
+/** Text that equal ranges have in common, whatever their notation. */
+export function canonicalRange({ network, bits }: IpRange): string {
+  return `${network.join('.')}/${bits}`
+}
+
+/** A range and all that contain it, as canonical text: at most 129. */
+export function enclosingRanges({ network, bits }: IpRange): string[] {
+  return Array.from({ length: bits + 1 }, (_, length) => {
+    const words = network.map((word, index) => (word & mask(length - index * 32)) >>> 0)
+    return canonicalRange({ network: words, bits: length })
+  })
+}
+
 /** A word whose first `bits` bits are set. Shifts are modulo 32, so both ends are special cases. */
 function mask(bits: number): number {
   return bits <= 0 ? 0 : bits >= 32 ? -1 : -1 << (32 - bits)

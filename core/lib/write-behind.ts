@@ -10,14 +10,12 @@ const maxRetries = 5
  */
 export function createWriteBehind(delayMs: number, write: () => Promise<boolean>) {
   let timer: ReturnType<typeof setTimeout> | undefined
-  let isSoon = false
   let writing: Promise<boolean> = Promise.resolve(true)
   let flushes = 0
   let retries = 0
 
   function start(): Promise<boolean> {
     timer = undefined
-    isSoon = false
     return writing = writing.then(write)
   }
 
@@ -33,13 +31,10 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
   }
 
   return {
-    /** Schedules a write. @param soonMs A shorter delay for this one. */
-    wake(soonMs?: number): void {
+    /** Schedules a write. */
+    wake(): void {
       retries = 0
-      if (soonMs === undefined || isSoon) return schedule()
-      clearTimeout(timer)
-      timer = setTimeout(attempt, soonMs)
-      isSoon = true
+      schedule()
     },
     /** Writes now. Resolves when the write has ended, successfully or not. */
     async flush(): Promise<void> {

@@ -3,7 +3,14 @@ import { createLruCache, type LruCache } from '../lib/lru.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import type { KeyFacts, LimitName } from '../model.ts'
 import { type Counted, countedAs } from './partner-quotas.ts'
-import { isPartnerQuota, LIMIT_NAMES, PARTNER_QUOTAS, type Policies, type Policy } from './policies.ts'
+import {
+  isPartnerQuota,
+  LIMIT_NAMES,
+  PARTNER_QUOTAS,
+  type Policies,
+  type Policy,
+  subjectOf,
+} from './policies.ts'
 
 /** The state of a quota after a request, or before one. */
 export interface RateLimitState {
@@ -154,7 +161,8 @@ export function consumeQuotas(
   const hasQuotas = !skipsQuotas && (policies.month !== undefined || policies.partner !== undefined)
   // Most routes have one policy, which needs no arrays.
   if (limits.length === 1 && !hasQuotas) {
-    return consumeQuota(limiter, policies[limits[0]!], key.id, now)
+    const name = limits[0]!
+    return consumeQuota(limiter, policies[name], subjectOf(name, key.id, partner.slug), now)
   }
   const listed = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTAS] : name)
   const applied = listed.flatMap((name) => policies[name] ?? [])
@@ -175,7 +183,7 @@ export function consumeQuotas(
 
   return andThen(
     all<RateLimitState[], readonly Met[]>(
-      own.map((policy) => limiter.consume(policy, key.id, now)),
+      own.map((policy) => limiter.consume(policy, subjectOf(policy.name, key.id, partner.slug), now)),
       (states) => {
         const met = own.map((policy, index): Met => [policy, states[index]!])
         if (states.some(({ allowed }) => !allowed)) return met

@@ -1,7 +1,14 @@
 import { optionalRfc3339 } from '../lib/time.ts'
 import type { Partner, PartnerQuota } from '../model.ts'
 import type { QuotaStore } from '../ports/quotas.ts'
-import { createPolicy, isPartnerQuota, MAX_QUOTA, PARTNER_QUOTAS, type Policy } from './policies.ts'
+import {
+  createPolicy,
+  isPartnerQuota,
+  MAX_QUOTA,
+  PARTNER_QUOTAS,
+  type Policy,
+  subjectOf,
+} from './policies.ts'
 
 /** Ten years: a store that a clock misleads for a moment neither deletes the count of a month nor begins it again. */
 const storedMonthSeconds = 315_360_000
@@ -40,7 +47,7 @@ export function countedAs(
   { slug }: Pick<Partner, 'slug'>,
   at: number,
 ): Counted {
-  if (policy.name !== 'month') return { policy, subject: policy.name === 'partner' ? slug : keyId }
+  if (policy.name !== 'month') return { policy, subject: subjectOf(policy.name, keyId, slug) }
   const { name, start, end } = utcMonth(at)
   const { quota } = policy
   const inMonth = createPolicy('month', { quota, windowSeconds: (end - start) / 1000 })

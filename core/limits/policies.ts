@@ -1,7 +1,15 @@
-import type { KeyFacts, Limit, LimitName, OverridableLimit, PartnerQuota, ServiceLimit } from '../model.ts'
+import type {
+  KeyFacts,
+  Limit,
+  LimitName,
+  OverridableLimit,
+  PartnerLimit,
+  PartnerQuota,
+  ServiceLimit,
+} from '../model.ts'
 
 /** The policies for which a key may have its own limit. */
-export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify', 'rotate']
+export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify']
 
 /** The policies that only a partner has. */
 export const PARTNER_QUOTAS: readonly PartnerQuota[] = ['partner', 'month']
@@ -11,10 +19,17 @@ export function isPartnerQuota(name: string): name is PartnerQuota {
 }
 
 /** The policies for which a partner may have its own limit. */
-export const PARTNER_LIMITS: readonly (OverridableLimit | PartnerQuota)[] = [
-  ...OVERRIDABLE_LIMITS,
-  ...PARTNER_QUOTAS,
-]
+export const PARTNER_LIMITS: readonly PartnerLimit[] = [...OVERRIDABLE_LIMITS, 'rotate', ...PARTNER_QUOTAS]
+
+/** Whether only a partner has a limit of this name, for all of its keys. */
+export function isPartnerLimit(name: string): boolean {
+  return name === 'rotate' || isPartnerQuota(name)
+}
+
+/** What a policy counts requests under: a key's id, or the slug of its partner. */
+export function subjectOf(name: LimitName, keyId: string, slug: string): string {
+  return isPartnerLimit(name) ? slug : keyId
+}
 
 /** The most requests in a window. */
 export const MAX_QUOTA = 1_000_000_000
@@ -34,7 +49,7 @@ export const DEFAULT_LIMITS: Readonly<Record<ServiceLimit, Limit>> = {
   key: { quota: 600, windowSeconds: 60 },
   signup: { quota: 20, windowSeconds: 60 },
   verify: { quota: 30, windowSeconds: 60 },
-  rotate: { quota: 5, windowSeconds: 3_600 },
+  rotate: { quota: 20, windowSeconds: 3_600 },
   authfail: { quota: 20, windowSeconds: 60 },
 }
 
@@ -59,6 +74,15 @@ export function createPolicy(name: LimitName, { quota, windowSeconds }: Limit): 
 /** The policies that are on. */
 export type Policies = Readonly<Partial<Record<LimitName, Policy>>>
 
+function ownLimit(
+  name: ServiceLimit,
+  facts: Pick<KeyFacts, 'key' | 'partner'> | undefined,
+): Limit | undefined {
+  if (facts === undefined || name === 'authfail') return undefined
+  if (name === 'rotate') return facts.partner.limits.rotate
+  return facts.key.limits[name] ?? facts.partner.limits[name]
+}
+
 /** The policies for a key: its own limits first, then its partner's, then the service's. Test keys have no quota. */
 export function policiesFor(
   service: Readonly<Record<ServiceLimit, Limit>>,
@@ -66,8 +90,7 @@ export function policiesFor(
 ): Policies {
   const policies: Partial<Record<LimitName, Policy>> = {}
   for (const name of SERVICE_LIMITS) {
-    const own = name === 'authfail' ? undefined : facts?.key.limits[name] ?? facts?.partner.limits[name]
-    const limit = own ?? service[name]
+    const limit = ownLimit(name, facts) ?? service[name]
     if (limit.quota > 0) policies[name] = createPolicy(name, limit)
   }
   for (const name of facts?.key.environment === 'live' ? PARTNER_QUOTAS : []) {

@@ -6,7 +6,7 @@ import { Problem, type ProblemCode } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
-import type { Key, Module, Partner, Scope, SelfService } from '../model.ts'
+import type { Key, KeyFacts, Module, Modules, Partner, Scope, SelfService } from '../model.ts'
 
 /** What is known of a request once its key is identified. */
 export interface AccessFacts {
@@ -51,6 +51,8 @@ export interface Grant {
   readonly now: number
   /** The key as it was when the request arrived, with its body still to come. */
   readonly arrivedKey?: Key | undefined
+  /** Of a request that changes its key: judges it again by the facts of the change. @throws {Problem} */
+  readonly judge?: ((facts: KeyFacts, modules: Modules) => void) | undefined
 }
 
 export interface Denial {

@@ -63,6 +63,15 @@ export interface Administration {
     limit: number,
   ): MaybePromise<readonly Key[]>
 
+  /**
+   * The keys in force at `now` that follow from the same key by rotations as this one, oldest first: its predecessors back
+   * to the first that was made at or before `since`, and all of their successors.
+   */
+  listChain(id: string, since: number, now: number): MaybePromise<readonly Key[]>
+
+  /** Whether the audit log has a change of a key, other than its issue, by anyone but this actor. */
+  wasChangedByOthers(id: string, actor: string): MaybePromise<boolean>
+
   /** The claim with this id, in any state, or `undefined`. */
   findClaim(id: string): MaybePromise<Claim | undefined>
 
@@ -139,7 +148,7 @@ export type Change =
     & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>
   )
   | { readonly type: 'key.disabled' | 'key.enabled'; readonly id: string }
-  /** With `ifUnused`, refused for a key that was used: uses move no revision, and a standby may lack them. */
+  /** With `ifUnused`, refused for a key that was used: uses move no revision. */
   | { readonly type: 'key.revoked'; readonly id: string; readonly ifUnused?: true }
   /** The claim as it is afterwards; it was open before. */
   | { readonly type: 'claim.created' | 'claim.used' | 'claim.revoked'; readonly claim: Claim }

@@ -1,9 +1,8 @@
 /** What partners do with their own keys: the same changes as the operator's, once the policy allows them. */
 import type { IssuedKey, KeyAdministration } from '../admin/keys.ts'
+import { MAX_OWN_OVERLAP_SECONDS } from '../admin/rotation.ts'
 import type { AdminError, AdminErrorCode } from '../admin/validate.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
-import { FIRST_USE_BOUND_MS } from '../keys/last-used.ts'
-import { delay } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Store } from '../ports/store.ts'
@@ -15,7 +14,7 @@ import { definePost, type HandlerContext } from './route.ts'
 const cacheControl = 'private, no-store'
 
 const defaultOverlapSeconds = 86_400
-const overlap = input.integer(0, 604_800, {
+const overlap = input.integer(0, MAX_OWN_OVERLAP_SECONDS, {
   description: 'Seconds for which the key of the request still works.',
   examples: [defaultOverlapSeconds],
 })
@@ -31,14 +30,12 @@ export const rotateKey = definePost({
   limits: ['rotate'],
   async handle({ body }, grant, ports) {
     const { arrivedKey, key: { id } } = grant
-    const replaces = arrivedKey?.successorId
-    if (replaces !== undefined) {
-      // Another server may have answered the successor a moment ago.
-      await delay(FIRST_USE_BOUND_MS)
-      if (ports.uses.isUsed(replaces)) throw new Problem('rotation_conflict')
-    }
     // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
-    const options = { overlapMs: body.overlap_seconds * 1000, replaces }
+    const options = {
+      overlapMs: body.overlap_seconds * 1000,
+      replaces: arrivedKey?.successorId,
+      serviceLimits: ports.limits,
+    }
     const made = await changeKey(grant, ports, (keys) => keys.rotate(id, options))
     const data: KeyRotation = {
       ...issuedJson(made),
@@ -69,6 +66,19 @@ const problemFor: { readonly [code in AdminErrorCode]?: ProblemCode } = {
   key_expired: 'key_expired',
   key_disabled: 'key_disabled',
   key_rotated: 'rotation_conflict',
+  chain_full: 'rotation_conflict',
+  addresses_disjoint: 'rotation_conflict',
+  limits_differ: 'rotation_conflict',
+}
+
+/** Of those that are not about a successor that was used. */
+const details: { readonly [code in AdminErrorCode]?: string } = {
+  chain_full:
+    'Three keys of this chain of rotations are in force. Rotate the key once one of them has ended.',
+  addresses_disjoint:
+    'The key and its unused successor have no address in common. Ask the operator to change one.',
+  limits_differ:
+    'The key and its unused successor have limits with different windows. Ask the operator to change one.',
 }
 
 /** The store as the administration of keys needs it, with the time-outs of the service. */
@@ -78,7 +88,10 @@ export function boundAdministration(
   { wrap }: ReturnType<typeof withTimeouts>,
 ): HandlerContext['administration'] {
   const { settings, sha256 } = store
-  const bound = wrap(store, ['findPartner', 'listKeys', 'findClaim', 'apply', 'maxKeyLifetimeMs'])
+  const bound = wrap(store, [
+    ...['findPartner', 'listKeys', 'listChain', 'wasChangedByOthers'] as const,
+    ...['findClaim', 'apply', 'maxKeyLifetimeMs'] as const,
+  ])
   return { ...facts, ...bound, settings, sha256 }
 }
 
@@ -104,16 +117,24 @@ export async function administer<T>(
 
 /** Changes the key of a request. The code is loaded with the first change. */
 function changeKey<T>(
-  { key: { id }, now }: Grant,
+  { key: { id }, now, judge }: Grant,
   ports: HandlerContext,
-  change: (keys: KeyAdministration) => Promise<T>,
+  change: (keys: Pick<KeyAdministration, 'rotate' | 'revoke'>) => Promise<T>,
 ): Promise<T> {
   return administer(ports, async () => {
-    const { createKeyAdministration } = await import('../admin/keys.ts')
+    const { createSelfService } = await import('../admin/keys.ts')
+    const operator = { actor: `key:${id}`, clock: () => now }
     return await change(
-      createKeyAdministration(ports.administration, { actor: `key:${id}`, clock: () => now }),
+      createSelfService(ports.administration, operator, {
+        judge: judge!,
+        isUsed: ports.uses.isUsed,
+      }),
     )
-  }, (code, error) => problemFor[code] && new Problem(problemFor[code], {}, error))
+  }, (code, error) => {
+    const problem = problemFor[code]
+    const detail = details[code]
+    return problem && new Problem(problem, detail === undefined ? {} : { detail }, error)
+  })
 }
 
 /** A new key as its holder gets it. */

@@ -7,7 +7,8 @@ import type { Query } from '../http/query.ts'
 import type { LastUsedRecorder } from '../keys/last-used.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { createKeyAdministration } from '../admin/keys.ts'
+import type { KeyStore } from '../admin/keys.ts'
+import type { ServiceLimits } from '../admin/successor.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { EndpointName, LimitName, Scope, SelfService } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
@@ -181,7 +182,9 @@ export interface HandlerContext {
   readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
   /** The store, for changes by partners. */
-  readonly administration: Parameters<typeof createKeyAdministration>[0] & Pick<Store, 'findClaim'>
+  readonly administration: KeyStore & Pick<Store, 'findClaim'>
+  /** Those of the service, which apply to keys of partners without their own. */
+  readonly limits: ServiceLimits
   readonly uses: LastUsedRecorder
   readonly revisionCache: RevisionCache
   readonly cursors: Cursors

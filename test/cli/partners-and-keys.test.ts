@@ -406,6 +406,34 @@ test('keys update and limit change a key', async (t) => {
   t.match(changed, { code: 0, stdout: /limits: +key=5\/10 verify=9\/60\n/ })
 })
 
+test('what is taken from a retiring key stays with its successors, and the command to take it there is named', async (t) => {
+  const { issue, run, keys } = await createStore({ modules: ['profiles', 'banner'] })
+  const { key: { id } } = await issue()
+  const { key: former } = await keys.rotate(id)
+  const { key: successor } = await keys.rotate(id, { replaces: former.id })
+  const cuts = [
+    ['scopes', 'remove', id, 'read:banner'],
+    ['keys', 'update', id, '--allow', '192.0.2.0/24', '--expires', '2099-12-31T12:00:00.000Z'],
+    ['keys', 'limit', id, '--limit', 'key=5/60', '--clear-limit', 'signup'],
+  ]
+  for (const cut of cuts) {
+    const { stderr } = await run(...cut)
+    for (const kept of [former, successor]) {
+      const command = cut.join(' ').replace(id, kept.id)
+      t.ok(
+        stderr.includes(`Key ${kept.id}, made by`) && stderr.includes(`: partner-api ${command}\n`),
+        command,
+      )
+    }
+  }
+  t.equal((await run('keys', 'update', id, '--name', 'Other')).stderr, '', 'a name is no right')
+  t.equal(
+    (await run('scopes', 'remove', successor.id, 'read:banner')).stderr,
+    '',
+    'an active key has no successor',
+  )
+})
+
 test('scopes show, grant and remove', async (t) => {
   const { issue, run, json } = await createStore({ modules: ['profiles', 'banner', 'countries'] })
   const { data } = await json('scopes', 'list')

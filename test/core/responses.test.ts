@@ -227,7 +227,11 @@ t.test('the text of a check of a key is the JSON of its members', (t) => {
         }
         asked.length = 0
         const { json } = checkKey({ client: () => client }, grant, context)
-        const subjects = shown.map(({ name }) => [name, name === 'authfail' ? client : key.id])
+        const subjectOf: Partial<Record<string, string | undefined>> = {
+          authfail: client,
+          rotate: partner.slug,
+        }
+        const subjects = shown.map(({ name }) => [name, name in subjectOf ? subjectOf[name] : key.id])
         if (json.text !== JSON.stringify({ data })) return false
         if (json.utf8 !== Buffer.from(json.text).toString('latin1')) return false
         if (JSON.stringify(asked) !== JSON.stringify(subjects)) return false

@@ -343,10 +343,10 @@ await t.test('the last use of a key is written once a minute, and when the clock
   const store = await openMemoryStore()
   const uses = createLastUsedRecorder({ ...store, recordKeyUses: (all) => void written.push(...all) })
   for (const at of [noon, noon + 1, noon + 59_999, noon + 60_000, noon + 60_001, noon - 1]) {
-    uses.record('a', at, false)
+    uses.record('a', at)
     await uses.flush()
   }
-  uses.record('b', noon, false)
+  uses.record('b', noon)
   await uses.flush()
   t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
 })
@@ -360,13 +360,13 @@ await t.test('uses of keys that the store does not take are kept', async (t) => 
   }
   const uses = createLastUsedRecorder({ ...await openMemoryStore(), recordKeyUses })
   for (const [id, at] of [['a', noon], ['b', noon], ['a', noon + 60_000]] as const) {
-    uses.record(id, at, false)
+    uses.record(id, at)
     await uses.flush()
   }
   isDown = false
   await uses.flush()
   t.strictSame(written, [new Map([['a', noon + 60_000], ['b', noon]])])
-  for (let n = 0; n < 2_500; n++) uses.record(`k${n}`, noon, false)
+  for (let n = 0; n < 2_500; n++) uses.record(`k${n}`, noon)
   await uses.flush()
   t.strictSame(
     written.slice(1).map(({ size }) => size),

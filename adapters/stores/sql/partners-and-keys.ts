@@ -48,6 +48,9 @@ export const selectFacts = `
 /** Before every key and claim, those included that another program has added: text, since no number is the least bigint. */
 const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 
+const selectOthersChange = `
+  SELECT 1 FROM partner_api.audit WHERE key_id = $1 AND type <> 'key.issued' AND actor <> $2 LIMIT 1`
+
 export function createAdministration({ dialect, lookUp, read, change }: SqlDatabase): Administration {
   const ids = idsSql(dialect, '$1')
   return {
@@ -77,6 +80,12 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
       )
       return andThen(read(sql, parameters), (rows) => rows.map(KEYS.read))
     },
+
+    listChain: (id, since, now) =>
+      andThen(read(selectChain, [id, since, now]), (rows) => rows.map(KEYS.read)),
+
+    wasChangedByOthers: (id, actor) =>
+      andThen(read(selectOthersChange, [id, actor]), ([row]) => row !== undefined),
 
     findClaim: (id) =>
       andThen(lookUp(`${selectClaims} WHERE id = $1`, [id]), ([row]) => row && CLAIMS.read(row)),
@@ -123,6 +132,20 @@ const stateConditions: Readonly<Record<KeyState, string>> = {
   expired: `state <> 'revoked' AND (state = 'retired' OR expires_at <= :now OR retires_at <= :now)`,
   revoked: `state = 'revoked'`,
 }
+
+const selectChain = `
+  WITH RECURSIVE older AS (
+    SELECT id, predecessor_id, created_at FROM partner_api.partner_key WHERE id = $1
+    UNION
+    SELECT k.id, k.predecessor_id, k.created_at FROM older
+    JOIN partner_api.partner_key AS k ON k.id = older.predecessor_id WHERE older.created_at > $2
+  ), chain AS (
+    SELECT id FROM older
+    UNION
+    SELECT k.id FROM chain JOIN partner_api.partner_key AS k ON k.predecessor_id = chain.id
+  )
+  ${selectKeys} WHERE id IN (SELECT id FROM chain) AND ${inForce.replaceAll(':now', '$3')}
+  ORDER BY created_at, id`
 
 /**
  * The conditions of a filter, each after an AND.

@@ -163,12 +163,13 @@ async function prepareKeys(service: Service): Promise<(situation: Situation) => 
 async function createKey({ world }: Service, partner: string, one: Situation): Promise<TestKey> {
   const { partners, keyRing } = world
   const selfService = one.selfService ? [] : ['rotate' as const]
-  await partners.create({ slug: partner, name: partner, modules: MODULES, selfService })
+  const limits = one.limit && { rotate: once }
+  await partners.create({ slug: partner, name: partner, modules: MODULES, selfService, limits })
   const key = await world.issue({
     partner,
     allow: ['10.0.0.0/8'],
     ...(one.scope && { scopes: [] }),
-    ...(one.limit && { limits: { key: once, verify: once, rotate: once } }),
+    ...(one.limit && { limits: { key: once, verify: once } }),
   })
   if (one.disabled) await keyRing.disable(key.id)
   if (one.expired) await world.rotate(key.id, (await world.issue({ partner })).id, Date.now() - 1_000)

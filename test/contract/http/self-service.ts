@@ -20,11 +20,16 @@ export const selfService: readonly Suite[] = [{
     'an overlap is 0 to 604,800 whole seconds': overlaps,
     'a key whose successor was never used gets another one': lostAnswer,
     'a key whose successor was used gets no other': usedSuccessor,
-    'a successor that the operator has ended is replaced, and one that it rotated is not': endedSuccessor,
+    'a successor that the operator has changed is not replaced': changedSuccessor,
+    'three keys of a chain are in force': chain,
+    'a successor has no more than its former successor and its key': cutKey,
     'a partner does only what it may do itself': notAllowed,
     'a revoked key is refused': revocation,
   },
-}, { settings: { limits: {} }, tests: { 'a key is rotated five times in an hour': quota } }]
+}, {
+  settings: { limits: {} },
+  tests: { 'the keys of a partner are rotated twenty times in an hour': quota },
+}]
 
 const DAY = 86_400_000
 let serial = 0
@@ -130,9 +135,11 @@ async function lostAnswer(t: TestContext, service: Service): Promise<void> {
   ].map(({ json }) => json.data)
   t.ok(found.id !== lost.id, 'another successor')
   t.equal(found.predecessor.ends_at, lost.predecessor.ends_at, 'the overlap is not extended')
-  t.equal(await plans(service, { ...key, text: lost.key }), 'key_revoked')
   t.equal(await plans(service, { ...key, text: found.key }), 200)
-  t.equal((await service.world.keyRing.show(key.id)).successorId, found.id)
+  t.equal(await plans(service, { ...key, text: lost.key }), 200, 'it works until the key itself ends')
+  const [old, former] = await Promise.all([key.id, lost.id].map(service.world.keyRing.show))
+  t.equal(old!.successorId, found.id)
+  t.equal(former!.retiresAt, old!.retiresAt)
 }
 
 async function usedSuccessor(t: TestContext, service: Service): Promise<void> {
@@ -143,20 +150,47 @@ async function usedSuccessor(t: TestContext, service: Service): Promise<void> {
   t.strictSame([await plans(service, key), await plans(service, { ...key, text: data.key })], [200, 200])
 }
 
-async function endedSuccessor(t: TestContext, service: Service): Promise<void> {
+async function changedSuccessor(t: TestContext, service: Service): Promise<void> {
   const { keyRing } = service.world
-  for (const change of ['revoke', 'disable'] as const) {
+  for (const change of ['revoke', 'disable', 'rotate'] as const) {
     const key = await createKey(service)
     const { json: { data } } = await send(service, 'rotate', key)
     await keyRing[change](data.id)
-    t.equal((await send(service, 'rotate', key)).status, 201, change)
-    t.equal((await keyRing.show(data.id)).state, 'revoked')
+    expectProblem(t, await send(service, 'rotate', key), 'rotation_conflict', change)
   }
+}
+
+async function chain(t: TestContext, service: Service): Promise<void> {
   const key = await createKey(service)
-  const { json: { data } } = await send(service, 'rotate', key)
-  const { key: next } = await keyRing.rotate(data.id)
-  expectProblem(t, await send(service, 'rotate', key), 'rotation_conflict', 'rotated by the operator')
-  t.equal((await keyRing.show(next.id)).state, 'active')
+  const made = []
+  for (let round = 0; round < 4; round++) made.push((await send(service, 'rotate', key)).json.data)
+  const works = await Promise.all(made.map((each) => plans(service, { ...key, text: each.key })))
+  t.strictSame(works, ['key_revoked', 'key_revoked', 200, 200], 'with the key itself, three')
+  expectProblem(
+    t,
+    await send(service, 'rotate', { ...key, text: made[3].key }),
+    'rotation_conflict',
+    'all are used',
+  )
+  const last = await send(service, 'rotate', { ...key, text: made[3].key }, { overlap_seconds: 0 })
+  t.equal(last.status, 201, 'without an overlap, the key ends')
+}
+
+async function cutKey(t: TestContext, service: Service): Promise<void> {
+  const { keyRing } = service.world
+  const key = await createKey(service, { allow: ['0.0.0.0/0', '::/0'] })
+  await send(service, 'rotate', key)
+  await keyRing.remove(key.id, ['read:banner'])
+  const expiresAt = Date.now() + DAY
+  const limits = { key: { quota: 50, windowSeconds: 60 } }
+  await keyRing.update(key.id, { expiresAt, limits: { set: limits } })
+  const { status, json: { data } } = await send(service, 'rotate', key)
+  t.equal(status, 201)
+  t.strictSame(data.scopes, ['read:plans'])
+  t.equal(data.expires_at, new Date(expiresAt).toISOString())
+  const wide = { key: { quota: 50, windowSeconds: 120 } }
+  await keyRing.update(key.id, { limits: { set: wide } })
+  expectProblem(t, await send(service, 'rotate', key), 'rotation_conflict', 'limits with different windows')
 }
 
 async function notAllowed(t: TestContext, service: Service): Promise<void> {
@@ -197,14 +231,22 @@ async function quota(t: TestContext, service: Service): Promise<void> {
   }
   t.equal(await limits(await createKey(service, {}, ['revoke'])), 'key,signup,verify,authfail')
   t.equal(await limits(key), 'key,signup,verify,rotate,authfail', 'verify-key shows it if it is allowed')
-  for (let remaining = 4; remaining >= 0; remaining--) {
-    const { status, headers } = await send(service, 'rotate', key)
+  let sender: Sender = key
+  for (let remaining = 19; remaining >= 0; remaining--) {
+    const { status, headers, json } = await send(service, 'rotate', sender, { overlap_seconds: 0 })
     t.equal(status, 201)
-    t.equal(headers.get('ratelimit-policy'), '"rotate";q=5;w=3600')
+    t.equal(headers.get('ratelimit-policy'), '"rotate";q=20;w=3600')
     t.equal(headers.get('ratelimit')?.split(';t=')[0], `"rotate";r=${remaining}`)
+    sender = { ...key, text: json.data.key }
   }
-  expectProblem(t, await send(service, 'rotate', key), 'rate_limited', 'the sixth')
-  const { status, headers } = await send(service, 'revoke', key)
+  expectProblem(t, await send(service, 'rotate', sender), 'rate_limited', 'the twenty-first')
+  const other = { ...key, ...await service.world.issue({ partner: key.partner }) }
+  expectProblem(t, await send(service, 'rotate', other), 'rate_limited', 'another key of the partner')
+  const { status, headers } = await send(service, 'revoke', sender)
   t.equal(status, 200, 'a revocation is not limited by it')
   t.equal(headers.get('ratelimit-policy'), '"key";q=600;w=60')
+  const own = await createKey(service)
+  const limit = { rotate: { quota: 1, windowSeconds: 3_600 } }
+  await service.world.partners.update(own.partner, { limits: { set: limit } })
+  await until(() => send(service, 'verify', own), ({ json }) => json.data.limits[3].quota === 1)
 }

@@ -4,6 +4,7 @@ import type { Store } from '../../../core/ports/store.ts'
 import { asOneAssertion } from '../http/checks.ts'
 import { activityContract } from './activity.ts'
 import { auditContract } from './audit.ts'
+import { chainsContract } from './chains.ts'
 import { claimsContract } from './claims.ts'
 import { contentContract } from './content.ts'
 import { detailsContract } from './details.ts'
@@ -70,6 +71,7 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await lifetimesContract(check)
   await importsContract(check)
   await claimsContract(check)
+  await chainsContract(check)
   await contentContract(check)
   await auditContract(check)
   await signupsContract(check)

@@ -73,6 +73,7 @@ CREATE TABLE partner_api.partner_key (
 CREATE INDEX partner_key_oldest ON partner_api.partner_key ((created_at + 0), id);
 CREATE INDEX partner_key_by_partner ON partner_api.partner_key (partner, created_at, id);
 CREATE INDEX partner_key_ended ON partner_api.partner_key (partner, end_recency, id) WHERE end_recency IS NOT NULL;
+CREATE INDEX partner_key_successors ON partner_api.partner_key (predecessor_id) WHERE predecessor_id IS NOT NULL;
 CREATE INDEX partner_key_tagged ON partner_api.partner_key ((created_at + 0), id) WHERE tags IS NOT NULL;
 -- Imported keys are found by their digest, which is longer than that of other keys.
 CREATE UNIQUE INDEX partner_key_imported ON partner_api.partner_key (digest) WHERE length(digest) > 64;
@@ -287,6 +288,7 @@ CREATE TABLE partner_api.audit (
 
 CREATE INDEX audit_newest ON partner_api.audit (partner, type, recency, id);
 CREATE INDEX audit_by_partner ON partner_api.audit (partner, (sequence + 0));
+CREATE INDEX audit_by_key ON partner_api.audit (key_id) WHERE key_id IS NOT NULL;
 
 -- events and secrets are JSON; secrets are encrypted. partner is NULL for all partners.
 CREATE TABLE partner_api.webhook (

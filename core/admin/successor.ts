@@ -1,0 +1,79 @@
+/** What the successor of keys may do: no more than each of them. */
+import { canonicalRange, enclosingRanges, parseCidr } from '../lib/ip-address.ts'
+import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import type { Key, Limit, LimitOverrides, OverridableLimit, Partner, ServiceLimit } from '../model.ts'
+import { AdminError } from './validate.ts'
+
+/** The limits of the service, which apply to keys of partners without their own. */
+export type ServiceLimits = Readonly<Record<ServiceLimit, Limit>>
+
+/**
+ * The scopes, addresses, limits and end that all of the keys allow.
+ *
+ * @param replaced One key, or the rotated key and its former successor.
+ * @throws {AdminError} `addresses_disjoint`, `limits_differ`
+ */
+export function commonRights(
+  replaced: readonly [Key, ...Key[]],
+  partner: Partner,
+  service: ServiceLimits,
+): Pick<Key, 'scopes' | 'allow' | 'limits' | 'expiresAt'> {
+  const [first, ...others] = replaced
+  const expiresAt = Math.min(...replaced.map((key) => key.expiresAt ?? Infinity))
+  return {
+    scopes: first.scopes.filter((scope) => others.every(({ scopes }) => scopes.includes(scope))),
+    allow: others.reduce((allow, key) => commonRanges(allow, key.allow), first.allow),
+    limits: commonLimits(replaced, partner, service),
+    expiresAt: expiresAt === Infinity ? undefined : expiresAt,
+  }
+}
+
+/** The ranges of either list that are within one of the other. An empty list allows any address. */
+function commonRanges(one: readonly string[], other: readonly string[]): readonly string[] {
+  if (one.length === 0) return other
+  if (other.length === 0) return one
+  const [inOne, inOther] = [one, other].map((ranges) =>
+    new Set(ranges.map((text) => canonicalRange(parseCidr(text))))
+  )
+  const isWithin = (ranges: ReadonlySet<string>, text: string) =>
+    enclosingRanges(parseCidr(text)).some((range) => ranges.has(range))
+  const common = [
+    ...one.filter((text) => isWithin(inOther!, text)),
+    ...other.filter((text) => isWithin(inOne!, text)),
+  ]
+  if (common.length === 0) {
+    throw new AdminError('addresses_disjoint', 'The keys to be replaced have no address in common.')
+  }
+  const unique = new Map(common.map((text) => [canonicalRange(parseCidr(text)), text]))
+  return [...unique.values()]
+}
+
+function commonLimits(keys: readonly Key[], partner: Partner, service: ServiceLimits): LimitOverrides {
+  const limits: Partial<Record<OverridableLimit, Limit>> = {}
+  for (const name of OVERRIDABLE_LIMITS) {
+    if (keys.every((key) => key.limits[name] === undefined)) continue
+    const inherited = partner.limits[name] ?? service[name]
+    const least = leastLimit(name, keys.map((key) => key.limits[name] ?? inherited))
+    // A key without its own limit follows that of its partner and of the service.
+    const isInherited = keys.some((key) => key.limits[name] === undefined) &&
+      quotaOf(inherited) === quotaOf(least)
+    if (!isInherited) limits[name] = least
+  }
+  return limits
+}
+
+/** @throws {AdminError} `limits_differ` */
+function leastLimit(name: OverridableLimit, limits: readonly Limit[]): Limit {
+  const least = limits.reduce((least, limit) => quotaOf(limit) < quotaOf(least) ? limit : least)
+  const isComparable = limits.every((limit) =>
+    limit.quota === 0 || limit.windowSeconds === least.windowSeconds
+  )
+  if (isComparable) return least
+  const detail = `The keys to be replaced have limits of the policy ${name} with different windows.`
+  throw new AdminError('limits_differ', detail)
+}
+
+/** A quota of 0 turns the policy off. */
+function quotaOf({ quota }: Limit): number {
+  return quota === 0 ? Infinity : quota
+}
