@@ -3,13 +3,16 @@ import fc from 'fast-check'
 import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { asOneAssertion } from '../contract/http/checks.ts'
+import { auditContract } from '../contract/store/audit.ts'
 import { contentContract } from '../contract/store/content.ts'
 import { directoryContract } from '../contract/store/directory.ts'
 import { factsContract } from '../contract/store/facts.ts'
 import { signupsContract } from '../contract/store/signups.ts'
+import { summaryContract } from '../contract/store/summary.ts'
 import { type Check, sharedStoreContract, storeContract } from '../contract/store/suites.ts'
 import { contractStore, serverFor } from '../postgres/fixtures.ts'
 import { startCounter } from '../postgres/network.ts'
+import { createOddDatabase } from '../postgres/odd-settings.ts'
 import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { PATIENT } from '../postgres/server.ts'
 
@@ -24,18 +27,29 @@ await t.test('PostgreSQL', async (t) => {
   await sharedStoreContract(t, () => emptied().then(() => open))
 })
 
-await t.test('PostgreSQL through a pooler', { skip: hasPooler() ?? false }, async (t) => {
+await t.test('PostgreSQL through a pooler, with odd settings', { skip: hasPooler() ?? false }, async (t) => {
   const pooler = await startPooler(server)
   t.teardown(() => pooler.close())
   const pooled = (url: string) => `${pooler.url(url)}?pooler=transaction`
-  const { emptied, open, close } = await contractStore(server, pooled)
+  const { emptied, open, close } = await contractStore(
+    { createDatabase: () => createOddDatabase(server) },
+    pooled,
+  )
   t.teardown(close)
   // A pooler changes how statements and transactions are sent, not what they find.
   fc.configureGlobal({ numRuns: 5 })
   const check: Check = async (name, body) => {
     await asOneAssertion(t, name, async (t) => body(t, await emptied()))
   }
-  for (const contract of [factsContract, contentContract, signupsContract, directoryContract]) {
+  const contracts = [
+    factsContract,
+    contentContract,
+    signupsContract,
+    directoryContract,
+    auditContract,
+    summaryContract,
+  ]
+  for (const contract of contracts) {
     await contract(check, emptied)
   }
   await sharedStoreContract(t, () => emptied().then(() => open))

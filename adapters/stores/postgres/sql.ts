@@ -34,8 +34,8 @@ export const DIALECT: Dialect = {
 }
 
 /** A list as the text of a Postgres array, for `$1::text[]` and the like. */
-export function listText(values: readonly (string | number | null)[]): string {
-  return `{${values.map((value) => value === null ? 'NULL' : quoted(String(value))).join(',')}}`
+export function listText(values: readonly string[]): string {
+  return `{${values.map(quoted).join(',')}}`
 }
 
 function quoted(text: string): string {
