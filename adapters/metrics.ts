@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { AggregatorRegistry, collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
@@ -17,9 +17,9 @@ import type { RunningWebhooks } from './webhooks/deliverer.ts'
 
 /** A value of a metric and its labels; a histogram has several, each with the name of its part. */
 export type MetricValue = { labels: Record<string, string | number>; value: number; metricName?: string }
-/** A metric of one process, as plain JSON for other processes. */
-export type Metric = Record<'name' | 'help' | 'type' | 'aggregator', string> & { values: MetricValue[] }
-/** The metrics of one process. */
+/** A metric and its values. */
+export type Metric = Record<'name' | 'help' | 'type', string> & { values: MetricValue[] }
+/** The metrics of this process at one instant. */
 export type MetricsSample = readonly Metric[]
 
 /** The metrics of this process. */
@@ -51,7 +51,7 @@ const other = '_OTHER'
  * const metrics = createMetrics()
  * const api = createPartnerApi({ store }, { observers: [metrics.observer] })
  * metrics.watch(api, store)
- * const { text } = await renderMetrics([await metrics.collect()])
+ * const { text } = await renderMetrics(await metrics.collect())
  * ```
  */
 export function createMetrics(options: { readonly by?: 'partner' | undefined } = {}): Metrics {
@@ -144,31 +144,19 @@ function createRequestCounter(by: 'partner' | undefined) {
   }
 }
 
-/** Renders the metrics of one or more processes together, in Prometheus' text format 0.0.4. */
-export async function renderMetrics(
-  samples: readonly MetricsSample[],
-): Promise<{ type: string; text: string }> {
-  const prepared = samples.map((sample) =>
-    // @prometheus-io/client omits the start time.
-    sample.map((metric) => ({ ...metric, aggregator: metric.aggregator.replace('omit', 'min') }))
-  )
-  const registry = AggregatorRegistry.aggregate(prepared as never)
+/** Renders metrics in Prometheus' text format 0.0.4. */
+export async function renderMetrics(sample: MetricsSample): Promise<{ type: string; text: string }> {
+  // @prometheus-io/client renders values that were collected before only as an aggregate of processes: here, of one.
+  const metrics = sample.map((metric) => ({ ...metric, aggregator: 'first' }))
+  const registry = Registry.aggregate([metrics] as never)
   return { type: Registry.PROMETHEUS_CONTENT_TYPE, text: await registry.metrics() }
 }
 
-/** The sums of counters and histograms, for `renderMetrics`. */
-export async function sumCounters(samples: readonly MetricsSample[]): Promise<MetricsSample> {
-  const counters = samples.map((sample) =>
-    sample.filter(({ type }) => type === 'counter' || type === 'histogram')
-  )
-  return await AggregatorRegistry.aggregate(counters as never).getMetricsAsJSON() as unknown as MetricsSample
-}
-
-/** Makes a metric: a counter if its name ends in `_total`, else a gauge of which the largest of all processes counts. */
+/** Makes a metric: a counter if its name ends in `_total`, else a gauge. */
 export function metric(name: string, help: string, given: number | MetricValue[]): Metric {
-  const [type, aggregator] = name.endsWith('_total') ? ['counter', 'sum'] as const : ['gauge', 'max'] as const
+  const type = name.endsWith('_total') ? 'counter' : 'gauge'
   const values = typeof given === 'number' ? [{ labels: {}, value: given }] : given
-  return { name: `partner_api_${name}`, help, type, aggregator, values }
+  return { name: `partner_api_${name}`, help, type, values }
 }
 
 function byLabel(label: string, counts: Readonly<Record<string, number>>, labels = {}): MetricValue[] {
@@ -299,7 +287,7 @@ function createHistogram(name: string, help: string, label: string) {
   }
 
   return {
-    metric: { ...all, type: 'histogram', aggregator: 'sum' },
+    metric: { ...all, type: 'histogram' },
     observe(of: string, ms: number): void {
       const parts = series.get(of) ?? addSeries(of)
       const seconds = ms / 1000

@@ -56,7 +56,6 @@ const secrets: ReadonlySet<string> = new Set(['PARTNER_API_KEY', 'PARTNER_API_WE
 const furtherVariables: ReadonlySet<string> = new Set([
   ...secrets,
   'PARTNER_API_DEBUG',
-  'PARTNER_API_WORKER',
   'PARTNER_API_URL',
   'PARTNER_API_PARTNER',
 ])

@@ -30,6 +30,9 @@ export interface ServeOptions extends ListenOptions {
   readonly keepAliveTimeoutMs?: number
 }
 
+/** Milliseconds from the drain until connections are refused. */
+const takeOverMs = 50
+
 /** The part of Bun's server that is used here. It answers what its parser rejects, without a problem body. */
 interface BunServer {
   readonly port: number
@@ -94,7 +97,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     },
   })
   return createRunningServer(api, settings, server.port, pending, {
-    takeOver: () => new Promise((resolve) => setTimeout(resolve, 1)),
+    // Bun closes idle connections when it stops. Until then, the next request of a busy one gets a response that closes it.
+    takeOver: () => new Promise((resolve) => setTimeout(resolve, takeOverMs)),
     async stop() {
       // Bun alone would also wait for connections without any request.
       const interval = setInterval(() => server.pendingRequests > 0 || server.stop(true), 50)

@@ -1,4 +1,4 @@
-import { availableParallelism } from 'node:os'
+import process from 'node:process'
 import { Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
@@ -14,7 +14,7 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
-  readonly workers: number
+  readonly reusePort?: true
   readonly metrics?: { readonly host: string; readonly port: number }
   readonly metricsBy?: 'partner'
   readonly drainDelay: number
@@ -35,10 +35,7 @@ export function define(serve: CliCommand): void {
       new Option('--log <level>', 'JSON lines on standard error')
         .choices(['off', 'errors', 'all']).default('errors'),
     )
-    .addOption(
-      new Option('--workers <n>', 'Processes that share the port, 1 to 256, or auto: one for each processor')
-        .argParser(workersOption).default(1),
-    )
+    .option('--reuse-port', 'Share the port, and limits on SQLite, with other processes (Linux)')
     .option('--metrics <[host:]port>', 'Serve /metrics, /ready and /live there', metricsOption)
     .addOption(new Option('--metrics-by <label>', 'Count requests by partner, too').choices(['partner']))
     .addOption(
@@ -53,7 +50,8 @@ Creates or migrates the store first. Prints one line on standard output when it 
 and SIGHUP let pending requests finish, for up to 7 s. Unless --log is off, the log starts with the location of the
 store and whether it is new, and ends with the event "stopped".
 
-With --workers, that many processes of this server share its port, limits and log. One that ends is replaced.
+With --reuse-port, several processes of one account serve the port, and Linux spreads connections over them. Give all the
+same store and options. Each has its own --metrics and log, and is started and stopped by itself.
 
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
 --wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
@@ -64,18 +62,9 @@ also accepts keys that have been revoked; verify-key and health report that stat
       'PARTNER_API_STORE=postgres://partner_api@db.example/partner_api partner-api serve --replica-name web-1',
       'partner-api serve --limit key=1200/60 --limit authfail=0 --log all',
       'partner-api serve --metrics 9464 --drain-delay 5',
-      'partner-api serve --workers auto',
+      'partner-api serve --reuse-port --metrics 9464',
     )
 }
-
-const workersOption = optionParser('It must be auto, or a whole number from 1 to 256.', (text) => {
-  const count = text === 'auto'
-    ? Math.min(availableParallelism(), 256)
-    : /^\d{1,3}$/.test(text)
-    ? Number(text)
-    : 0
-  return count >= 1 && count <= 256 ? count : undefined
-})
 
 const metricsOption = optionParser(
   'It must be a port, or HOST:PORT such as 0.0.0.0:9464 or [::1]:9464.',
@@ -89,33 +78,42 @@ const metricsOption = optionParser(
 )
 
 async function serveStore(invocation: Invocation, options: ServeOptions): Promise<void> {
-  const { workers } = options
   const address = parseStoreUrl(invocation.storeUrl)
-  const { currentPlace, serveAsWorker, superviseWorkers } = await import('./workers.ts')
+  if (options.reusePort) checkReusePort(options, address)
   const settings = await readSettings(invocation, options, address)
-  const place = currentPlace()
-  if (place !== undefined) return await serveAsWorker(invocation, settings, place)
-  if (workers > 1 && address.kind === 'memory') {
-    throw usageError(
-      'Each worker would have a memory: store of its own. Choose another store, or --workers 1.',
-    )
-  }
   const created = address.kind === 'memory' || await isMissingStore(invocation)
-  const onListening = (url: string, metricsUrl?: string) =>
-    // The server keeps running if nothing reads its output.
-    invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined)
-  const opened = await withStore(invocation, { create: true }, async (store) => {
+  await withStore(invocation, { create: true, shareLimits: options.reusePort === true }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }
     const { serveUntilStopped } = await import('./server.ts')
-    if (workers === 1) await serveUntilStopped(store, { ...settings, opened }, onListening)
-    return opened
+    await serveUntilStopped(
+      store,
+      { ...settings, opened },
+      // The server keeps running if nothing reads its output.
+      (url, metricsUrl) =>
+        invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined),
+    )
   })
-  if (workers > 1) await superviseWorkers(workers, { ...settings, opened }, onListening)
+}
+
+function checkReusePort({ port }: ServeOptions, { kind }: StoreAddress): void {
+  if (process.platform !== 'linux') {
+    throw usageError(
+      'Only Linux spreads connections over processes with --reuse-port: give each a port of its own.',
+    )
+  }
+  if (port === 0) {
+    throw usageError('With --port 0, each process would take another port: --reuse-port needs a port.')
+  }
+  if (kind === 'memory') {
+    throw usageError(
+      'With --reuse-port, each process would have a memory: store of its own: pass another --store.',
+    )
+  }
 }
 
 async function readSettings(
   invocation: Invocation,
-  { port, host, log, metrics, metricsBy: by, drainDelay, workers: _, ...more }: ServeOptions,
+  { port, host, log, metrics, metricsBy: by, drainDelay, reusePort, ...more }: ServeOptions,
   { kind }: StoreAddress,
 ): Promise<ServerSettings> {
   const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
@@ -126,6 +124,7 @@ async function readSettings(
     host,
     log,
     drainDelay,
+    reusePort: reusePort === true,
     endsWhenLost: kind === 'sqlite',
     webhooks: { key: await readWebhookKey(webhookKeyFile, invocation), allowPrivate },
     api: { ...toSettings(options), observers: await importTracing(kind) },

@@ -4,16 +4,12 @@ import type { LogEvent } from '../../core/log.ts'
 export interface ServeEvent {
   readonly time: string
   readonly level: 'info' | 'warn'
-  readonly event: 'store_opened' | 'worker_started' | 'worker_exited' | 'stopped'
+  readonly event: 'store_opened' | 'stopped'
   /** Location of the store, without any password. */
   readonly store?: string
   readonly created?: boolean
   /** A security problem and the command that solves it. */
   readonly warning?: string
-  readonly worker?: number
-  readonly pid?: number
-  readonly exit_code?: number
-  readonly signal?: string
 }
 
 /** Writes bytes from `start` on. @returns Number of bytes written. @throws when it would block. */
@@ -57,16 +53,14 @@ export function createLog(
     }, retryMs).unref()
   }
 
-  function forward(lines: string): void {
+  function write(event: LogEvent | ServeEvent): void {
     if (buffer === '') setImmediate(flush)
-    buffer += lines
+    buffer += `${JSON.stringify(event)}\n`
     if (buffer.length > maxBufferedLength) flush()
   }
 
-  const write = (event: LogEvent | ServeEvent): void => forward(`${JSON.stringify(event)}\n`)
   return {
     write,
-    forward,
     /** Writes an event of the server itself, unless the level is `off`. */
     event(event: ServeEvent['event'], members: Partial<ServeEvent> = {}): void {
       if (level !== 'off') write({ time: new Date().toISOString(), level: 'info', event, ...members })

@@ -40,20 +40,12 @@ export interface ServerSettings {
   readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
   /** Seconds from the signal until connections are refused. */
   readonly drainDelay?: number
-  readonly worker?: WorkerChannel
+  /** Share the port with other processes, default false. */
+  readonly reusePort?: boolean
   /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
   readonly endsWhenLost?: boolean
   /** Without them, nothing is delivered. */
   readonly webhooks?: WebhookOptions
-}
-
-/** The supervisor, as a worker sees it. */
-export interface WorkerChannel {
-  /** Resolves when the supervisor requests it, or has ended. */
-  readonly stop: Promise<void>
-  /** Resolves when the supervisor has ended. */
-  readonly orphaned: Promise<void>
-  answerSamples(measured: Measured): void
 }
 
 /** Serves a store until SIGTERM, SIGINT or SIGHUP, then lets pending requests finish, for up to 7 s. */
@@ -62,9 +54,9 @@ export async function serveUntilStopped(
   settings: ServerSettings,
   onListening: (url: string, metricsUrl?: string) => Promise<void>,
 ): Promise<void> {
-  const { api, opened, worker, drainDelay = 0 } = settings
+  const { api, opened, drainDelay = 0 } = settings
   const { replicaName = `${hostname()}:${process.pid}` } = api
-  const stop = createStopSignal(worker)
+  const stop = createStopSignal()
   const stopped = once(stop, 'abort')
   const log = createLog(opened === undefined ? 'off' : settings.log)
   log.event('store_opened', opened)
@@ -76,16 +68,12 @@ export async function serveUntilStopped(
   )
   let listener: RunningServer | undefined
   try {
-    if (measured) {
-      worker?.answerSamples(measured)
-      if (worker === undefined) listener = await listenForMetrics(measured, settings.metrics!)
-    }
+    if (measured) listener = await listenForMetrics(measured, settings.metrics!)
     await onListening(server.url, listener?.url)
     await (settings.endsWhenLost ? Promise.race([stopped, untilLost(store)]) : stopped)
     const pause = delay(drainDelay * 1000, undefined, { ref: false })
-    const delayed = Promise.race([pause, ...worker ? [worker.orphaned] : []])
-    void server.drain(delayed)
-    await delayed
+    void server.drain(pause)
+    await pause
   } finally {
     setTimeout(() => {
       log.flush()
@@ -98,22 +86,21 @@ export async function serveUntilStopped(
   }
 }
 
-/** Aborted by the first signal, after which a second one ends the process at once, or by the supervisor. */
-function createStopSignal(worker: WorkerChannel | undefined): AbortSignal {
+/** Aborted by the first signal, after which a second one ends the process at once. */
+function createStopSignal(): AbortSignal {
   const controller = new AbortController()
   const stopOnSignal = (): void => {
     for (const signal of interrupts) process.off(signal, stopOnSignal)
     controller.abort()
   }
   for (const signal of interrupts) process.on(signal, stopOnSignal)
-  // A signal to the whole group may arrive later.
-  worker?.stop.then(() => controller.abort())
   return controller.signal
 }
 
 async function startServer(
   store: Store,
-  { port, host, log: level, api: options, metrics: metricsAddress, worker, webhooks: given }: ServerSettings,
+  { port, host, log: level, api: options, metrics: metricsAddress, reusePort = false, webhooks: given }:
+    ServerSettings,
   write: (event: LogEvent) => void,
   stop: AbortSignal,
 ) {
@@ -128,7 +115,7 @@ async function startServer(
   )
   await registered()
   const rootApi = withRootRedirect(api, options, level === 'all' ? write : () => {})
-  const address = { port, host, drainTimeoutMs, reusePort: worker !== undefined }
+  const address = { port, host, drainTimeoutMs, reusePort }
   const server = await listen(rootApi, '--port', address).catch(async (error) => {
     // --wait would wait for it.
     await api.close()
@@ -140,7 +127,7 @@ async function startServer(
   metrics.watch(api, store)
   if (webhooks) metrics.add(() => metricsModule!.measureWebhooks(store, webhooks))
   const measured: Measured = {
-    sample: async () => [await metrics.collect()],
+    sample: metrics.collect,
     async isReady() {
       const { isStoreAvailable, revisionAgeMs = Infinity, maxRevisionAgeMs } = await api.measurements()
       return (isStoreAvailable || revisionAgeMs < maxRevisionAgeMs) && !stop.aborted
@@ -230,15 +217,15 @@ async function listen(api: ServableApi, option: string, address: ListenOptions):
   })
 }
 
-/** What the listener of metrics reads: of one server, or of the workers of a supervisor. */
-export interface Measured {
-  sample(): Promise<readonly MetricsSample[]>
+/** What the listener of metrics reads. */
+interface Measured {
+  sample(): Promise<MetricsSample>
   /** Whether requests are accepted, and the store responds, or what is cached may be used without it. */
   isReady(): Promise<boolean>
 }
 
 /** Answers `/metrics`, `/ready` and `/live`. */
-export async function listenForMetrics(
+async function listenForMetrics(
   { sample, isReady }: Measured,
   { host, port }: Required<Pick<ListenOptions, 'host' | 'port'>>,
 ) {
@@ -279,17 +266,19 @@ function importAdapter() {
   return import('../../adapters/runtimes/node.ts')
 }
 
-export function listenFailure(
+function listenFailure(
   error: { readonly code?: string },
   option: string,
-  { host, port }: ListenOptions,
+  { host, port, reusePort = false }: ListenOptions,
 ): unknown {
   const { code } = error
   if (code === undefined) return error
   const address = `Port ${port} on ${host}`
   const noAddress = `This machine has no address ${host}.`
   const details: Readonly<Record<string, string>> = {
-    EADDRINUSE: `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`,
+    EADDRINUSE: reusePort
+      ? `${address} is in use by a process without --reuse-port, or of another account.`
+      : `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`,
     EACCES: `${address} needs more permissions. This account can use ports from 1024 up.`,
     EADDRNOTAVAIL: noAddress,
     ENOTFOUND: noAddress,

@@ -19,7 +19,6 @@ const parts: Readonly<Record<string, () => Promise<Row[]>>> = {
   searches: async () => (await import('./searches.ts')).run(),
   'look-ups': async () => (await import('./look-ups.ts')).run(),
   signups: async () => (await import('./signups.ts')).run(),
-  workers: async () => (await import('./workers.ts')).run(),
   memory: async () => (await import('./memory.ts')).run(),
   start: async () => (await import('./start.ts')).run(),
 }

@@ -22,24 +22,23 @@ async function servesAndStops(t: Test, { child, url, ended }: Served): Promise<v
 
 t.test('systemd accepts the units', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
   const folder = temporaryFolder()
-  const files = ['partner-api.service', 'partner-api-backup.service', 'partner-api-backup.timer']
+  const files = [
+    'partner-api.service',
+    'partner-api@.service',
+    'partner-api-backup.service',
+    'partner-api-backup.timer',
+  ]
   for (const file of files) {
     // It has to find the program.
     const text = readPage(`examples/deploy/${file}`).replace(`/opt/partner-api/${program}`, process.execPath)
     writeFileSync(join(folder, file), text)
   }
-  // The template that the page makes of it.
   const page = readPage('docs/deploy.md')
-  const [, port = '', options = ''] =
-    /sudo sed -i 's\/(.+)\/(.+)\/' \/etc.*\/partner-api@\.service\n/.exec(page) ?? []
-  const template = readPage('examples/deploy/partner-api.service').replace(port, options)
-  t.match(template, 'partner-api serve --port %i --drain-delay 3 --trust-proxies 1\n')
-  writeFileSync(
-    join(folder, 'partner-api@.service'),
-    template.replace(`/opt/partner-api/${program}`, process.execPath),
-  )
-  const instances = Array.from(page.matchAll(/partner-api@\d+/g), ([name]) => `${name}.service`)
-  t.equal(instances.length, 2)
+  const [, shared = '', own = ''] = /replace `(.+)` by `(.+)` in\s+\[partner-api@/.exec(page) ?? []
+  const template = readPage('examples/deploy/partner-api@.service')
+  t.match(template.replace(shared, own), 'partner-api serve --port 878%i --metrics 946%i ')
+  const instances = new Set(Array.from(page.matchAll(/partner-api@\d+/g), ([name]) => `${name}.service`))
+  t.equal(instances.size, 4)
   const words = ['verify', '--man=no', ...[...files, ...instances].map((file) => join(folder, file))]
   const { status, stderr } = spawnSync('systemd-analyze', words, { encoding: 'utf8' })
   t.notMatch(stderr, 'partner-api')
@@ -48,7 +47,7 @@ t.test('systemd accepts the units', { skip: hasSystemd ? false : 'systemd is not
 })
 
 t.test('the units are exposed little', { skip: hasSystemd ? false : 'systemd is not installed' }, (t) => {
-  for (const file of ['partner-api.service', 'partner-api-backup.service']) {
+  for (const file of ['partner-api.service', 'partner-api@.service', 'partner-api-backup.service']) {
     const words = ['security', '--offline=true', '--threshold=15', `examples/deploy/${file}`]
     const { status, stdout } = spawnSync('systemd-analyze', words, { cwd: ROOT, encoding: 'utf8' })
     t.comment(/Overall exposure.*/.exec(stdout)?.[0])

@@ -48,14 +48,14 @@ function createProject(): string {
 /** Serves a filled store, calls `body` with its URL, and stops it. @returns What it logged. */
 async function serving(
   folder: string,
-  { args = [], nodeOptions }: { readonly args?: readonly string[]; readonly nodeOptions: readonly string[] },
+  { nodeOptions }: { readonly nodeOptions: readonly string[] },
   body: (list: (headers?: Record<string, string>) => Promise<number>) => Promise<void>,
 ): Promise<string> {
   const store = `sqlite:${join(folder, 'partner-api.db')}`
   const { data: { key } } = await programOn(store).json('demo', '--no-serve')
   const child: ChildProcessWithoutNullStreams = spawn(
     process.execPath,
-    [...nodeOptions, MAIN, 'serve', '--port', '0', '--log', 'all', ...args],
+    [...nodeOptions, MAIN, 'serve', '--port', '0', '--log', 'all'],
     { cwd: folder, env: cleanEnv() },
   )
   let log = ''
@@ -84,10 +84,9 @@ async function serving(
 const spansOf = (folder: string) =>
   readFileSync(join(folder, 'spans.jsonl'), 'utf8').trim().split('\n').map((line) => JSON.parse(line))
 
-t.test('every worker of serve traces requests if an SDK has registered itself', async (t) => {
+t.test('serve traces requests if an SDK has registered itself', async (t) => {
   const folder = createProject()
   const log = await serving(folder, {
-    args: ['--workers', '2'],
     nodeOptions: ['--import', './instrumentation.js'],
   }, async (list) => {
     t.equal(await list({ traceparent: `00-${traceId}-b7ad6b7169203331-01` }), 200)
