@@ -323,7 +323,7 @@ function boundPorts(
 
 function createUsage(
   reports: Pick<Store, 'recordUsage' | 'recordEndpoints' | 'listEndpoints'>,
-  { keepUsageDays, basePath }: Settings,
+  { keepUsageDays, basePath, names }: Settings,
   clock: Clock,
   { writeFailed }: RequestLogger,
   paths: Pick<RouteTable, 'endpoints'>,
@@ -337,7 +337,7 @@ function createUsage(
       const { endpoints } = paths
       if (endpoints.length === recorded) return
       const [builtIn, own] = [endpoints.slice(0, ROUTES.length), endpoints.slice(ROUTES.length)]
-      await recordEndpoints(reports, builtIn, own, basePath)
+      await recordEndpoints(reports, names.name, builtIn, own, basePath)
       recorded = endpoints.length
     },
   }, writeFailed)

@@ -49,7 +49,7 @@ export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm'
 export const MODULES = createRowFormat<ModuleDefinition>()(['name', 'scope', 'feature'])
 
 export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<readonly LimitName[]>([]) })(
-  ['name', 'method', 'path', 'scope', 'limits'],
+  ['service', 'name', 'method', 'path', 'scope', 'limits'],
 )
 
 export const PARTNERS: RowFormat<Partner> = createRowFormat<Partner>({

@@ -113,11 +113,14 @@ export async function readEndpoints(
   const routes: Route[] = [...ROUTES]
   const recorded = await store.listEndpoints?.() ?? []
   // A router tries fixed segments before parameters.
-  for (const { path, ...endpoint } of recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)) {
+  for (
+    const { path, service, ...endpoint } of recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)
+  ) {
     const place = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
     const index = routes.findIndex(({ name }) => name === endpoint.name)
-    if (index >= 0 && !path.includes(`/${serviceName}/`)) continue
-    if (index >= 0) routes[index] = { ...routes[index]!, ...place }
+    const isBuiltIn = index >= 0 && index < ROUTES.length
+    if (isBuiltIn && service !== serviceName) continue
+    if (isBuiltIn) routes[index] = { ...routes[index]!, ...place }
     else if (modules.moduleFor(endpoint.scope ?? '') !== undefined) {
       routes.push({ access: 'key', ...endpoint, ...place } as KeyedRoute)
     }

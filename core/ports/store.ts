@@ -23,6 +23,8 @@ export interface StoreSettings {
 
 /** An endpoint that a service has recorded for administrators, who cannot know it otherwise. */
 export interface RecordedEndpoint {
+  /** Name of the service that has recorded it: `serviceName` of its options. */
+  readonly service: string
   /** Name in usage counts and the OpenAPI document; never changes. */
   readonly name: string
   /** `GET` includes `HEAD`. */
@@ -50,9 +52,9 @@ export interface Store
   readonly settings: StoreSettings
   /** The modules that the operator has defined, as last read: what a new service can require. */
   knownModules?(): readonly ModuleDefinition[]
-  /** Adds or replaces these endpoints, by name. Is no administrative change, and moves no revision. */
+  /** Adds or replaces these endpoints, by service and name. Is no administrative change, and moves no revision. */
   recordEndpoints?(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
-  /** What services have recorded, by name. */
+  /** What services have recorded, by name, then service. */
   listEndpoints?(): MaybePromise<readonly RecordedEndpoint[]>
   /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined

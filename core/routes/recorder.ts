@@ -1,26 +1,30 @@
 import type { RecordedEndpoint, Store } from '../ports/store.ts'
 
+type Endpoint = Omit<RecordedEndpoint, 'service'>
+
 /**
- * Records endpoints that the store has not, or has otherwise. Built-in ones are recorded below a base path, or to replace
- * what an earlier service has recorded below another one.
+ * Records endpoints of a service that the store has not, or has otherwise. Built-in ones are recorded below a base path, or to replace
+ * what the service has recorded below another one.
  */
 export async function recordEndpoints(
   store: Pick<Store, 'recordEndpoints' | 'listEndpoints'>,
-  builtIn: readonly RecordedEndpoint[],
-  own: readonly RecordedEndpoint[],
+  service: string,
+  builtIn: readonly Endpoint[],
+  own: readonly Endpoint[],
   basePath: string,
 ): Promise<void> {
   if (store.listEndpoints == null) return
-  const stored = new Map(
-    (await store.listEndpoints()).map((each) => [each.name, JSON.stringify(toRecord(each))]),
-  )
+  const stored = new Map<string, string>()
+  for (const each of await store.listEndpoints()) {
+    if (each.service === service) stored.set(each.name, JSON.stringify(toRecord(service, each)))
+  }
   const moved = builtIn.filter(({ name }) => basePath !== '' || stored.has(name))
-  const changed = [...moved, ...own].map(toRecord)
+  const changed = [...moved, ...own].map((endpoint) => toRecord(service, endpoint))
     .filter((each) => stored.get(each.name) !== JSON.stringify(each))
   if (changed.length > 0) await store.recordEndpoints!(changed)
 }
 
-/** Without the other members of an endpoint. */
-function toRecord({ name, method, path, scope, limits }: RecordedEndpoint): RecordedEndpoint {
-  return { name, method, path, scope, limits }
+/** The members of an endpoint that are recorded. */
+function toRecord(service: string, { name, method, path, scope, limits }: Endpoint): RecordedEndpoint {
+  return { service, name, method, path, scope, limits }
 }

@@ -151,7 +151,7 @@ export interface Staleness extends Required<StalenessBounds> {
 }
 
 /** An endpoint without its handler. */
-export interface Endpoint extends RecordedEndpoint {
+export interface Endpoint extends Omit<RecordedEndpoint, 'service'> {
   /** Whether it takes a key. */
   readonly access: 'key' | 'open'
   /** What the endpoint returns or does, in a few words. */

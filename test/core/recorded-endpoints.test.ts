@@ -47,15 +47,19 @@ t.test('only what differs is written, and other programs keep theirs', async (t)
   await serve({ endpoints })
   t.strictSame(writes, [['orders', 'order-create']])
   t.strictSame((await store.listEndpoints!())[1], {
-    ...{ name: 'orders', method: 'GET', path: '/service/orders/{id}', scope: 'read:orders' },
+    service: 'service',
+    name: 'orders',
+    method: 'GET',
+    path: '/service/orders/{id}',
+    scope: 'read:orders',
     limits: ['key', 'signup'],
   })
-  await serve({ endpoints: [define('exports')], serviceName: 'other' })
+  await serve({ endpoints: [define('orders')], serviceName: 'other' })
   await serve({ endpoints: [define('orders', 'POST')] })
-  t.strictSame(writes.slice(1), [['exports'], ['orders']])
+  t.strictSame(writes.slice(1), [['orders'], ['orders']])
   t.strictSame(await paths(), [
-    'GET /other/exports/{id}',
     'POST /service/order-create/{id}',
+    'GET /other/orders/{id}',
     'POST /service/orders/{id}',
   ])
   await serve({})

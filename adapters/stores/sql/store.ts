@@ -42,16 +42,16 @@ function createCatalog({ lookUp, read }: SqlDatabase) {
 }
 
 function createEndpointRecords({ dialect, read, writeUnsynced }: SqlDatabase) {
-  const upsert = upsertRowsSql(dialect, 'endpoint', ENDPOINTS.columns)
+  const upsert = upsertRowsSql(dialect, 'endpoint', ENDPOINTS.columns, { keys: ['service', 'name'] })
   // An endpoint of another name was renamed.
-  const replace = `DELETE FROM partner_api.endpoint WHERE (method, path) IN
-    (SELECT method, path FROM ${rowsSql(dialect, ENDPOINTS.columns)} AS given)`
+  const replace = `DELETE FROM partner_api.endpoint WHERE (service, method, path) IN
+    (SELECT service, method, path FROM ${rowsSql(dialect, ENDPOINTS.columns)} AS given)`
   return {
     recordEndpoints: (endpoints) =>
       andThen(writeUnsynced([replace, upsert], [rowsText(ENDPOINTS, endpoints)]), () => undefined),
     listEndpoints: () =>
       andThen(
-        read(`SELECT ${ENDPOINTS.columns} FROM partner_api.endpoint ORDER BY name`),
+        read(`SELECT ${ENDPOINTS.columns} FROM partner_api.endpoint ORDER BY name, service`),
         (rows) => rows.map(ENDPOINTS.read),
       ),
   } satisfies Pick<Store, 'recordEndpoints' | 'listEndpoints'>

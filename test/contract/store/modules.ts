@@ -51,31 +51,38 @@ export async function modulesContract(check: Check): Promise<void> {
     t.strictSame((await verifyAuditLog(store)).differences, [])
   })
 
-  await check('endpoints are recorded by name, and are no administrative change', async (t, store) => {
-    const list = async () => await store.listEndpoints!()
-    t.strictSame(await list(), [])
-    const { facts, content } = await store.revision()
-    const show = {
-      name: 'order',
-      method: 'GET',
-      path: '/x/orders/{id}',
-      scope: 'read:orders',
-      limits: ['key'],
-    } as const
-    const add = { ...show, name: 'order-create', method: 'POST', limits: ['key', 'signup'] } as const
-    const open = { name: 'Health', method: 'GET', path: '/x/health', scope: undefined, limits: [] } as const
-    await store.recordEndpoints!([add, show])
-    await store.recordEndpoints!([open])
-    t.strictSame(await list(), [open, show, add])
-    const moved = { ...add, path: '/y/orders', scope: undefined, limits: [] }
-    await store.recordEndpoints!([moved])
-    t.strictSame(await list(), [open, show, moved])
-    const renamed = { ...show, name: 'order-show' }
-    await store.recordEndpoints!([renamed])
-    t.strictSame(await list(), [open, moved, renamed])
-    t.strictSame(await store.revision(), { facts, content })
-    t.strictSame(await store.listAudit(0, 10), [])
-  })
+  await check(
+    'endpoints are recorded by service and name, and are no administrative change',
+    async (t, store) => {
+      const list = async () => await store.listEndpoints!()
+      t.strictSame(await list(), [])
+      const { facts, content } = await store.revision()
+      const show = {
+        service: 'x',
+        name: 'order',
+        method: 'GET',
+        path: '/x/orders/{id}',
+        scope: 'read:orders',
+        limits: ['key'],
+      } as const
+      const add = { ...show, name: 'order-create', method: 'POST', limits: ['key', 'signup'] } as const
+      const open = { ...show, name: 'Health', path: '/x/health', scope: undefined, limits: [] }
+      await store.recordEndpoints!([add, show])
+      await store.recordEndpoints!([open])
+      t.strictSame(await list(), [open, show, add])
+      const moved = { ...add, path: '/y/orders', scope: undefined, limits: [] }
+      await store.recordEndpoints!([moved])
+      t.strictSame(await list(), [open, show, moved])
+      const renamed = { ...show, name: 'order-show' }
+      await store.recordEndpoints!([renamed])
+      t.strictSame(await list(), [open, moved, renamed])
+      const other = { ...renamed, service: 'y', path: '/y/orders/{id}' }
+      await store.recordEndpoints!([other])
+      t.strictSame(await list(), [open, moved, renamed, other])
+      t.strictSame(await store.revision(), { facts, content })
+      t.strictSame(await store.listAudit(0, 10), [])
+    },
+  )
 
   await check(
     'partners and keys have defined modules and scopes after the built-in ones',

@@ -110,11 +110,13 @@ CREATE TABLE partner_api.module (
 );
 
 CREATE TABLE partner_api.endpoint (
-  name TEXT COLLATE "C" PRIMARY KEY,
+  service TEXT COLLATE "C" NOT NULL,
+  name TEXT COLLATE "C" NOT NULL,
   method TEXT NOT NULL,
   path TEXT NOT NULL,
   scope TEXT,
-  limits TEXT
+  limits TEXT,
+  PRIMARY KEY (service, name)
 );
 
 CREATE TABLE partner_api.industry (

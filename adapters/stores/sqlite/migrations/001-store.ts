@@ -115,11 +115,13 @@ CREATE TABLE module (
 ) STRICT;
 
 CREATE TABLE endpoint (
-  name TEXT PRIMARY KEY,
+  service TEXT NOT NULL,
+  name TEXT NOT NULL,
   method TEXT NOT NULL,
   path TEXT NOT NULL,
   scope TEXT,
-  limits TEXT
+  limits TEXT,
+  PRIMARY KEY (service, name)
 ) STRICT;
 
 CREATE TABLE industry (
