@@ -5,7 +5,7 @@ import { keySchema } from '../schemas/responses.ts'
 import { changeEvents, createEvent, endEvent, signupEvent, webhookDisabledEvent } from '../webhooks/events.ts'
 import { quotaData } from '../webhooks/quota-events.ts'
 import texts from './events.json' with { type: 'json' }
-import { convert } from './json-schema.ts'
+import { convert } from '../schemas/json-schema.ts'
 import { bodyMembers } from './operation.ts'
 
 type Members = Readonly<Record<string, JsonSchema>>

@@ -1,7 +1,7 @@
-/** valibot schemas as JSON Schema, and examples of their values. */
-import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
+/** The schemas of a document, and examples of their values. */
 import type { GenericSchema } from 'valibot'
 import type { JsonSchema } from '../schemas/inputs.ts'
+import { convert } from '../schemas/json-schema.ts'
 
 export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 
@@ -82,39 +82,4 @@ const formats: Readonly<Record<string, string>> = {
   email: 'ada@example.com',
   uri: 'https://example.com/',
   uuid: '01980a3e-5d1c-7f00-8000-000000000001',
-}
-
-/** What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to. */
-export function convert(schema: GenericSchema): JsonSchema {
-  const { $schema: _, $defs: __, ...converted } = toJsonSchema(schema, {
-    target: 'draft-2020-12',
-    typeMode: 'input',
-    errorMode: 'ignore',
-    overrideSchema: (context) =>
-      context.valibotSchema.type === 'lazy' ? {} : overrideNullable(context) ?? overrideOthers(context),
-  })
-  return converted as unknown as JsonSchema
-}
-
-type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
-
-/** Writes `null` beside one other type as one schema, unless that type is a named schema. */
-const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  if (valibotSchema.type !== 'nullable') return undefined
-  const [inner] = jsonSchema.anyOf ?? []
-  if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
-    return undefined
-  }
-  const nullable = { ...inner, type: [inner.type, 'null' as const] }
-  return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
-}
-
-const overrideOthers: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  const { const: only, ...others } = jsonSchema
-  // Generators of clients take a `const` for an unknown value.
-  if (only !== undefined) return { ...others, enum: [only] }
-  if (valibotSchema.type === 'loose_object') return { ...jsonSchema, additionalProperties: true }
-  if (valibotSchema.type !== 'strict_object') return undefined
-  const { additionalProperties: _, ...open } = jsonSchema
-  return open
 }

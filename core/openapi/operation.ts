@@ -5,9 +5,10 @@ import { BUILT_IN_MODULES, type Scope } from '../model.ts'
 import { type KeyedRoute, type OpenRoute, operationIdOf, type Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
 import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
+import { convert } from '../schemas/json-schema.ts'
 import { EXAMPLE_REQUEST_ID, pageSchema, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
-import { convert, type SchemaCollection } from './json-schema.ts'
+import type { SchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   ExampleObject,
@@ -158,7 +159,9 @@ function memberSchema({ schema: input, isRequired }: InputDef<unknown>): JsonSch
   const schema = toJsonSchema(input)
   if (isRequired || input.source !== undefined) return schema
   const { type, anyOf } = schema
-  return { ...schema, type: [type as string, 'null'], ...(anyOf && { anyOf: [...anyOf, { type: 'null' }] }) }
+  return anyOf
+    ? { ...schema, anyOf: [...anyOf, { type: 'null' }] }
+    : { ...schema, type: [type as string, 'null'] }
 }
 
 function commonHeaders({ names }: DocumentSettings): readonly string[] {
@@ -240,7 +243,6 @@ function failuresOf(
     hasOwnExample(code)
       ? exampleProblem(code, path, scope, settings)
       : { $ref: `#/components/examples/${code}` }
-  const hasPage = 'hasPage' in route
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
   return Object.fromEntries(
     [...byStatus].map(([status, codes]) => {
@@ -252,7 +254,7 @@ function failuresOf(
             schema: { $ref: '#/components/schemas/Problem' },
             examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code)])),
           },
-          ...(hasPage && { 'text/html': pageContent(schemas) }),
+          ...(isPage(route, status) && { 'text/html': pageContent(schemas) }),
         },
       }
       const names = [`Problem${status}`, ...(route.access === 'open' ? [`PublicProblem${status}`] : [])]
@@ -264,13 +266,18 @@ function failuresOf(
   )
 }
 
+/** Whether a person may get a page in place of the problem: those of earlier steps are for programs. */
+function isPage(route: Route, status: number): boolean {
+  return 'hasPage' in route && [404, 410, 413, 429, 500, 503].includes(status)
+}
+
 function failureHeaders(route: Route, status: number, codes: readonly ProblemCode[]): readonly string[] {
   const isChallenged = status === 401 || codes.includes('scope_missing')
   // Limits are known from step 8 on.
   const isLimited = route.access === 'key' &&
     [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
   return [
-    ...('hasPage' in route ? pageHeaders : ['Referrer-Policy']),
+    ...(isPage(route, status) ? pageHeaders : ['Referrer-Policy']),
     ...(isChallenged ? ['WWW-Authenticate'] : []),
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(isLimited ? rateLimitHeaders : []),
@@ -334,17 +341,13 @@ export function exampleProblem(
 }
 
 /**
- * Patterns that every validator understands: no `\\p`, and characters as they are instead of `\\u`. They come close to what
- * the service checks by Unicode's categories.
+ * Patterns that every engine compiles: ASCII, because no two engines escape other characters alike. Of those they let
+ * through what the service refuses by Unicode's categories.
  */
-const oneLine = '[^\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]*'
-const visible = '[^\\x00-\\x20\\x7f-\\xa0\\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000' +
-  '\ue000-\uf8ff\ufeff\ufff0-\ufffb]'
-const line = `${oneLine}${visible}${oneLine}`
-/** Letters and digits: leaves out most symbols, marks and private characters of the basic plane. */
-const searchable =
-  '[^\\x00-/:-@\\[-`{-\\xa9\\xab-\\xb1\\xb4\\xb6-\\xb8\\xbb\\xbf\\xd7\\xf7\u02c2-\u036f\u2000-\u2070' +
-  '\u20a0-\u20ff\u2190-\u245f\u2500-\u2775\u2794-\u2bff\u2ff0-\u3004\u3008-\u3020\ue000-\uf8ff\ufe00-\ufe6f\uffe0-\uffff]'
+const oneLine = '[^\\x00-\\x1f\\x7f]*'
+const line = `${oneLine}[^\\x00-\\x20\\x7f]${oneLine}`
+/** No ASCII but letters and digits. */
+const searchable = '[^\\x00-/:-@\\[-`{-\\x7f]'
 
 const secondLetters = Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!), ([first, codes]) => {
   const seconds = codes.map((code) => code[1]).join('')
@@ -357,7 +360,6 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
   cursor: CURSOR_KEYWORDS,
   locale: { pattern: LOCALE_PATTERN, maxLength: 255 },
   country: {
-    maxLength: 2,
     anyOf: [
       { $ref: '#/components/schemas/CountryCode' },
       { type: 'string', pattern: `^(?:${secondLetters.join('|')})$`, maxLength: 2 },
@@ -366,5 +368,8 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
 }
 
 function toJsonSchema({ syntax, source, ...schema }: InputSchema): JsonSchema {
-  return source ? convert(source as v.GenericSchema) : { ...schema, ...(syntax && SYNTAX[syntax]) }
+  if (source) return convert(source as v.GenericSchema)
+  const { type, ...keywords } = { ...schema, ...(syntax && SYNTAX[syntax]) }
+  // Generators of clients apply a keyword beside `anyOf` to the union: each schema of it has its own.
+  return keywords.anyOf || type === undefined ? keywords : { type, ...keywords }
 }

@@ -83,7 +83,7 @@ export function day(description: string): Schema<string> {
   return text(description, '2026-11-01', 10, { format: 'date' })
 }
 
-const urlPattern = '^[Hh][Tt][Tt][Pp][Ss]?://\\S+$'
+const urlPattern = '^[Hh][Tt][Tt][Pp][Ss]?:\\/\\/\\S+$'
 
 /**
  * An absolute `http` or `https` URL as imported: `format: uri` would promise that international characters are escaped

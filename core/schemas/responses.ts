@@ -35,7 +35,8 @@ const keyId = (description: string, example: string): field.Schema<string> =>
   field.text(description, example, 12, { pattern: '^[0-9A-Za-z]{12}$' })
 // Those of an imported key may be unknown, or other characters than ours.
 const keyHint: field.Schema<string> = field.text('Last four characters of the key.', '…9xQ2', 5, {
-  pattern: '^…(?:[!-~]{4})?$',
+  // The ellipsis by what it is not: patterns are ASCII.
+  pattern: '^[^!-~](?:[!-~]{4})?$',
 })
 /** What identifies an endpoint. */
 const endpointPlace = {
@@ -358,7 +359,7 @@ export const problemSchema: field.Schema<Problem> = field.named(
       v.strictObject({
         parameter: v.optional(field.text('Name of the parameter or header.', 'limit', 8192)),
         pointer: v.optional(
-          field.text('Location in the body (RFC 6901).', '/email', 65_536, { pattern: '^(/.*)?$' }),
+          field.text('Location in the body (RFC 6901).', '/email', 65_536, { pattern: '^(?:\\/.*)?$' }),
         ),
         detail: field.text('What is wrong.', 'is required', 1000),
       }),

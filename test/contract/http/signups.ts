@@ -195,10 +195,12 @@ async function goneReferences(t: TestContext, service: Service): Promise<void> {
 
 async function idempotencyKeys(t: TestContext, service: Service): Promise<void> {
   const signUp = signUpAt(service)
-  for (const once of ['x', 'x'.repeat(255), `"${'y'.repeat(253)}"`, 'a b', "it's", '~!@#']) {
+  for (
+    const once of ['x', 'x'.repeat(255), `"${'y'.repeat(253)}"`, 'a b', "it's", '~!@#', ',," z "', 'a"b"']
+  ) {
     t.equal((await signUp(required, { once })).status, 201, once.slice(0, 20))
   }
-  for (const once of ['', '""', 'x'.repeat(256), '"x', 'x"', '"']) {
+  for (const once of ['', '""', 'x'.repeat(256), '"x', 'x"', '"', ',," z "\\"']) {
     const response = await signUp(required, { once })
     expectInvalid(t, response, ['Idempotency-Key'], `Idempotency-Key: ${once.slice(0, 20)}`)
   }

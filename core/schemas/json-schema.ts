@@ -1,0 +1,92 @@
+/** valibot schemas as JSON Schema. */
+import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
+import type { GenericSchema } from 'valibot'
+import type { JsonSchema } from './inputs.ts'
+
+/**
+ * What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to.
+ *
+ * @throws {Error} for a schema that cannot be converted.
+ */
+export function convert(schema: GenericSchema): JsonSchema {
+  const { $schema: _, $defs: __, ...converted } = toJsonSchema(schema, {
+    target: 'draft-2020-12',
+    typeMode: 'input',
+    errorMode: 'ignore',
+    overrideSchema: (context) =>
+      context.valibotSchema.type === 'lazy' ? {} : overrideNullable(context) ?? overrideOthers(context),
+    overrideAction: leaveOutPattern,
+  })
+  return converted as unknown as JsonSchema
+}
+
+type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
+
+/** Writes `null` beside one other type as one schema, unless that type is a named schema. */
+const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+  if (valibotSchema.type !== 'nullable') return undefined
+  const [inner] = jsonSchema.anyOf ?? []
+  if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
+    return undefined
+  }
+  const nullable = { ...inner, type: [inner.type, 'null' as const] }
+  return inner.enum === undefined ? nullable : { ...nullable, enum: [...inner.enum, null] }
+}
+
+const overrideOthers: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
+  const { const: only, ...others } = jsonSchema
+  // Generators of clients take a `const` for an unknown value.
+  if (only !== undefined) return { ...others, enum: [only] }
+  if (valibotSchema.type === 'loose_object') return { ...jsonSchema, additionalProperties: true }
+  if (valibotSchema.type !== 'strict_object') return undefined
+  const { additionalProperties: _, ...open } = jsonSchema
+  return open
+}
+
+/** Leaves out a pattern that other engines read otherwise, or not at all; it is checked nevertheless. */
+const leaveOutPattern: NonNullable<ConversionConfig['overrideAction']> = ({ valibotAction, jsonSchema }) => {
+  const { pattern, ...others } = jsonSchema
+  const { requirement } = valibotAction as { readonly requirement?: unknown }
+  const flags = requirement instanceof RegExp ? requirement.flags : ''
+  return pattern === undefined || isPortablePattern(pattern) && /^u?$/.test(flags) ? jsonSchema : others
+}
+
+const escaped = String.raw`[\\^$.|?*+()[\]{}\/]|[fnrt]|x[0-7][\da-fA-F]`
+// Python and Java read doubled marks as set operations, and no engine but ECMAScript has ranges from or to a class.
+const inClass = String.raw`(?!&&|\|\||~~|--|-\\[dDwWsS])[ !-Z^-~]|\\[dDwWsS](?!-[^\]])|\\(?:${escaped}|-)`
+const tokens = [
+  // A raw slash would end a literal.
+  String.raw`[ !"#%&',\-0-9:;<=>@A-Z_\x60a-z~.^$|)]`,
+  String.raw`\\(?:${escaped}|[bBdDwWsS])`,
+  String.raw`\((?:\?:|(?!\?))`,
+  String.raw`\[\^?(?:${inClass})+\]`,
+  String.raw`(?:[*+?]|\{\d{1,3}(?:,(?:\d{1,3})?)?\})\??`,
+]
+const portable = new RegExp(`^(?:${tokens.join('|')})*$`)
+
+/** Whether ECMAScript, PCRE, RE2, Python, Ruby and Java all compile a pattern: of ASCII, in what they have in common. */
+export function isPortablePattern(pattern: string): boolean {
+  if (!portable.test(pattern) || mostRepetitions(pattern) > 1000) return false
+  try {
+    return new RegExp(pattern, 'u') instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+const structure = /\\.|\[(?:\\.|[^\]])*\]|[()]|\{(\d+)(?:,(\d*))?\}|./g
+
+/** How often an element may be repeated, those of its groups counted together: RE2 refuses more than 1,000. */
+function mostRepetitions(pattern: string): number {
+  // The most within each open group, and of the last element.
+  const open = [1]
+  let last = 1
+  for (const [token, from, to] of pattern.matchAll(structure)) {
+    if (token === '(') open.push(1)
+    else if (token === ')') last = open.pop() ?? 1
+    else if (from === undefined) last = 1
+    else last *= Math.max(1, Number(to || from))
+    open.push(Math.max(open.pop() ?? 1, token === '(' ? 1 : last))
+  }
+  return open[0] ?? 1
+}
