@@ -69,8 +69,8 @@ export class Output implements TableStyle {
   isJsonLines = false
   readonly #io: Io
   #storeOption = ''
-  /** Whether part of a list has been written, so that an error has to complete the document. */
-  #isListOpen = false
+  /** What ends the list of which part has been written, so that an error completes the document; empty before. */
+  #listEnding = ''
 
   constructor(io: Io, json: boolean) {
     this.#io = io
@@ -154,6 +154,24 @@ export class Output implements TableStyle {
     return { last, hasMore }
   }
 
+  /** Prints `data` as the one JSON document, with a list as its last member, with bounded memory. */
+  async recordWithList<T>(
+    data: object,
+    name: string,
+    rows: AsyncIterable<T> | Iterable<T>,
+    toJson: (row: T) => unknown,
+  ): Promise<void> {
+    const text = printableJson(JSON.stringify({ data: { ...data, [name]: [] } }))
+    await this.write(text.slice(0, -3))
+    this.#listEnding = ']}'
+    let separator = ''
+    for await (const row of rows) {
+      await this.write(separator + printableJson(JSON.stringify(toJson(row))))
+      separator = ','
+    }
+    await this.write(this.#listEnd({}))
+  }
+
   /** How many rows a list has without `--limit`: a page for a terminal, and all of them for programs. */
   get pageRows(): number {
     return this.json || this.width === Infinity ? Infinity : terminalRows
@@ -184,15 +202,16 @@ export class Output implements TableStyle {
   /** The next items of the list that is the `data` of the document. */
   #listPart(items: readonly unknown[]): string {
     const text = this.#format({ data: items })
-    const start = this.#isListOpen ? ',' : text.slice(0, text.indexOf('[') + 1)
-    this.#isListOpen = true
+    const start = this.#listEnding ? ',' : text.slice(0, text.indexOf('[') + 1)
+    this.#listEnding = ']'
     return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
   }
 
   /** @param members Further members of the document. */
   #listEnd(members: object): string {
-    this.#isListOpen = false
-    return `]${printableJson(JSON.stringify(members)).replace(/^\{(?!\})/, ',').replace(/^\{/, '')}\n`
+    const ending = this.#listEnding
+    this.#listEnding = ''
+    return `${ending}${printableJson(JSON.stringify(members)).replace(/^\{(?!\})/, ',').replace(/^\{/, '')}\n`
   }
 
   #format(value: unknown): string {
@@ -228,7 +247,7 @@ export class Output implements TableStyle {
         ...remedy && { remedy: { command, args } },
         ...redactAll(members),
       }
-      const document = this.#isListOpen
+      const document = this.#listEnding
         ? this.#listEnd({ error })
         : this.#format(data === undefined ? { error } : { data, error })
       if (await this.write(document).then(() => true, () => false)) return

@@ -4,7 +4,7 @@ import { createClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
-import type { Administration, AuditContext, Change, Claim } from '../ports/changes.ts'
+import type { Administration, Change, Claim } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
 import { AdminError, validateName } from './validate.ts'
@@ -79,16 +79,7 @@ export async function revokeClaims(store: Administration, openAt: number, partne
   return open.map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
 }
 
-/** Disables those active webhooks of a store that are selected. @returns Their ids. */
-export async function disableWebhooks(
-  { webhooks }: Pick<Store, 'webhooks'>,
-  context: AuditContext,
-  isSelected: (webhook: Webhook) => boolean = () => true,
-): Promise<string[]> {
-  const active = (await webhooks?.listWebhooks() ?? []).filter(({ state }) => state === 'active')
-  const ids = active.filter(isSelected).map(({ id }) => id)
-  const disable = (webhook: Webhook | undefined) =>
-    webhook && { ...webhook, state: 'disabled' as const, failingSince: undefined }
-  for (const id of ids) await webhooks!.changeWebhook(id, 'webhook.disabled', context, disable)
-  return ids
+/** A webhook that is disabled; `undefined` if it was removed. */
+export function disableWebhook(webhook: Webhook | undefined): Webhook | undefined {
+  return webhook && { ...webhook, state: 'disabled', failingSince: undefined }
 }

@@ -9,7 +9,7 @@ import {
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
-import { createAdministrator, disableWebhooks, findPartner, type Operator, revokeClaims } from './apply.ts'
+import { createAdministrator, disableWebhook, findPartner, type Operator, revokeClaims } from './apply.ts'
 import {
   AdminError,
   applyLimitChange,
@@ -163,7 +163,10 @@ export function createPartnerAdministration(
       })
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }
-      await disableWebhooks(store, context, ({ partner }) => partner === slug)
+      for (const { id, partner, state } of await store.webhooks?.listWebhooks() ?? []) {
+        if (partner !== slug || state !== 'active') continue
+        await store.webhooks!.changeWebhook(id, 'webhook.disabled', context, disableWebhook)
+      }
       return show(slug)
     },
 

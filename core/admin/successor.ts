@@ -1,5 +1,5 @@
 /** What the successor of keys may do: no more than each of them. */
-import { canonicalRange, enclosingRanges, parseCidr } from '../lib/ip-address.ts'
+import { intersectRanges } from '../lib/ip-address.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, Limit, LimitOverrides, OverridableLimit, Partner, ServiceLimit } from '../model.ts'
 import { AdminError } from './validate.ts'
@@ -28,24 +28,10 @@ export function commonRights(
   }
 }
 
-/** The ranges of either list that are within one of the other. An empty list allows any address. */
 function commonRanges(one: readonly string[], other: readonly string[]): readonly string[] {
-  if (one.length === 0) return other
-  if (other.length === 0) return one
-  const [inOne, inOther] = [one, other].map((ranges) =>
-    new Set(ranges.map((text) => canonicalRange(parseCidr(text))))
-  )
-  const isWithin = (ranges: ReadonlySet<string>, text: string) =>
-    enclosingRanges(parseCidr(text)).some((range) => ranges.has(range))
-  const common = [
-    ...one.filter((text) => isWithin(inOther!, text)),
-    ...other.filter((text) => isWithin(inOne!, text)),
-  ]
-  if (common.length === 0) {
-    throw new AdminError('addresses_disjoint', 'The keys to be replaced have no address in common.')
-  }
-  const unique = new Map(common.map((text) => [canonicalRange(parseCidr(text)), text]))
-  return [...unique.values()]
+  const common = intersectRanges(one, other)
+  if (common !== undefined) return common
+  throw new AdminError('addresses_disjoint', 'The keys to be replaced have no address in common.')
 }
 
 function commonLimits(keys: readonly Key[], partner: Partner, service: ServiceLimits): LimitOverrides {

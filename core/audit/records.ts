@@ -61,6 +61,22 @@ export function storeAuditRecord(change: Extract<Change, { type: 'store.updated'
   return auditRecord(change.type, undefined, before, after)
 }
 
+/**
+ * What a restore did with the refusals of the replaced store: took them over, was told to leave them out, or could not know
+ * them.
+ */
+export type RestoreMode = 'narrowed' | 'as_backed_up' | 'unknown'
+
+/** @param replaced The end of the log of the replaced store; `undefined` without one that can be read. */
+export function restoreAuditRecord(
+  replaced: AuditHead | undefined,
+  backup: AuditHead,
+  mode: RestoreMode,
+): AuditRecord {
+  const before = replaced && JSON.stringify(replaced)
+  return auditRecord('store.restored', undefined, before, JSON.stringify({ ...backup, mode }))
+}
+
 export function claimAuditRecord(type: AuditRecord['type'], after: Claim, sha256: Sha256): AuditRecord {
   const open = claimSnapshot({ ...after, state: 'open', keyId: undefined }, sha256)
   const before = type === 'claim.created' ? undefined : open

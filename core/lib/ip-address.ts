@@ -51,13 +51,43 @@ export function rangeContains({ network, bits }: IpRange, address: IpAddress): b
   return true
 }
 
-/** Text that equal ranges have in common, whatever their notation. */
-export function canonicalRange({ network, bits }: IpRange): string {
+/**
+ * The ranges of either list that are within one of the other: all addresses that both allow. An empty list allows any.
+ * The time is linear in the lists.
+ *
+ * @returns In the notation of `one` where it has the range; `undefined` when no address is in both.
+ * @throws {RangeError} as `parseCidr` does.
+ */
+export function intersectRanges(
+  one: readonly string[],
+  other: readonly string[],
+): readonly string[] | undefined {
+  if (one.length === 0) return other
+  if (other.length === 0) return one
+  const [inOne, inOther] = [byCanonicalText(one), byCanonicalText(other)]
+  const common = new Map<string, string>()
+  for (const [canonical, text] of inOne) {
+    if (enclosingRanges(parseCidr(text)).some((range) => inOther.has(range))) common.set(canonical, text)
+  }
+  if (common.size === inOne.size) return one
+  for (const [canonical, text] of inOther) {
+    if (common.has(canonical)) continue
+    if (enclosingRanges(parseCidr(text)).some((range) => inOne.has(range))) common.set(canonical, text)
+  }
+  return common.size === 0 ? undefined : [...common.values()]
+}
+
+/** Each range once, by the text that equal ranges have in common, whatever their notation. */
+function byCanonicalText(ranges: readonly string[]): Map<string, string> {
+  return new Map(ranges.map((text) => [canonicalRange(parseCidr(text)), text]))
+}
+
+function canonicalRange({ network, bits }: IpRange): string {
   return `${network.join('.')}/${bits}`
 }
 
 /** A range and all that contain it, as canonical text: at most 129. */
-export function enclosingRanges({ network, bits }: IpRange): string[] {
+function enclosingRanges({ network, bits }: IpRange): string[] {
   return Array.from({ length: bits + 1 }, (_, length) => {
     const words = network.map((word, index) => (word & mask(length - index * 32)) >>> 0)
     return canonicalRange({ network: words, bits: length })

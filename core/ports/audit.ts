@@ -32,6 +32,8 @@ export type AuditEventType =
   | 'content.imported'
   | 'content.removed'
   | 'signups.deleted'
+  /** The heads of the logs of the replaced store and of the backup; the entries of what it narrowed stand before it. */
+  | 'store.restored'
 
 /** One entry of the audit log. Its hash covers all entries before it. */
 export interface AuditEntry extends AuditContext {

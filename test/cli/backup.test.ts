@@ -5,10 +5,6 @@ import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
-import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { createModuleAdministration } from '../../core/admin/modules.ts'
-import { BUILT_IN_MODULES, MAX_OWN_MODULES } from '../../core/model.ts'
-import { DAY } from '../contract/store/samples.ts'
 import {
   documentOf,
   newFile,
@@ -18,7 +14,6 @@ import {
   startServing,
   temporaryFolder,
 } from '../support/cli-program.ts'
-import { createStore } from '../support/cli-store.ts'
 
 const issue = ['keys', 'issue', 'acme', '--name', 'n']
 
@@ -89,192 +84,40 @@ test('a backup under load has every signup acknowledged before, and restores all
   })
   served.child.kill('SIGKILL')
   await served.ended
-  const undone = {
-    after: 5,
-    entries: 6,
-    commands: [
-      `partner-api keys revoke ${second!.id}`,
-      `partner-api keys rotate ${fourth!.id} --overlap 0`,
-    ],
-    lost: [String, lost],
+  const since = [
+    'key.revoked',
+    'key.issued',
+    'key.rotated',
+    'partner.suspended',
+    'partner.resumed',
+    'key.issued',
+  ]
+  const found = {
+    since: { after: 5, entries: 6 },
+    changes: since.map((type) => ({ type })),
+    narrowed: { partners: 0, keys: 2 },
   }
   const plan = await json('store', 'restore', backup, '--dry-run')
-  t.match(plan.data, { dry_run: true, replaced: null, undone })
+  t.match(plan.data, { dry_run: true, replaced: null, ...found })
+  t.match(plan.stderr, /^Nothing was changed\. A restore would do this:\nNarrowed 2 keys /)
   t.equal((await json('keys', 'show', second!.id)).data.state, 'revoked')
   t.match(await json('store', 'restore', backup), { code: 1, error: { code: 'store_exists' } })
   const restored = await json('store', 'restore', backup, '--replace')
-  t.match(restored.data, { dry_run: false, undone, seal: data.seal })
+  t.match(restored.data, { dry_run: false, ...found, seal: data.seal })
+  t.match(restored.stderr, /^warning: 2 keys issued since the backup, .* are not in it/m)
   const replaced = programOn(`sqlite:${restored.data.replaced}`)
-  t.equal((await replaced.json('keys', 'show', second!.id)).data.state, 'revoked')
+  t.equal((await replaced.json('keys', 'show', lost)).data.state, 'active')
 
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
   const { stdout } = await run('signups', 'export')
   t.same(before.filter((email) => !stdout.includes(`"${email}"`)), [])
   const { data: listed } = await json('keys', 'list')
   t.same(listed.map(({ id, state }: { id: string; state: string }) => [id, state]), [
-    ...[first!, second!, third!, fourth!].map(({ id }) => [id, 'active']),
+    [first!.id, 'active'],
+    [second!.id, 'revoked'],
+    [third!.id, 'active'],
+    [fourth!.id, 'revoked'],
   ])
-})
-
-test('restored webhooks start disabled, and what was done to them since is listed', async (t) => {
-  const { file, backup, createWebhook, run, json } = await filled(1)
-  const hooks: string[] = []
-  while (hooks.length < 5) hooks.push(await createWebhook())
-  const [removed, disabled, updated, rotated, kept] = hooks as [string, string, string, string, string]
-  await run('store', 'backup', backup)
-  await run('webhooks', 'remove', removed, '--yes')
-  await run('webhooks', 'disable', disabled)
-  await run('webhooks', 'update', updated, '--url', 'https://hooks.example/new')
-  await run('webhooks', 'rotate-secret', rotated, '--webhook-key-file', `${file}.webhook-key`)
-  await run('partners', 'update', 'acme', '--name', "It's", '--limit', 'key=5/60')
-  const added = await createWebhook()
-
-  const { data, stderr } = await json('store', 'restore', backup, '--replace')
-  t.match(stderr, `partner-api webhooks remove ${removed} --yes`)
-  t.same(data.disabled_webhooks.toSorted(), hooks.toSorted())
-  t.same(data.undone.lost, [added])
-  t.same(
-    data.undone.commands.toSorted(),
-    [
-      "partner-api partners update acme '--name=It'\\''s' --limit key=5/60",
-      ...[kept, updated, rotated].map((id) => `partner-api webhooks enable ${id}`),
-      `partner-api webhooks rotate-secret ${rotated} --overlap 0`,
-      `partner-api webhooks remove ${removed} --yes`,
-      `partner-api webhooks update ${updated} --url https://hooks.example/new --event signup.created --allow-private`,
-    ].sort(),
-  )
-  t.same(
-    (await json('webhooks', 'list')).data.filter(({ state }: { state: string }) => state === 'active'),
-    [],
-  )
-  t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
-  const other = ['--store', `sqlite:${backup}`, 'store', 'reconcile']
-  const again = await json(...other, '--replaced', `sqlite:${data.replaced}`)
-  const commands = data.undone.commands.map((line: string) =>
-    line.replace('api', `api --store sqlite:${backup}`)
-  )
-  t.same(again.data, {
-    undone: { ...data.undone, commands },
-    disabled_webhooks: data.disabled_webhooks,
-    revoked_claims: 0,
-  })
-  t.match(await json(...other, '--replaced', `sqlite:${backup}`), { code: 2, error: { code: 'usage' } })
-})
-
-/**
- * Commands on a new key X of a new partner P before the backup, those after it, and the list of a restore where it differs.
- */
-const changes: readonly (readonly [before: string, since: string, listed?: string])[] = [
-  ['', 'keys revoke X'],
-  ['keys revoke X', ''],
-  ['', 'keys update X --name=-k --expires 2099-01-01T00:00:00.000Z --allow 192.0.2.0/24 2001:db8::/32'],
-  ['keys update X --expires 2099-01-01 --allow 192.0.2.0/24', 'keys update X --never --clear-allow'],
-  ['', 'keys limit X --limit key=5/60'],
-  [
-    'keys limit X --limit key=5/60 --limit signup=0',
-    'keys limit X --limit key=6/60 --limit verify=7/60 --clear-limit signup',
-  ],
-  ['', 'modules activate P banner'],
-  ['', 'modules activate P banner; scopes grant X read:banner; modules deactivate P banner'],
-  ['modules activate P banner; scopes grant X read:banner', 'scopes remove X read:banner'],
-  ['', 'modules deactivate P signup'],
-  ['modules define P-old --scope read:old --feature Old', 'modules forget P-old'],
-  ['', 'modules define own --scope read:own --feature=P; modules activate P own; scopes grant X read:own'],
-  [
-    'modules define P-a --scope read:a --feature=A; modules activate P P-a; scopes grant X read:a',
-    'modules deactivate P P-a; scopes remove X read:a; modules forget P-a; modules define P-a --scope read:b --feature=B; ' +
-    'modules activate P P-a; scopes grant X read:b',
-  ],
-  [
-    'modules define P-c --scope read:c --feature=C; modules activate P P-c; scopes grant X read:c; keys disable X',
-    'modules deactivate P P-c; modules forget P-c; modules define P-d --scope read:c --feature=C; keys enable X',
-  ],
-  ['', 'keys disable X'],
-  ['keys disable X', 'keys enable X'],
-  ['', 'keys rotate X --overlap 0'],
-  ['', 'keys rotate X --overlap 100d; keys disable X'],
-  ['keys disable X', 'keys enable X; keys rotate X --overlap 100d; keys disable X'],
-  ['keys disable X', 'keys enable X; keys rotate X --overlap 100d'],
-  ['', 'partners update P --name=New --limit key=5/60'],
-  ['partners update P --limit key=5/60', 'partners update P --clear-limit key'],
-  [
-    '',
-    'partners update P --contact=a@b.example --tag eu us --external-id=7 --note=N --self-service revoke rotate; ' +
-    'keys update X --owner=O --tag shop',
-  ],
-  [
-    'partners update P --contact=a@b.example --tag eu us --external-id=7 --note=N --self-service rotate; ' +
-    'keys update X --owner=O --tag shop',
-    'partners update P --no-contact --no-tag --no-external-id --no-note --no-self-service; ' +
-    'keys update X --no-owner --no-tag',
-  ],
-  ['', 'partners suspend P'],
-  ['partners suspend P', 'partners resume P'],
-  ['', 'partners remove P --yes'],
-  [
-    'partners update P --contact=a@b.example --note=N',
-    'partners update P --no-contact --no-note; partners remove P --yes',
-  ],
-  [
-    'partners update P --contact=a@b.example --note=N; partners remove P --yes',
-    'partners update P --no-contact --no-note',
-  ],
-  [
-    '',
-    'partners create P-new --name N --module banner; partners suspend P-new',
-    'partners create P-new --name=N; modules activate P-new banner; partners suspend P-new',
-  ],
-]
-
-test('every change since a backup is listed as the commands that repeat it', async (t) => {
-  const { store, file, partners, issue, run, json } = await createStore()
-  let now = Date.now() - 2 * DAY
-  const earlier = createKeyAdministration(store, { actor: 'test', clock: () => now })
-  const ended = { partner: 'acme', name: 'Ended', environment: 'live' as const }
-  const prolonged = (await earlier.issue({ ...ended, expiresAt: now + DAY / 2 })).key.id
-  const [expired, over] = [(await issue()).key.id, (await issue()).key.id]
-  const rows = []
-  for (const [index, [before, since, listed = since]] of changes.entries()) {
-    const P = `partner-${index}`
-    await partners.create({ slug: P, name: P, modules: ['signup'] })
-    const { key: { id: X } } = await issue({ partner: P })
-    const commandsOf = (text: string) =>
-      text.split('; ').filter(Boolean).map((command) =>
-        command.replaceAll(/\bX\b/g, X).replaceAll(/\bP\b/g, P).split(' ')
-      )
-    for (const command of commandsOf(before)) t.match(await run(...command), { code: 0 }, before)
-    rows.push({ P, X, since: commandsOf(since), listed: commandsOf(listed).map((words) => words.join(' ')) })
-  }
-  const modules = createModuleAdministration(store, { actor: 'test' })
-  const { length } = BUILT_IN_MODULES.names
-  for (let count = (await modules.list()).length; count < length + MAX_OWN_MODULES; count++) {
-    await modules.define({ name: `m${count}`, scope: `read:m${count}`, feature: 'One of many' })
-  }
-  await run('store', 'backup', `${file}.backup`)
-  now += DAY / 4
-  await earlier.update(prolonged, { expiresAt: null })
-  await earlier.update(expired, { expiresAt: now + DAY })
-  await earlier.rotate(over, { overlapMs: DAY })
-  await earlier.disable(over)
-  for (const { since } of rows) {
-    for (const command of since) t.match(await run(...command), { code: 0 }, command.join(' '))
-  }
-  await store.close()
-
-  const { data: { replaced, undone } } = await json('store', 'restore', `${file}.backup`, '--replace')
-  const list: string[] = undone.commands.map((line: string) => line.replace('partner-api ', ''))
-  for (const { P, X, listed } of rows) {
-    const found = list.filter((line) => line.includes(X) || new RegExp(`\\b${P}\\b`).test(line))
-    // Of 100 days, some seconds have passed.
-    t.strictSame(found.map((line) => line.replace(/ 86\d{5}s$/, ' 100d')), listed)
-  }
-  t.ok(undone.lost.includes(prolonged))
-  const ends = `keys update ${expired} --expires 1s`
-  t.ok(list.includes(ends) && list.includes(`keys rotate ${over} --overlap 0`))
-  t.equal(list.length, 2 + rows.flatMap(({ listed }) => listed).length, 'nothing else is listed')
-  for (const line of list) t.match(await run(...line.split(' ')), { code: 0 }, line)
-  const again = (await json('store', 'reconcile', '--replaced', `sqlite:${replaced}`)).data.undone
-  t.same(again.commands.filter((line: string) => !line.endsWith(ends)), [], 'all of it is repeated')
 })
 
 test('a backup is a store, and replaces nothing by accident', async (t) => {
@@ -297,7 +140,7 @@ test('a backup is a store, and replaces nothing by accident', async (t) => {
   const other = `${file}.other`
   t.match(await programOn(`sqlite:${other}`).run('store', 'restore', backup), {
     code: 0,
-    stderr: `Restored ${other}.\n`,
+    stderr: /^Restored .*\.\nwarning: There is no replaced store: revocations since the backup are unknown/,
   })
 })
 
@@ -328,9 +171,15 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   await run('store', 'backup', backup, '--force')
   writeFileSync(file, 'damaged')
   appendFileSync(`${file}-wal`, 'damaged')
-  const { data, stderr } = await json('store', 'restore', backup, '--replace')
-  t.match(stderr, 'the changes that the restore undoes are unknown')
-  t.equal(data.undone, null)
+  const unreadable = await json('store', 'restore', backup, '--replace')
+  t.match(unreadable, {
+    code: 3,
+    error: { code: 'replaced_unreadable', detail: /is not a database.* pass --force/ },
+  })
+  t.equal(readFileSync(file, 'utf8'), 'damaged')
+  const { data, stderr } = await json('store', 'restore', backup, '--replace', '--force')
+  t.match(stderr, /^warning: .* cannot be read: revocations since the backup are unknown/m)
+  t.match(data, { mode: 'unknown', since: null, changes: [] })
   t.equal(readFileSync(data.replaced, 'utf8'), 'damaged')
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
 })

@@ -115,9 +115,9 @@ test('a restore revokes the open links of the backup', async (t) => {
   await use(used.data.link)
   const later = await json(...issue)
   const plan = await json('store', 'restore', backup, '--dry-run')
-  t.match(plan.data, { revoked_claims: 2, undone: { commands: [] } })
+  t.match(plan.data, { revoked_claims: 2 })
   const { data, stderr } = await json('store', 'restore', backup, '--replace')
-  t.match(data, { revoked_claims: 2, undone: { commands: [] } })
+  t.match(data, { revoked_claims: 2 })
   t.match(stderr, /^warning: The restore revoked 2 open links: make others\.$/m)
   const claims: readonly { id: string; state: string }[] = (await json('claims', 'list')).data
   const states = Object.fromEntries(claims.map(({ id, state }) => [id, state]))

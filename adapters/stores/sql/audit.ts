@@ -58,7 +58,9 @@ export function* appendAuditRecords(
   return last.id
 }
 
-export function createAuditLog({ read, readCatalog, dialect }: SqlDatabase): Required<AuditLog> {
+export function createAuditLog(
+  { read, readCatalog, dialect }: Pick<SqlDatabase, 'read' | 'readCatalog' | 'dialect'>,
+): Required<AuditLog> {
   /** Entries of all or of one partner: SQL, and what follows the other parameters. */
   function entriesOf(partner: string | undefined, parameter: string) {
     // Qualified: the output column of the same name is a cast, which has no index.

@@ -86,14 +86,19 @@ export interface AuditedChange<T> {
 }
 
 /** The steps of a transaction: yields statements, and is resumed with their rows. */
-export type Work<T> = Generator<readonly [sql: string, parameters: readonly Value[]], T, StoredRow[]>
+export type Work<T> = Generator<
+  readonly [sql: string, parameters: readonly Value[], other: Query | undefined],
+  T,
+  StoredRow[]
+>
 
-/** A step of `Work`. */
+/** A step of `Work`. @param other Runs it in another database. */
 export function* query<R extends readonly Value[] = StoredRow>(
   sql: string,
   parameters: readonly Value[] = [],
+  other?: Query,
 ): Work<R[]> {
-  return (yield [sql, parameters]) as readonly unknown[] as R[]
+  return (yield [sql, parameters, other]) as readonly unknown[] as R[]
 }
 
 /** The removal of a partner changes all of its keys, and has an audit entry for each. */
@@ -121,7 +126,8 @@ export function* done<T>(result: T): Work<T> {
 export function runWork<T>(work: Work<T>, query: Query, rows: StoredRow[] = []): MaybePromise<T> {
   let step = work.next(rows)
   while (!step.done) {
-    const found = query(...step.value)
+    const [sql, parameters, run = query] = step.value
+    const found = run(sql, parameters)
     if (found instanceof Promise) return found.then((later) => runWork(work, query, later))
     step = work.next(found)
   }

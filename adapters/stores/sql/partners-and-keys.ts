@@ -36,7 +36,7 @@ import {
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 const selectClaims = `SELECT ${CLAIMS.columns} FROM partner_api.claim`
-const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
+export const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
 const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
 /** The few entries that the index by partner and type finds. */
 const selectStoreUpdate = `
@@ -109,10 +109,7 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
     apply: (changes, ifFacts, context) =>
       change('facts', context, function* (facts) {
         if (facts !== ifFacts) return { result: false, auditRecords: [] }
-        const changed = applyChanges(yield* loadFacts(dialect, changes), changes, sha256)
-        yield* writeFacts(dialect, changed, context.at)
-        const { slugs, ids } = endedAccess(changed)
-        checkEnded(changed, yield* readFacts(dialect, slugs, ids))
+        const changed = yield* applyFacts(dialect, changes, context.at)
         return {
           result: true,
           auditRecords: changed.auditRecords,
@@ -174,6 +171,15 @@ function keyConditions(filter: KeyFilter, parameter: (value: Value) => string): 
   }
   const sql = conditions.map((condition) => ` AND (${condition})`).join('')
   return sql.includes(':now') ? sql.replaceAll(':now', parameter(now)) : sql
+}
+
+/** Applies changes in a transaction, except for their audit records and events. */
+export function* applyFacts(dialect: Dialect, changes: readonly Change[], at: number): Work<AppliedChanges> {
+  const changed = applyChanges(yield* loadFacts(dialect, changes), changes, sha256)
+  yield* writeFacts(dialect, changed, at)
+  const { slugs, ids } = endedAccess(changed)
+  checkEnded(changed, yield* readFacts(dialect, slugs, ids))
+  return changed
 }
 
 /** Loads everything that the changes refer to. */

@@ -56,7 +56,7 @@ export function enqueueSql(
     ON CONFLICT (webhook, id) DO NOTHING`
 }
 
-const selectWebhooks = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
+export const selectWebhooks = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
 const deliveries = 'partner_api.webhook_delivery'
 
 /** Webhooks that have deliveries, also removed ones: each is found by a look-up. */
@@ -133,11 +133,15 @@ function statementsOf(dialect: Dialect) {
   }
 }
 
+export function upsertWebhooksSql(dialect: Dialect): string {
+  return upsertRowsSql(dialect, 'webhook', WEBHOOKS.columns)
+}
+
 export function createWebhookStore(
   { dialect, read, write, writeUnsynced, change }: SqlDatabase,
 ): WebhookStore {
   const statements = statementsOf(dialect)
-  const upsert = upsertRowsSql(dialect, 'webhook', WEBHOOKS.columns)
+  const upsert = upsertWebhooksSql(dialect)
   const select = `${selectWebhooks} ${dialect.forUpdate}`
   const states = ['pending', 'delivered', 'failed'] as const
   const newest = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }

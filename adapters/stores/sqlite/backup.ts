@@ -3,13 +3,13 @@ import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
+import type { ReplacedStore } from '../sql/restore.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import { type Database, errorMessage, lockFile, openDatabase, searchIndexRemedy } from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
-import { listSignups } from './signups.ts'
 import { createSqlDatabase } from './sql-database.ts'
 
 /**
@@ -54,12 +54,14 @@ export async function copyFile(
       throw new StoreError('refused', `The store ${store} is damaged: ${damage}.`, remedy)
     }
     if (migrates) migrate(database, copy, undefined)
-    const { brokenAt, differences, head } = await verifyAuditLog(recordsOf(database, copy))
+    const revisions = createRevisions(database, store)
+    const records = createSharedMembers(createSqlDatabase(database, revisions))
+    const { brokenAt, differences, head } = await verifyAuditLog(records)
     if (brokenAt !== undefined) warnings.push(`the audit log is broken at entry ${brokenAt}`)
     warnings.push(...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
     check()
     const { sequence, hash } = head
-    const { facts, content } = createRevisions(database, store).current()
+    const { facts, content } = revisions.current()
     const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
       SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
         (SELECT count(*) FROM signup)`).get()!
@@ -91,17 +93,10 @@ function listForeign(database: Database, file: string): string[] {
   }
 }
 
-/** What commands change in a store. */
-function recordsOf(database: Database, file: string) {
-  const revisions = createRevisions(database, file)
-  const sql = createSqlDatabase(database, revisions)
-  return { ...createSharedMembers(sql), revision: revisions.current, ...listSignups(sql) }
-}
-
 /** Opens a copy that is not in use. */
 export function openCopy(copy: string) {
   const database = openDatabase(copy, { create: false })
-  return { records: recordsOf(database, copy), close: database.close }
+  return { sql: createSqlDatabase(database, createRevisions(database, copy)), close: database.close }
 }
 
 /** Removes what killed backups and restores have left beside their target: it contains personal data. */
@@ -125,28 +120,42 @@ export function putInPlace(copy: string, file: string): void {
   fs.closeSync(folder)
 }
 
-/** Opens a store that is to be replaced. With `lock`, no other process can open it until it is closed. */
+/**
+ * Opens a store that is to be replaced. With `lock`, no other process can open it until it is closed.
+ *
+ * @returns `sql` to read it, or why that fails. Both are `undefined` without a file.
+ * @throws {StoreError} `refused` while another process has it open, and for the database of another program.
+ */
 export function openForReplacement(file: string, lock: boolean) {
   let database: Database | undefined
+  let sql: ReplacedStore | undefined
+  let failure: StoreError | undefined
   try {
     database = openDatabase(file, { create: false, readOnly: !lock })
     if (lock) lockFile(database, file)
     readSchema(database, file)
+    sql = createSqlDatabase(database, createRevisions(database, file))
   } catch (error) {
     database?.close()
     database = undefined
     // The store may be damaged, but not that of another program.
     if (!(error instanceof StoreError) || error.code !== 'unreachable') throw error
+    if (fs.existsSync(file)) failure = error
   }
   return {
-    records: database && recordsOf(database, file),
+    sql,
+    failure,
     /** Puts a copy in its place. The replaced file, if there is one, is then at `kept`. */
     replaceBy(copy: string, kept: string): void {
       database?.exec('PRAGMA journal_mode = DELETE')
-      if (fs.existsSync(file)) fs.linkSync(file, kept)
-      // Of a store that cannot be read. They must not be applied to the copy.
-      const journals = database ? [] : ['-wal', '-shm', '-journal'].filter((end) => fs.existsSync(file + end))
-      for (const end of journals) fs.renameSync(file + end, kept + end)
+      if (failure === undefined) {
+        if (fs.existsSync(file)) fs.linkSync(file, kept)
+      } else {
+        // Its journals, which must not be applied to the copy, leave after it: without them, it would be an older store.
+        for (const end of ['', '-wal', '-shm', '-journal'].filter((end) => fs.existsSync(file + end))) {
+          fs.renameSync(file + end, kept + end)
+        }
+      }
       putInPlace(copy, file)
     },
     close: () => database?.close(),

@@ -23,9 +23,6 @@ import type { SqliteDatabase } from './sql-database.ts'
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
 const maxGroupMs = 8
 
-export const listSignups = (sql: Pick<SqliteDatabase, 'read'>) =>
-  createSignupList(sql, '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)')
-
 export function createSignups(database: Database, sql: SqliteDatabase) {
   const { insertSignup, findClaim } = createInserter(database, sql.addEvents)
   const { deleteSignups } = createSignupRemoval(sql)
@@ -66,7 +63,7 @@ export function createSignups(database: Database, sql: SqliteDatabase) {
 
   return {
     ...createSignupGroups(storeGroup),
-    ...listSignups(sql),
+    ...createSignupList(sql, '(recency, id) > ($1, $2) ORDER BY recency, id LIMIT CAST($3 AS BIGINT)'),
 
     deleteSignups(ids, context) {
       // Overwritten, also where that costs writes: pages that become free.

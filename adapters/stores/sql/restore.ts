@@ -1,0 +1,232 @@
+/** Makes a restored store safe to serve: it refuses what the replaced store refused, and calls no webhook. */
+import { disableWebhook } from '../../../core/admin/apply.ts'
+import { narrowKey, narrowPartner } from '../../../core/admin/narrow.ts'
+import { restoreAuditRecord, type RestoreMode } from '../../../core/audit/records.ts'
+import type { MaybePromise } from '../../../core/lib/promise.ts'
+import { modulesWith } from '../../../core/model.ts'
+import type { AuditEntry, AuditHead } from '../../../core/ports/audit.ts'
+import type { AuditContext, Change } from '../../../core/ports/changes.ts'
+import { readPages } from '../../../core/ports/store.ts'
+import type { RowFormat } from '../row-format.ts'
+import { CLAIMS, KEYS, MODULES, PARTNERS } from '../tables.ts'
+import { changeWebhook, WEBHOOKS } from '../webhooks.ts'
+import { appendAuditRecords, createAuditLog } from './audit.ts'
+import {
+  type Dialect,
+  idsSql,
+  idsText,
+  type Query,
+  query,
+  type SqlDatabase,
+  type Work,
+  writeRows,
+} from './database.ts'
+import { applyFacts, selectModules } from './partners-and-keys.ts'
+import { selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
+
+/** The store that a restore replaces, which is only read. */
+export type ReplacedStore = Pick<SqlDatabase, 'dialect' | 'read' | 'readCatalog'>
+
+/** What administrators did since the backup, as the log of the replaced store has it. */
+export interface ChangesSince {
+  /** The sequence of the last entry that the backup has, too. */
+  readonly after: number
+  /** How many entries follow it. */
+  readonly entries: number
+}
+
+/** What was done to a restored store. */
+export interface Restoration {
+  readonly mode: RestoreMode
+  /** `undefined` without a replaced store that can be read. */
+  readonly since: ChangesSince | undefined
+  /** How many partners and keys were narrowed to what the replaced store allows. */
+  readonly narrowed: { readonly partners: number; readonly keys: number }
+  /** Ids of the webhooks that were disabled. */
+  readonly disabledWebhooks: readonly string[]
+  /** How many open claims were revoked. */
+  readonly revokedClaims: number
+}
+
+/** What a replaced store refuses cannot be known: it cannot be read, or it is another store than that of the backup. */
+export class ReplacedStoreError extends Error {
+  override readonly name = 'ReplacedStoreError'
+  readonly code: 'replaced_unreadable' | 'replaced_unrelated'
+
+  constructor(code: ReplacedStoreError['code'], message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
+
+/**
+ * Secures a restored store, in one transaction: disables its webhooks, revokes its open claims, and narrows each partner
+ * and key that has not ended to what the replaced store allows. Adds an entry for each change, and one for the restore.
+ * Memory does not grow with the stores.
+ *
+ * @param replaced `undefined` without one that can be read: then nothing is narrowed.
+ * @param asBackedUp Whether what the replaced store refuses is to be accepted as it was in the backup.
+ * @throws {ReplacedStoreError} Then nothing is changed.
+ */
+export async function secureRestored(
+  restored: SqlDatabase,
+  replaced: ReplacedStore | undefined,
+  asBackedUp: boolean,
+  context: AuditContext,
+): Promise<Restoration> {
+  const backup = await createAuditLog(restored).auditHead()
+  const other = replaced && { ...replaced, read: readingReplaced(replaced.read) }
+  const head = other && await createAuditLog(other).auditHead()
+  const since = other && head && await changesSince(restored, other, backup, head)
+  const { dialect } = restored
+  return await restored.change('facts', context, function* () {
+    const disabledWebhooks = yield* disableWebhooks(dialect, context)
+    const revokedClaims = yield* revokeClaims(dialect, context)
+    const isNarrowed = other !== undefined && !asBackedUp
+    const narrowed = isNarrowed ? yield* narrow(dialect, other, context) : { partners: 0, keys: 0 }
+    const mode = modeOf(other, asBackedUp)
+    const result: Restoration = { mode, since, narrowed, disabledWebhooks, revokedClaims }
+    return { result, auditRecords: [restoreAuditRecord(head, backup, mode)] }
+  })
+}
+
+function modeOf(replaced: ReplacedStore | undefined, asBackedUp: boolean): RestoreMode {
+  if (asBackedUp) return 'as_backed_up'
+  return replaced === undefined ? 'unknown' : 'narrowed'
+}
+
+/** The entries of the replaced store that the backup does not have. */
+export function readEntriesSince(
+  replaced: ReplacedStore,
+  { after }: ChangesSince,
+): AsyncGenerator<AuditEntry> {
+  const log = createAuditLog(replaced)
+  return readPages<AuditEntry>((last, limit) => log.listAudit(last?.sequence ?? after, limit))
+}
+
+/** @throws {ReplacedStoreError} for any error. */
+function readingReplaced(read: Query): Query {
+  const fail = (cause: unknown): never => {
+    const { message } = cause as Error
+    throw new ReplacedStoreError('replaced_unreadable', message.replace(/\.$/, ''), { cause })
+  }
+  return (sql, parameters) => {
+    try {
+      const rows: MaybePromise<never[]> = read(sql, parameters)
+      return rows instanceof Promise ? rows.catch(fail) : rows
+    } catch (error) {
+      return fail(error)
+    }
+  }
+}
+
+async function changesSince(
+  restored: SqlDatabase,
+  replaced: ReplacedStore,
+  backup: AuditHead,
+  head: AuditHead,
+): Promise<ChangesSince> {
+  const [log, other] = [createAuditLog(restored), createAuditLog(replaced)]
+  // The last entry that both logs have: the hash of an entry covers all before it.
+  let equal = 0
+  let different = Math.min(backup.sequence, head.sequence) + 1
+  while (different - equal > 1) {
+    const middle = Math.floor((equal + different) / 2)
+    const [entry] = await log.listAudit(middle - 1, 1)
+    const [otherEntry] = await other.listAudit(middle - 1, 1)
+    if (entry !== undefined && entry.hash === otherEntry?.hash) equal = middle
+    else different = middle
+  }
+  if (equal === 0 && backup.sequence > 0) {
+    const reason = 'its audit log has no entry in common with the backup'
+    throw new ReplacedStoreError('replaced_unrelated', reason)
+  }
+  return { after: equal, entries: head.sequence - equal }
+}
+
+const pageRows = 500
+const hasNotEnded = `state NOT IN ('removed', 'retired', 'revoked')`
+const isOpen = `state = 'open' AND expires_at > $3`
+
+/** Narrows partners and keys. Keys come first: the removal of a partner then has few left to revoke at once. */
+function* narrow(
+  dialect: Dialect,
+  replaced: ReplacedStore,
+  context: AuditContext,
+): Work<Restoration['narrowed']> {
+  const modules = modulesWith((yield* query(selectModules)).map(MODULES.read))
+  const others = modulesWith((yield* query(selectModules, [], replaced.read)).map(MODULES.read))
+  const keys = yield* narrowRows(dialect, replaced, context, 'partner_key', KEYS, narrowKey)
+  const partners = yield* narrowRows(
+    dialect,
+    replaced,
+    context,
+    'partner',
+    PARTNERS,
+    (partner, other) => narrowPartner(partner, other, modules, others),
+  )
+  return { partners, keys }
+}
+
+/** @returns The ids of the webhooks that were active. */
+function* disableWebhooks(dialect: Dialect, context: AuditContext): Work<string[]> {
+  const webhooks = (yield* query(selectWebhooks)).map(WEBHOOKS.read)
+  const ids = webhooks.filter(({ state }) => state === 'active').map(({ id }) => id)
+  const disabled = ids.map((id) => changeWebhook(webhooks, id, 'webhook.disabled', context, disableWebhook))
+  yield* writeRows(upsertWebhooksSql(dialect), WEBHOOKS, disabled.map(({ result }) => result!))
+  yield* appendAuditRecords(dialect, disabled.flatMap(({ auditRecords }) => auditRecords), context)
+  return ids
+}
+
+/** @returns How many rows were changed. */
+function* narrowRows<R>(
+  dialect: Dialect,
+  replaced: ReplacedStore,
+  context: AuditContext,
+  table: string,
+  { columns, read }: RowFormat<R>,
+  narrowRow: (row: R, replaced: R | undefined) => readonly Change[],
+): Work<number> {
+  const [id] = columns
+  const selectReplaced = `
+    SELECT ${columns} FROM partner_api.${table} WHERE ${id} IN ${idsSql(replaced.dialect, '$1')}`
+  let count = 0
+  for (let after = '';;) {
+    const rows = yield* query(pageSql(table, columns, hasNotEnded), [after, pageRows])
+    if (rows.length === 0) return count
+    const ids = rows.map(([id]) => String(id))
+    after = ids.at(-1)!
+    const others = new Map<string, R>()
+    for (const row of yield* query(selectReplaced, [idsText(ids)], replaced.read)) {
+      others.set(String(row[0]), read(row))
+    }
+    const changes = rows.map((row, index) => narrowRow(read(row), others.get(ids[index]!)))
+    count += changes.filter(({ length }) => length > 0).length
+    yield* applyAudited(dialect, changes.flat(), context)
+  }
+}
+
+function* revokeClaims(dialect: Dialect, context: AuditContext): Work<number> {
+  let count = 0
+  for (let after = '';;) {
+    const rows = yield* query(pageSql('claim', CLAIMS.columns, isOpen), [after, pageRows, context.at])
+    if (rows.length === 0) return count
+    count += rows.length
+    after = String(rows.at(-1)![0])
+    const changes = rows.map(CLAIMS.read)
+      .map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
+    yield* applyAudited(dialect, changes, context)
+  }
+}
+
+/** The rows after an id, in the order of their ids: the first column. */
+function pageSql(table: string, columns: readonly string[], condition: string): string {
+  const [id] = columns
+  return `SELECT ${columns} FROM partner_api.${table} WHERE ${id} > $1 AND ${condition}
+    ORDER BY ${id} LIMIT CAST($2 AS BIGINT)`
+}
+
+function* applyAudited(dialect: Dialect, changes: readonly Change[], context: AuditContext): Work<void> {
+  const { auditRecords } = yield* applyFacts(dialect, changes, context.at)
+  yield* appendAuditRecords(dialect, auditRecords, context)
+}

@@ -1,0 +1,360 @@
+/** `store backup`, `store restore` and `store reconcile`. */
+import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import process from 'node:process'
+import type { ReplacedStore, Restoration } from '../../adapters/stores/sql/restore.ts'
+import type { SqlDatabase } from '../../adapters/stores/sql/database.ts'
+import { auditEntryJson } from '../../core/admin/record-json.ts'
+import type { AuditEntry } from '../../core/ports/audit.ts'
+import type { AuditContext } from '../../core/ports/changes.ts'
+import { type Action, type Invocation, warnAboutPasswords } from '../command.ts'
+import { CliError, toCliError, usageError } from '../errors.ts'
+import { describeFileError, interrupts } from '../files.ts'
+import type { Output } from '../output/print.ts'
+import { formatRecord, formatTime, pluralize, printable, shellQuote } from '../output/text.ts'
+import { confirm } from '../prompt.ts'
+import { describeStore, openSqliteFile, requireFile } from './open.ts'
+import { currentUser, holdsPassword, parseDurableUrl } from './url.ts'
+
+const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
+
+export async function backUp(
+  invocation: Invocation,
+  file: string,
+  { force }: { force?: boolean },
+): Promise<void> {
+  const dump = `--schema=partner_api --format=custom --file=${shellQuote(file)}`
+  const store = await requireSqlite(invocation, 'backed up with the tools of PostgreSQL', (database) => [
+    `(umask 077; pg_dump --dbname=${database()} ${dump})`,
+  ])
+  requireFile(store)
+  const isThere = existsSync(file)
+  const target = isThere ? realpathSync(file) : resolve(file)
+  const parts = ['', '-wal', '-shm', '-journal', '-servers'].map((end) => realpathSync(store) + end)
+  if (parts.includes(target)) throw usageError(`${file} is the store itself.`)
+  // A device is not to be replaced by a file.
+  if (isThere && !statSync(target).isFile()) throw usageError(`${file} is not a file.`)
+  if (isThere && !force) throw new CliError(1, 'file_exists', `To replace ${file}, pass --force.`)
+  const { putInPlace } = await loadBackup()
+  await withCopy(invocation.output, store, target, { isTrusted: true, migrates: false }, (copy, contents) => {
+    putInPlace(copy, target)
+    invocation.output.done = { detail: 'The backup was made.' }
+    return invocation.output.result({ file, ...contents }, formatContents(contents))
+  })
+}
+
+/** How a restore treats what the replaced store refuses. */
+interface RestoreOptions {
+  /** Accept it again. */
+  readonly asBackedUp?: boolean
+  /** Without being asked. */
+  readonly yes?: boolean
+  /** Restore where it cannot be known. */
+  readonly force?: boolean
+}
+
+export async function restore(
+  invocation: Invocation,
+  file: string,
+  options: RestoreOptions & { readonly replace?: boolean; readonly dryRun?: boolean },
+): Promise<void> {
+  const { output, actor } = invocation
+  const { replace, dryRun = false, force = false } = options
+  const path = await requireSqlite(
+    invocation,
+    'restored with the tools of PostgreSQL, and then with store reconcile',
+    (database, owner) => [
+      // The account of the store may not create databases.
+      `createdb --maintenance-db=${database('postgres', 'postgres')} --owner=${owner} partner_api_restored`,
+      `pg_restore --dbname=${database('partner_api_restored')} --single-transaction ${shellQuote(file)}`,
+    ],
+  )
+  if (!existsSync(file)) throw new CliError(3, 'store_missing', `There is no backup at ${file}.`)
+  const isThere = existsSync(path)
+  const store = isThere ? realpathSync(path) : resolve(path)
+  if (realpathSync(file) === store) throw usageError(`${file} is the store itself.`)
+  if (isThere && !replace && !dryRun) {
+    const advice = 'To keep it under another name, pass --replace; --dry-run shows what that does.'
+    throw new CliError(1, 'store_exists', `There is a store at ${store}. ${advice}`)
+  }
+  if (!dryRun) await confirmAsBackedUp(invocation, options)
+  const { openCopy, openForReplacement } = await loadBackup()
+  const target = openForReplacement(store, !dryRun)
+  try {
+    await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
+      const restored = openCopy(copy)
+      const context = { actor, at: Date.now() }
+      const found = await secure(restored.sql, { ...target, place: store }, options, context)
+        .finally(restored.close)
+      const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
+      if (!dryRun) target.replaceBy(copy, kept)
+      const replaced = isThere && !dryRun ? kept : null
+      output.done = { detail: dryRun ? '' : 'The store was restored.' }
+      await printRestoration(output, found, target.sql, {
+        data: { file, ...contents, replaced, dry_run: dryRun },
+        text: formatContents(contents),
+        notes: [dryRun ? 'Nothing was changed. A restore would do this:' : `Restored ${store}.`],
+        replacedUrl: isThere ? `sqlite:${replaced ?? store}` : undefined,
+      })
+    })
+  } finally {
+    target.close()
+  }
+}
+
+export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]> = async (
+  invocation,
+  { replaced: url, ...options },
+) => {
+  const { output, actor, storeUrl } = invocation
+  warnAboutPasswords(output, [url])
+  const place = await describeStore(invocation)
+  const replacedPlace = await describeStore({ ...invocation, storeUrl: url })
+  if (place === replacedPlace) throw usageError(`--store and --replaced are the same store: ${place}.`)
+  const urls = [storeUrl, url].map((each) => parseDurableUrl(each, 'A memory: store is not restored.'))
+  if (urls.some(({ kind }) => kind === 'sqlite')) {
+    throw usageError('store reconcile is for PostgreSQL: for SQLite, store restore does the same.')
+  }
+  await confirmAsBackedUp(invocation, options)
+  const { openRestored } = await import('../../adapters/stores/postgres/restored.ts')
+  const restored = await openRestored(storeUrl)
+  try {
+    let failure: Error | undefined
+    const replaced = await openRestored(url).catch((error: Error) => {
+      failure = error
+      return undefined
+    })
+    try {
+      const other = { sql: replaced?.sql, failure, place: replacedPlace }
+      const found = await secure(restored.sql, other, options, { actor, at: restored.now() })
+      output.done = { detail: 'The restored store was changed.' }
+      await printRestoration(output, found, replaced?.sql, {
+        data: {},
+        text: '',
+        notes: [],
+        replacedUrl: holdsPassword(url) ? 'URL' : url,
+      })
+    } finally {
+      await replaced?.close()
+    }
+  } finally {
+    await restored.close()
+  }
+}
+
+async function confirmAsBackedUp({ io }: Invocation, { asBackedUp, yes }: RestoreOptions): Promise<void> {
+  if (!asBackedUp || yes) return
+  const consequence = 'Keys and partners that were revoked or restricted since the backup are accepted again.'
+  await confirm(io, consequence, 'as-backed-up')
+}
+
+interface Replaced {
+  /** `undefined` if there is none, or it cannot be read. */
+  readonly sql: ReplacedStore | undefined
+  /** Why it cannot be read. */
+  readonly failure: Error | undefined
+  readonly place: string
+}
+
+/** Secures a restored store. @throws {CliError} where what the replaced store refuses cannot be known, without `force`. */
+async function secure(
+  restored: SqlDatabase,
+  { sql, failure, place }: Replaced,
+  { asBackedUp = false, force = false }: RestoreOptions,
+  context: AuditContext,
+): Promise<Restoration> {
+  const { ReplacedStoreError, secureRestored } = await import('../../adapters/stores/sql/restore.ts')
+  let reason = failure
+  if (reason === undefined) {
+    try {
+      return await secureRestored(restored, sql, asBackedUp, context)
+    } catch (error) {
+      if (!(error instanceof ReplacedStoreError)) throw error
+      reason = error
+    }
+  }
+  if (force) return await secureRestored(restored, undefined, asBackedUp, context)
+  const isUnrelated = reason instanceof ReplacedStoreError && reason.code === 'replaced_unrelated'
+  const sentence = toCliError(reason).message.replace(/\.$/, '')
+  throw new CliError(
+    isUnrelated ? 1 : 3,
+    isUnrelated ? 'replaced_unrelated' : 'replaced_unreadable',
+    `Nothing was changed: the replaced store ${place} ${
+      isUnrelated ? 'is another one' : 'cannot be read'
+    }: ` +
+      `${sentence}. What it refuses is unknown. To restore without it, and accept keys that were revoked since the ` +
+      'backup, pass --force.',
+  )
+}
+
+interface Printed {
+  /** Further members for `--json`. */
+  readonly data: object
+  /** For people, on standard output. */
+  readonly text: string
+  readonly notes: readonly string[]
+  /** Where the replaced store is now; `undefined` if there was none. */
+  readonly replacedUrl: string | undefined
+}
+
+async function printRestoration(
+  output: Output,
+  found: Restoration,
+  replaced: ReplacedStore | undefined,
+  { data, text, notes, replacedUrl }: Printed,
+): Promise<void> {
+  const { mode, since, narrowed, disabledWebhooks, revokedClaims } = found
+  const { readEntriesSince } = await import('../../adapters/stores/sql/restore.ts')
+  const entries = () => readEntriesSince(replaced!, since!)
+  const counts = { issued: 0, erasures: 0 }
+  if (since !== undefined) {
+    for await (const { type } of entries()) {
+      if (type === 'key.issued') counts.issued++
+      if (type === 'signups.deleted') counts.erasures++
+    }
+  }
+  const sentences: readonly (readonly [holds: boolean, sentence: string])[] = [
+    [
+      mode === 'narrowed' && narrowed.keys + narrowed.partners > 0,
+      `Narrowed ${pluralize(narrowed.keys, 'key')} and ${
+        pluralize(narrowed.partners, 'partner')
+      } to what the ` +
+      'replaced store allows.',
+    ],
+    [
+      mode === 'as_backed_up',
+      'warning: Keys and partners are as in the backup: what was revoked or restricted since is accepted again.',
+    ],
+    [
+      mode === 'unknown',
+      `warning: ${
+        replacedUrl ? `${replacedUrl} cannot be read` : 'There is no replaced store'
+      }: revocations since ` +
+      'the backup are unknown, and what they ended is accepted again.',
+    ],
+    [
+      disabledWebhooks.length > 0,
+      `warning: Webhooks start disabled, until you run webhooks enable: ${disabledWebhooks.join(' ')}`,
+    ],
+    [
+      revokedClaims > 0,
+      `warning: The restore revoked ${pluralize(revokedClaims, 'open link')}: make others.`,
+    ],
+    [
+      counts.issued > 0,
+      `warning: ${
+        pluralize(counts.issued, 'key')
+      } issued since the backup, successors of rotated keys included, ` +
+      'are not in it: issue others.',
+    ],
+    [
+      counts.erasures > 0,
+      'warning: Signups that were deleted since the backup may be in it: delete them again with signups delete.',
+    ],
+  ]
+  try {
+    await printEntries()
+  } finally {
+    // What a restore did has to be known, also when standard output cannot be written.
+    for (const note of notes) output.note(note)
+    for (const [holds, sentence] of sentences) if (holds) output.note(printable(sentence))
+    if (since !== undefined) {
+      const list = `partner-api --store ${shellQuote(replacedUrl!)} audit list --after ${since.after}`
+      output.note(`${pluralize(since.entries, 'change')} since the backup, and all signups since: ${list}`)
+    }
+  }
+
+  async function printEntries(): Promise<void> {
+    if (output.json) {
+      const record = {
+        ...data,
+        mode,
+        narrowed,
+        disabled_webhooks: disabledWebhooks,
+        revoked_claims: revokedClaims,
+        since: since ?? null,
+      }
+      return await output.recordWithList(record, 'changes', since ? entries() : [], auditEntryJson)
+    }
+    await output.write(text)
+    if (since === undefined || since.entries === 0) return
+    const headings = ['no.', 'when', 'who', 'what', 'partner', 'key', 'about']
+    await output.table(entries(), auditEntryJson, headings, entryCells, output.pageRows)
+  }
+}
+
+function entryCells(entry: AuditEntry): string[] {
+  const { sequence, at, actor, type, partner = '', keyId = '', subject = '' } = entry
+  return [String(sequence), formatTime(at), actor, type, partner, keyId, subject]
+}
+
+/** @returns The file of the store. @throws {CliError} for PostgreSQL, with the commands to run instead. */
+async function requireSqlite(
+  invocation: Invocation,
+  done: string,
+  toCommands: (connection: (database?: string, user?: string) => string, owner: string) => readonly string[],
+): Promise<string> {
+  const reason = 'A memory: store ends with its process: it has no backup.'
+  const address = parseDurableUrl(invocation.storeUrl, reason)
+  if (address.kind === 'sqlite') return address.file
+  const place = await describeStore(invocation)
+  const { env: environment } = invocation.io
+  const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
+  const account = { environment, user: currentUser(environment) }
+  const { hosts, user, database, tls } = parseUrl(address.url, account)
+  const host = hosts.map(({ name, isSocket }) => isSocket ? dirname(name) : name)
+  const server = `host=${libpqQuote(host.join())} port=${hosts.map(({ port }) => port)}`
+  const commands = toCommands(
+    (name = database, account = user) =>
+      shellQuote(`${server} user=${libpqQuote(account)} sslmode=${tls.mode} dbname=${libpqQuote(name)}`),
+    shellQuote(user),
+  )
+  const detail = `The store ${place} is ${done}:`
+  throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
+}
+
+function libpqQuote(value: string): string {
+  return /^[\w.,:/@-]+$/.test(value) ? value : `'${value.replace(/['\\]/g, '\\$&')}'`
+}
+
+type Contents = Awaited<ReturnType<Awaited<ReturnType<typeof loadBackup>>['copyFile']>>
+
+/** Copies a store to a file beside `target`, which is removed unless `work` renames it. */
+async function withCopy(
+  output: Output,
+  store: string,
+  target: string,
+  options: { readonly isTrusted: boolean; readonly migrates: boolean },
+  work: (copy: string, contents: Contents) => Promise<void>,
+): Promise<void> {
+  const { copyFile, removePartials } = await loadBackup()
+  const copy = `${resolve(target)}.${process.pid}.partial`
+  const discard = () => ['', '-journal'].forEach((end) => rmSync(copy + end, { force: true }))
+  const stop = (signal: NodeJS.Signals) => {
+    discard()
+    process.kill(process.pid, signal)
+  }
+  for (const signal of interrupts) process.once(signal, stop)
+  try {
+    try {
+      removePartials(resolve(target))
+      closeSync(openSync(copy, 'wx', 0o600))
+    } catch (error) {
+      const reason = `a file cannot be created in ${dirname(copy)}: ${describeFileError(error)}`
+      throw new CliError(1, 'file_not_created', `Nothing was changed: ${reason}.`)
+    }
+    const contents = await output.progress((report) => {
+      const progress = (part: number) => report(`Copied ${Math.floor(part * 100)} % …`)
+      return openSqliteFile(store, () => copyFile(store, copy, options, progress))
+    })
+    for (const warning of contents.warnings) output.note(`warning: ${printable(warning)}`)
+    await work(copy, contents)
+  } finally {
+    discard()
+    for (const signal of interrupts) process.off(signal, stop)
+  }
+}
+
+function formatContents({ warnings: _, ...contents }: Contents): string {
+  return formatRecord(contents)
+}

@@ -1,0 +1,379 @@
+/** What a restored store accepts: nothing that the replaced one refuses, on SQLite and PostgreSQL. */
+import { once } from 'node:events'
+import { existsSync, readdirSync, watch, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+import postgres from 'postgres'
+import { type Test, test } from 'tap'
+import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { createPartnerApi } from '../../core/api.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { hasServer } from '../postgres/binaries.ts'
+import { type PostgresServer, startServer } from '../postgres/server.ts'
+import { until } from '../postgres/until.ts'
+import {
+  documentOf,
+  ending,
+  newFile,
+  programOn,
+  runProcess,
+  startProgram,
+  startServing,
+  stopServing,
+} from '../support/cli-program.ts'
+import { startReceiver } from '../support/webhook-receiver.ts'
+
+/** A key X of a partner P with two modules: commands before the backup, and those of the day after it. */
+const day: readonly (readonly [before: string, since: string])[] = [
+  ['', ''],
+  ['', 'keys revoke X'],
+  ['', 'keys disable X'],
+  ['keys disable X', 'keys enable X'],
+  ['', 'keys rotate X --overlap 0'],
+  ['', 'keys rotate X --overlap 1s'],
+  ['keys rotate X --overlap 9d', 'keys revoke X'],
+  ['', 'keys update X --expires 1s'],
+  ['keys update X --expires 9d', 'keys update X --never'],
+  ['', 'keys update X --allow 192.0.2.0/24'],
+  ['keys update X --allow 192.0.2.0/24', 'keys update X --clear-allow'],
+  ['keys update X --allow 192.0.2.0/24 10.0.0.0/8', 'keys update X --allow 192.0.2.7 203.0.113.0/24'],
+  ['keys update X --allow 10.0.0.0/8', 'keys update X --allow 192.0.2.0/24'],
+  ['', 'scopes remove X read:plans'],
+  ['scopes remove X read:plans', 'scopes grant X read:plans'],
+  ['', 'modules deactivate P pricing'],
+  ['modules deactivate P pricing', 'modules activate P pricing'],
+  ['', 'partners suspend P'],
+  ['partners suspend P', 'partners resume P'],
+  ['', 'partners remove P --yes'],
+  ['', 'partners update P --no-self-service'],
+]
+
+const paths = ['public/industries', 'public/plans']
+const hosts = ['192.0.2.7', '192.0.2.8', '10.0.0.1', '203.0.113.1']
+
+interface Place {
+  readonly url: string
+  open(url: string): Promise<Store>
+  /** Copies the store while nothing has it open. */
+  backUp(): Promise<void>
+  /** Arguments that restore the backup, with `--store`. */
+  readonly restore: readonly string[]
+  /** The restored store, and where the replaced one is then. */
+  readonly restored: string
+  replaced(): string
+}
+
+type Issued = { readonly partner: string; readonly id: string; readonly key: string }
+
+/** Which requests of keys a store admits, as text. Each key also asks whether it may rotate itself. */
+async function admitted(store: Store, issued: readonly Issued[]): Promise<string[]> {
+  const api = createPartnerApi({ store }, { limits: { authfail: { quota: 0, windowSeconds: 1 } } })
+  const found: string[] = []
+  for (const { partner, id, key } of issued) {
+    for (const path of paths) {
+      for (const hostname of hosts) {
+        const headers = { 'x-service-partner-key': key }
+        const request = new Request(`http://localhost/service/${path}?partner=${partner}`, { headers })
+        const { status } = await api.fetch(request, { remoteAddr: { hostname } })
+        if (status === 200) found.push(`${partner} ${id} ${path} ${hostname}`)
+      }
+    }
+    const stored = (await store.findKey(id))?.partner
+    for (const each of stored?.selfService ?? []) found.push(`${partner} ${each}`)
+  }
+  await api.close()
+  return found
+}
+
+async function aDay(place: Place) {
+  const { json } = programOn(place.url)
+  const run = async (command: string): Promise<void> => {
+    const { code, error } = await json(...command.split(' '))
+    if (code !== 0) throw new Error(`${command}: ${error.detail}`)
+  }
+  const receiver = await startReceiver()
+  const keyFile = `${newFile()}.webhook-key`
+  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  await run(`migrate`)
+  const issued: Issued[] = []
+  const rows: { readonly since: readonly string[] }[] = []
+  for (const [index, [before, since]] of day.entries()) {
+    const partner = `partner-${index}`
+    const commands = (text: string) =>
+      text.split('; ').filter(Boolean)
+        .map((command) => command.replaceAll(/\bX\b/g, id).replaceAll(/\bP\b/g, partner))
+    await run(`partners create ${partner} --name P --module industries pricing --self-service rotate`)
+    const { data: { id, key } } = await json('keys', 'issue', partner, '--name', 'K')
+    issued.push({ partner, id, key })
+    for (const command of commands(before)) await run(command)
+    rows.push({ since: commands(since) })
+  }
+  const hook = `--url ${receiver.url} --event key.revoked --allow-private --webhook-key-file ${keyFile}`
+  const { data: webhook } = await json('webhooks', 'create', ...hook.split(' '))
+  const claim = [
+    'keys',
+    'issue',
+    'partner-0',
+    '--name',
+    'C',
+    '--claim',
+    '9d',
+    '--public-url',
+    'http://localhost',
+  ]
+  const { data: { link } } = await json(...claim)
+  await place.backUp()
+  const { data: { sequence: after } } = await json('audit', 'seal')
+  await run(`webhooks disable ${webhook.id}`)
+  for (const { since } of rows) {
+    for (const command of since) await run(command)
+  }
+  const lost = (await json('keys', 'issue', 'partner-0', '--name', 'Lost')).data
+  issued.push({ partner: 'partner-0', ...lost })
+  const { data: entries } = await json('audit', 'list', '--after', String(after))
+  return { issued, receiver, keyFile, link: new URL(link).pathname, webhook: webhook.id, entries }
+}
+
+/** What the backup and the replaced store both admit. */
+async function expectedOf(place: Place, backup: string, issued: readonly Issued[]) {
+  const [before, since] = [await place.open(backup), await place.open(place.url)]
+  try {
+    const [was, is] = [await admitted(before, issued), await admitted(since, issued)]
+    return was.filter((request) => is.includes(request))
+  } finally {
+    await before.close()
+    await since.close()
+  }
+}
+
+async function checkRestored(
+  t: Test,
+  place: Place,
+  expected: string[],
+  { issued, ...more }: Day,
+): Promise<void> {
+  const store = await place.open(place.restored)
+  t.same(await admitted(store, issued), expected, 'what both stores admit')
+  await store.close()
+  const { json, run } = programOn(place.restored)
+  t.match(await run('audit', 'verify'), { code: 0 })
+  const { data: webhooks } = await json('webhooks', 'list')
+  t.match(webhooks, [{ id: more.webhook, state: 'disabled' }])
+  const keyFile = ['--webhook-key-file', more.keyFile]
+  const served = await startServing(['serve', '--port', '0', ...keyFile], place.restored)
+  const claim = await fetch(served.url + more.link, { method: 'POST' })
+  t.equal(claim.status, 410, 'the link is revoked')
+  await json('keys', 'revoke', issued[0]!.id, '--wait')
+  await stopServing(served)
+  t.same(more.receiver.received, [], 'no webhook is called')
+}
+
+type Day = Awaited<ReturnType<typeof aDay>>
+
+function sqlitePlace(): Place {
+  const file = newFile()
+  const url = `sqlite:${file}`
+  return {
+    url,
+    open: (url) => openSqliteStore(url.replace('sqlite:', ''), { migrate: false }),
+    async backUp() {
+      const { code, stderr } = await programOn(url).run('store', 'backup', `${file}.backup`)
+      if (code !== 0) throw new Error(stderr)
+    },
+    restore: ['--store', url, 'store', 'restore', `${file}.backup`, '--replace'],
+    restored: url,
+    replaced: () => {
+      const name = readdirSync(dirname(file)).find((name) => name.includes('replaced-'))
+      return `sqlite:${dirname(file)}/${name}`
+    },
+  }
+}
+
+async function postgresPlace(server: PostgresServer): Promise<Place> {
+  const url = await server.createDatabase()
+  const restored = await server.createDatabase()
+  const [from, to] = [url, restored].map((each) => new URL(each).pathname.slice(1))
+  return {
+    url,
+    open: (url) => openPostgresStore(url, { migrate: false }),
+    // As pg_dump and pg_restore do.
+    async backUp() {
+      await server.dropDatabase(restored)
+      await until(async () => {
+        const { admin } = server
+        const copying = admin`create database ${admin(to!)} owner ${admin(server.user)} template ${
+          admin(from!)
+        }`
+        return await copying.then(() => true, () => false)
+      }, 'the database to be free')
+    },
+    restore: ['--store', restored, 'store', 'reconcile', '--replaced', url],
+    restored,
+    replaced: () => url,
+  }
+}
+
+async function restoreAfterADay(t: Test, place: Place, backup: string): Promise<void> {
+  const changed = await aDay(place)
+  t.teardown(changed.receiver.close)
+  // The overlap and the expiry of a second are over.
+  const { id } = changed.issued[5]!
+  const { json } = programOn(place.url)
+  await until(async () => (await json('keys', 'show', id)).data.state === 'expired', 'the overlap to end')
+  const expected = await expectedOf(place, backup, changed.issued)
+  t.ok(expected.length > 20)
+  const { data, code } = await programOn(place.url).json(...place.restore)
+  t.equal(code, 0)
+  t.same(data.changes, changed.entries, 'the entries since the backup are printed')
+  t.match(data, { mode: 'narrowed', disabled_webhooks: [changed.webhook], revoked_claims: 1 })
+  await checkRestored(t, place, expected, changed)
+}
+
+test('a store that is restored after a day of changes', async (t) => {
+  const place = sqlitePlace()
+  await restoreAfterADay(t, place, `${place.url}.backup`)
+})
+
+test('a restore that is killed at any step leaves the old store or the narrowed one', async (t) => {
+  const place = sqlitePlace()
+  const { run, json } = programOn(place.url)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
+  const { data: { id, key } } = await json('keys', 'issue', 'acme', '--name', 'K')
+  await place.backUp()
+  await run('keys', 'revoke', id)
+  const file = place.url.replace('sqlite:', '')
+  let isDone = false
+  // Steps are changes of the folder's files: about forty.
+  for (let steps = 1; !isDone; steps += 6) {
+    const child = startProgram(place.restore)
+    let count = 0
+    const watcher = watch(dirname(file), () => ++count === steps && child.kill('SIGKILL'))
+    const { code, signal, stderr } = await ending(child)
+    watcher.close()
+    isDone = signal === null
+    t.equal(isDone ? code : signal, isDone ? 0 : 'SIGKILL', stderr)
+    t.ok(existsSync(file))
+    const store = await place.open(place.url)
+    t.same(await admitted(store, [{ partner: 'acme', id, key }]), [], `killed at step ${steps}`)
+    await store.close()
+    if (isDone) t.ok(steps > 1, 'it was killed before')
+  }
+  t.notMatch(readdirSync(dirname(file)).join(' '), 'partial', 'what killed restores have left is removed')
+})
+
+test('--as-backed-up brings back what a mistaken revocation ended, and is audited', async (t) => {
+  const place = sqlitePlace()
+  const { run, json } = programOn(place.url)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
+  const issued: Issued[] = []
+  while (issued.length < 3) {
+    issued.push({ partner: 'acme', ...(await json('keys', 'issue', 'acme', '--name', 'K')).data })
+  }
+  await place.backUp()
+  await run('keys', 'revoke', '--partner', 'acme', '--yes')
+  const restore = [...place.restore, '--as-backed-up']
+  t.match(await run(...restore), { code: 2, stderr: /accepted again\. Pass --yes to skip this prompt/ })
+  const { data, code, stderr } = await json(...restore, '--yes')
+  t.match({ code, data }, {
+    code: 0,
+    data: { mode: 'as_backed_up', narrowed: { keys: 0 }, since: { entries: 3 } },
+  })
+  t.match(stderr, /^warning: Keys and partners are as in the backup: /m)
+  const store = await place.open(place.url)
+  t.equal((await admitted(store, issued)).length, 3 * hosts.length)
+  await store.close()
+  const { data: entries } = await json('audit', 'list')
+  t.match(entries.at(-1), {
+    type: 'store.restored',
+    before: { sequence: 7 },
+    after: { mode: 'as_backed_up', sequence: 4 },
+  })
+})
+
+test('a store without an entry of the backup is not replaced without --force', async (t) => {
+  const place = sqlitePlace()
+  const { run, json } = programOn(place.url)
+  await run('partners', 'create', 'acme', '--name', 'Acme')
+  await place.backUp()
+  const other = `sqlite:${newFile()}`
+  await programOn(other).run('partners', 'create', 'other', '--name', 'Other')
+  const restore = [
+    '--store',
+    other,
+    'store',
+    'restore',
+    `${place.url.replace('sqlite:', '')}.backup`,
+    '--replace',
+  ]
+  t.match(await json(...restore), {
+    code: 1,
+    error: { code: 'replaced_unrelated', detail: /no entry in common/ },
+  })
+  t.match((await programOn(other).json('partners', 'list')).data, [{ slug: 'other' }])
+  t.match(await json(...restore, '--force'), { code: 0, data: { mode: 'unknown', changes: [] } })
+  t.match((await programOn(other).json('partners', 'list')).data, [{ slug: 'acme' }])
+})
+
+test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
+  const server = await startServer()
+  t.teardown(() => server.close())
+
+  await t.test('a store that is restored after a day of changes', async (t) => {
+    const place = await postgresPlace(server)
+    await restoreAfterADay(t, place, place.restored)
+  })
+
+  await t.test('a reconciliation that is killed has changed nothing, and can be repeated', async (t) => {
+    const place = await postgresPlace(server)
+    const { run, json } = programOn(place.url)
+    await run('migrate')
+    await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
+    const { data: { id } } = await json('keys', 'issue', 'acme', '--name', 'K')
+    await place.backUp()
+    await run('keys', 'revoke', id)
+    const restored = programOn(place.restored)
+    const seal = (await restored.json('audit', 'seal')).data
+    const { admin } = server
+    const sql = postgres(server.adminUrl(new URL(place.restored).pathname.slice(1)), { max: 1 })
+    t.teardown(() => sql.end({ timeout: 0 }))
+    // Keys are narrowed before partners.
+    const lock = await sql.reserve()
+    await lock`BEGIN`
+    await lock`LOCK TABLE partner_api.partner`
+    const child = startProgram(place.restore)
+    const waiting = () => admin`select 1 from pg_stat_activity where wait_event_type = 'Lock'`
+    await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    await lock`ROLLBACK`
+    lock.release()
+    await until(async () => (await waiting()).length === 0, 'its transaction to end')
+    t.same((await restored.json('audit', 'seal')).data, seal)
+    t.match(documentOf(await runProcess([...place.restore, '--json'])), { data: { narrowed: { keys: 1 } } })
+    t.equal((await restored.json('keys', 'show', id)).data.state, 'revoked')
+  })
+
+  await t.test('a replaced store that cannot be read needs --force', async (t) => {
+    const place = await postgresPlace(server)
+    await programOn(place.url).run('migrate')
+    await place.backUp()
+    const gone = await server.createDatabase()
+    const { json } = programOn(place.restored)
+    const reconcile = ['store', 'reconcile', '--replaced', gone]
+    t.match(await json(...reconcile), {
+      code: 3,
+      error: { code: 'replaced_unreadable', detail: /pass --force/ },
+    })
+    t.match(await json(...reconcile, '--force'), { code: 0, data: { mode: 'unknown', since: null } })
+    t.match(await json('store', 'reconcile', '--replaced', place.restored), {
+      code: 2,
+      error: { code: 'usage' },
+    })
+    const file = `sqlite:${newFile()}`
+    t.match(await json('store', 'reconcile', '--replaced', file), {
+      code: 2,
+      error: { detail: /for SQLite/ },
+    })
+    t.match(await json(...reconcile, '--as-backed-up'), { code: 2, error: { code: 'usage' } })
+  })
+})
