@@ -67,8 +67,8 @@ export function define(signups: CliCommand): void {
     .option('-y, --yes', 'Do not ask for confirmation')
     .read(remove)
     .details(`
-Nothing can restore them, except a backup: store restore lists the commands that delete them again. The audit log keeps
-their number, and reports their counts, without personal data. A request that repeats a deleted one with the same
+Nothing can restore them, except a backup: after store restore, delete them again. The audit log keeps their number, and
+reports their counts, without personal data. A request that repeats a deleted one with the same
 Idempotency-Key makes a new signup.
 
 SQLite: then rewrites the file (VACUUM), so that no deleted text is left in it or its log. Until that is done, other
