@@ -20,7 +20,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> 
     modules: 'Activate and deactivate integration modules of a partner',
     keys: 'Issue, import, list, rotate, limit, disable, enable and revoke keys',
     claims: 'List and revoke one-time links to keys',
-    scopes: 'Plan the scopes of a key, grant them and remove them',
+    scopes: 'List the scopes of a key, grant them and remove them',
     content: 'Import, export and remove profiles, banners, industries and plans',
     signups: 'List and export signups',
     webhooks: 'Send events such as signups to URLs, and list deliveries',

@@ -1,7 +1,7 @@
 import { findPartner } from '../../core/admin/apply.ts'
 import { signupJson } from '../../core/admin/record-json.ts'
 import { formatValue } from '../../core/http/redact.ts'
-import { EMAIL_PATTERN, fold } from '../../core/lib/text.ts'
+import { EMAIL_PATTERN } from '../../core/lib/text.ts'
 import { parseInstant, startOfDay } from '../../core/lib/time.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readPages, type Store } from '../../core/ports/store.ts'
@@ -15,8 +15,6 @@ import { timeOf } from '../store/open.ts'
 
 interface Options extends PageOptions<string> {
   readonly partner?: string
-  /** Folded. */
-  readonly search?: string
 }
 
 interface DeleteOptions extends Pick<Options, 'partner'> {
@@ -32,17 +30,11 @@ const batchSize = 500
 export function define(signups: CliCommand): void {
   withPages(signups.subcommand('list', 'List signups, newest first'), 'signup')
     .option('--partner <slug>', 'Only signups of this partner')
-    .option(
-      '--search <text>',
-      'Only signups with this in their id, e-mail, name, company, message or metadata',
-      searchOption,
-    )
     .read(list)
-    .details('A search reads all signups, and ignores case, accents and punctuation.')
     .examples(
       'partner-api signups list',
       'partner-api signups list --partner acme --limit 10 --json',
-      'partner-api signups list --search lovelace',
+      `partner-api signups export | jq 'select(.name | test("lovelace"; "i"))'`,
     )
 
   signups.subcommand('export', 'Print signups with all their fields as JSON Lines, newest first')
@@ -85,28 +77,16 @@ id, time, partner, key, country and plan.`)
     )
 }
 
-const searchOption = optionParser('It must contain a letter or a digit.', (text) => fold(text) || undefined)
-
 const beforeOption = optionParser(
   'It must be a date such as 2026-01-31, or an instant such as 2026-01-31T12:00:00Z.',
   (text) => parseInstant(text) ?? (startOfDay(text) || undefined),
 )
 
-const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit, search }) => {
+const list: StoreAction<[Options], void> = async (store, { output }, { partner, after, limit }) => {
   if (partner !== undefined) await findPartner(store, partner)
   const start = after === undefined ? undefined : await findSignup(store, after)
-  const isFound = ({ id, email, name, company = '', message = '', metadata }: Signup) =>
-    [id, email, name, company, message, ...Object.values(metadata)].some((text) =>
-      fold(text).includes(search!)
-    )
   await output.page<Signup>({
-    async read(last = start, rows) {
-      if (search === undefined) return await store.listSignups(partner, last, rows)
-      const found: Signup[] = []
-      const all = readPages<Signup>((after = last, limit) => store.listSignups(partner, after, limit))
-      for await (const signup of all) if (isFound(signup) && found.push(signup) === rows) break
-      return found
-    },
+    read: (last = start, rows) => store.listSignups(partner, last, rows),
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
     toCells: (
@@ -116,7 +96,7 @@ const list: StoreAction<[Options], void> = async (store, { output }, { partner, 
     ],
     rows: 'signups',
     after: ({ id }) => id,
-    none: (after ?? search) === undefined ? 'There are no signups yet.' : 'There are no such signups.',
+    none: after === undefined ? 'There are no signups yet.' : 'There are no such signups.',
   }, limit)
 }
 

@@ -89,15 +89,7 @@ export function timeOf(store: Store): number {
 
 /** All modules of the store; the built-in ones if there is no store. */
 export async function modulesOf(access: StoreAccess): Promise<Modules> {
-  return await readIfAny(access, readModules)
-}
-
-/** Reads the store; without one, what a store without modules and endpoints would give. */
-export async function readIfAny<T>(
-  access: StoreAccess,
-  read: (store: Pick<Store, 'listEndpoints' | 'listModules'>) => Promise<T>,
-): Promise<T> {
-  return await isMissingStore(access) ? await read({}) : await withStore(access, {}, read)
+  return await isMissingStore(access) ? await readModules({}) : await withStore(access, {}, readModules)
 }
 
 export type Endpoints = Awaited<ReturnType<typeof readEndpoints>>

@@ -1,4 +1,4 @@
-/** `signups delete`, `signups list --search`, what they leave in files, and what a restore says of deletions. */
+/** `signups delete`, what it leaves in files, and what a restore says of deletions. */
 import { existsSync, readFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
@@ -103,29 +103,6 @@ test('signups that are kept elsewhere are named', async (t) => {
   const { run } = await filled(['ada@mail.example', { email: '', name: '' }])
   const ended = await run('signups', 'delete', '--email', 'eve@mail.example', '--dry-run')
   t.match(ended, { code: 0, stdout: /no such/, stderr: /1 signup .*elsewhere/ })
-})
-
-test('signups list searches texts without case, accents and punctuation', async (t) => {
-  const { json, refuses } = await filled([
-    { name: 'Zoë Łódź' },
-    { email: 'zoe@mail.example' },
-    { company: 'Acme & Sons' },
-    { message: 'Call me' },
-    { metadata: { form: 'spring sale' } },
-  ])
-  const found = async (...args: string[]) =>
-    (await json('signups', 'list', '--search', ...args)).data.map(({ id }: Signup) => Number(id.slice(4)))
-  t.same(await found('ZOE'), [1, 0])
-  t.same(await found('zoe', '--limit', '1'), [1])
-  t.same(await found('zoe', '--after', signup('1').id), [0])
-  t.same(await found('Lodz'), [0])
-  t.same(await found('mail.example'), [1])
-  t.same(await found('acme sons'), [2])
-  t.same(await found('call me'), [3])
-  t.same(await found('spring'), [4])
-  t.same(await found(signup('3').id), [3])
-  t.same(await found('zoe', '--partner', 'globex'), [])
-  await refuses(t, { 'signups list --search ,': '2 usage' })
 })
 
 test('a restore says that deleted signups are back', async (t) => {

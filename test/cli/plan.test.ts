@@ -1,4 +1,4 @@
-/** Plans of changes: `scopes plan` and `--dry-run`. */
+/** Plans of changes: `--dry-run`. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
@@ -9,7 +9,7 @@ import { endpointPath } from '../../core/routes/route.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import { DAY, usageCount } from '../contract/store/samples.ts'
-import { programOn, temporaryFolder } from '../support/cli-program.ts'
+import { temporaryFolder } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
 
 /** Opens a store with the partner acme. */
@@ -27,58 +27,6 @@ async function open() {
       ),
   }
 }
-
-test('scopes plan finds the scopes of modules, their endpoints and the commands, without a store', async (t) => {
-  const { json: planned } = programOn('sqlite:/nonexistent/store.db')
-  t.match(await planned('scopes', 'plan', '--module', 'signup', 'banner', '--service-name', 'x'), {
-    code: 0,
-    data: {
-      scopes: [
-        { scope: 'read:banner', module: 'banner', feature: 'Banner embeds', endpoints: { 0: /^GET \/x\// } },
-        { scope: 'create:partner-signups', module: 'signup', endpoints: ['POST /x/partner/signups'] },
-      ],
-      commands: [
-        'partner-api modules activate SLUG banner signup',
-        /^partner-api keys issue SLUG --name ".*" --scope read:banner create:partner-signups$/,
-      ],
-    },
-  })
-  const { refuses } = await open()
-  await refuses(t, {
-    'scopes plan': '2 usage',
-    'scopes plan --module nothing': '2 usage',
-    'scopes plan --module banner --partner nobody': '1 partner_not_found',
-  })
-})
-
-test('scopes plan --partner asks only for what the partner lacks', async (t) => {
-  const { partners, keys, run, json, refuses, issue } = await open()
-  const plan = async (...modules: string[]) =>
-    (await json('scopes', 'plan', '--partner', 'acme', '--module', ...modules)).data
-  t.match(await plan('banner', 'signup'), {
-    key_id: null,
-    commands: ['partner-api modules activate acme signup', /keys issue acme .*--scope read:banner create:/],
-  })
-  await issue({ environment: 'test' })
-  t.equal((await plan('banner')).key_id, null, 'a test key does not suffice')
-  const [, two, disabled] = [
-    await issue(),
-    await issue({ scopes: ['read:banner', 'read:plans'] }),
-    await issue(),
-  ]
-  await keys.disable(disabled.id)
-  t.match(await plan('banner', 'pricing'), { key_id: two.id, commands: { length: 0 } })
-  t.match(await run('scopes', 'plan', '--partner', 'acme', '--module', 'banner'), {
-    code: 0,
-    stdout: /^SCOPE +MODULE +FOR +OPENS\nread:banner +banner +Banner embeds +GET /,
-    stderr: `Key ${two.id} (Plugin) holds these scopes.\n`,
-  })
-  await partners.suspend('acme')
-  t.same((await plan('banner')).commands, ['partner-api partners resume acme'])
-  await partners.create({ slug: 'gone', name: 'Gone', modules: [] })
-  await partners.remove('gone')
-  await refuses(t, { 'scopes plan --partner gone --module banner': '1 partner_removed' })
-})
 
 const endpoints = ROUTES.filter(({ access }) => access === 'key')
 
