@@ -26,7 +26,7 @@ import { WEBHOOK_EVENT_TYPES } from '../core/ports/webhooks.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
-export const slugHelp = "The partner's slug"
+const slugHelp = "The partner's slug"
 
 /** A parser that reports `rule` when `parse` throws or returns `undefined`. */
 export function optionParser<T>(rule: string, parse: (text: string) => T | undefined): (text: string) => T {

@@ -65,8 +65,6 @@ export class Output implements TableStyle {
   json: boolean
   /** What a failed write does not undo, and what to do about it: its error says so. */
   done: { readonly detail: string; readonly remedy?: Remedy } = { detail: '' }
-  /** Whether each document is a line, also on a terminal: for commands that print one after the other. */
-  isJsonLines = false
   readonly #io: Io
   #storeOption = ''
   /** What ends the list of which part has been written, so that an error completes the document; empty before. */
@@ -215,7 +213,7 @@ export class Output implements TableStyle {
   }
 
   #format(value: unknown): string {
-    const indentation = this.#io.stdout.isTTY && !this.isJsonLines ? 2 : 0
+    const indentation = this.#io.stdout.isTTY ? 2 : 0
     return `${printableJson(JSON.stringify(value, null, indentation))}\n`
   }
 

@@ -4,7 +4,6 @@ import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { durationOption, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
 import {
-  excerpt,
   excerptAll,
   formatDetails,
   formatTable,
@@ -14,15 +13,9 @@ import {
   redactAll,
   yesOrNo,
 } from '../output/text.ts'
-import { repeat } from '../repeat.ts'
-import type { check, VerifyOptions } from './check.ts'
+import type { VerifyOptions } from './check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from './credential.ts'
 import type { SmokeResult } from './smoke.ts'
-
-const minMs = 1_000
-const maxSentenceLength = 1_000
-/** Times in sentences, which differ between checks. */
-const volatile = /\d+ seconds?|[\d-]+ \d\d:\d\d(?::\d\d)?/g
 
 export function define(verify: CliCommand): void {
   verify
@@ -40,24 +33,16 @@ export function define(verify: CliCommand): void {
     .option('--smoke', 'Call every endpoint that the key may use, and check the responses')
     .option('--with-signup', 'With --smoke and a test key: make one signup, and repeat it')
     .option('--timeout <duration>', 'Time for one whole check, 1s or more (default: 60s)', durationOption)
-    .option('--watch', 'Repeat until Ctrl-C, and print a line when the result changes')
-    .option(
-      '--interval <duration>',
-      'With --watch: time between checks, 1s or more (default: 30s)',
-      durationOption,
-    )
     .act(verifyKey)
     .details(`
 Reads the key from --key-file, PARTNER_API_KEY, standard input or a hidden prompt, in that order, and never from an
 argument. Does not follow redirects. Uses the proxy in HTTPS_PROXY or HTTP_PROXY, with the exceptions in NO_PROXY,
 except for this machine. --smoke sends two or three requests to each endpoint and exits 1 if a response violates the
-contract. The limit rotate is listed if the partner may rotate its keys. --watch exits with the code of the last result;
-with --json, every line is a document.`)
+contract. The limit rotate is listed if the partner may rotate its keys.`)
     .examples(
       'partner-api verify --url https://api.example --partner acme',
       'partner-api verify --url https://api.example --partner acme --smoke --with-signup --key-file test.key',
       'partner-api verify --url https://api.example --partner acme --module profiles countries < key.txt',
-      'partner-api verify --url https://api.example --partner acme --watch --interval 5m --key-file acme.key',
       'PARTNER_API_KEY=… partner-api verify --url http://127.0.0.1:8787 --partner demo --json | jq .data.modules',
     )
 }
@@ -66,10 +51,8 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const { io, output } = invocation
   const base = parseDeploymentUrl(options.url)
   if (options.withSignup && !options.smoke) throw usageError('--with-signup requires --smoke.')
-  const { interval = 30_000, timeout = 60_000 } = options
-  if (options.interval !== undefined && !options.watch) throw usageError('--interval requires --watch.')
-  if (interval < minMs) throw usageError('--interval must be 1s or more.')
-  if (timeout < minMs) throw usageError('--timeout must be 1s or more.')
+  const { timeout = 60_000 } = options
+  if (timeout < 1_000) throw usageError('--timeout must be 1s or more.')
   if (base.protocol === 'http:' && !isLoopback(base)) {
     output.note('warning: http:// sends the key unencrypted.')
   }
@@ -82,10 +65,7 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   }
   const { check } = await import('./check.ts')
   const request = { ...options, base, key, keyId, timeout }
-  if (options.watch) return await watch(output, interval, (signal) => check(invocation, request, signal))
-  const { error, verification, smoke, warnings, notReady, exitCode } = await check(invocation, request)
-  for (const warning of warnings) output.note(warning)
-  if (verification === undefined) throw error
+  const { verification, smoke, notReady, exitCode } = await check(invocation, request)
   await output.result(
     redactAll(smoke ? { ...verification, smoke } : verification),
     formatVerification(excerptAll(verification), output) +
@@ -94,49 +74,6 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   if (smoke) summarizeSmoke(output, smoke)
   for (const reason of notReady) output.note(`not ready: ${reason}`)
   return exitCode
-}
-
-type CheckResult = Awaited<ReturnType<typeof check>>
-
-/** Repeats a check until SIGINT or SIGTERM, and prints each result that differs from the one before it. */
-async function watch(
-  output: Output,
-  intervalMs: number,
-  check: (signal: AbortSignal) => Promise<CheckResult>,
-): Promise<ExitCode> {
-  let shown = ''
-  let exitCode: ExitCode = 0
-  let count = 0
-  output.isJsonLines = true
-  await output.progress(async (report) => {
-    for await (const result of repeat(intervalMs, check)) {
-      count++
-      exitCode = result.exitCode
-      const sentence = describeResult(result)
-      const time = new Date().toISOString()
-      const essence = sentence.replace(volatile, '')
-      if (essence !== shown) {
-        // Removes the progress, which may be on the same terminal.
-        report('')
-        const document = { checked_at: time, exit_code: exitCode, result: sentence }
-        await output.result(document, `${time}  ${sentence}\n`)
-        shown = essence
-      }
-      report(`${pluralize(count, 'check')}, the last at ${time.slice(11, 19)} UTC. Ctrl-C ends.`)
-    }
-  })
-  return exitCode
-}
-
-function describeResult({ error, notReady, smoke = [] }: CheckResult): string {
-  const problems = error === undefined
-    ? [
-      ...notReady.map((reason) => `not ready: ${reason}`),
-      ...smoke.filter(({ verdict }) => verdict === 'failed' || verdict === 'unreachable')
-        .map(({ method, path, reasons }) => `${method} ${path}: ${joinList(reasons)}`),
-    ]
-    : [error.message, error.members['action'] ?? []].flat()
-  return printable(excerpt(problems.join(' ') || 'The key is valid.', maxSentenceLength))
 }
 
 const verdictLabels: Readonly<Record<SmokeResult['verdict'], string>> = {

@@ -9,6 +9,7 @@ import {
   type NetworkErrorKind,
   readText,
 } from '../../adapters/client/transport.ts'
+import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
@@ -55,7 +56,8 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
         const decoding = { ignoreBOM: true }
         const text = await readText(response.body, maxBodyMebibytes * 1_048_576, undefined, decoding)
         if (text === undefined) {
-          throw new NotThisServiceError(url, `the response is longer than ${maxBodyMebibytes} MiB`)
+          const reason = `the response is longer than ${maxBodyMebibytes} MiB`
+          throw notThisServiceError(url, reason, 'Check --url and --service-name.')
         }
         return {
           url,
@@ -85,15 +87,8 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
   }
 }
 
-export class NotThisServiceError extends CliError {
-  readonly url: string
-  readonly reason: string
-
-  constructor(url: string, reason: string, step = 'Check --url and --service-name.') {
-    super(3, 'not_this_service', `${url} is not a partner-api service: ${reason}. ${step}`)
-    this.url = url
-    this.reason = reason
-  }
+export function notThisServiceError(url: string, reason: string, step: string): CliError {
+  return new CliError(3, 'not_this_service', `${url} is not a partner-api service: ${reason}. ${step}`)
 }
 
 type NetworkError = NodeJS.ErrnoException & { readonly cert?: { readonly subjectaltname?: string } }
@@ -185,11 +180,11 @@ async function createDispatcher(base: URL, env: Io['env'], caFile: string | unde
   const proxyVariable = isLoopback(base) ? undefined : findVariable(env, variables)
   // A dispatcher of its own: undici's global one would keep the process alive.
   if (proxyVariable === undefined) return { dispatcher: new Agent({ connect }), proxyHint: '' }
-  const proxyValue = env[proxyVariable]!
+  const proxyValue = readVariable(env, proxyVariable)!
   // Like curl, accept a host and port without a scheme.
   const proxy = proxyValue.includes('://') ? proxyValue : `http://${proxyValue}`
   const noProxyVariable = findVariable(env, ['NO_PROXY'])
-  const noProxy = env[noProxyVariable ?? ''] ?? ''
+  const noProxy = readVariable(env, noProxyVariable ?? '') ?? ''
   const tlsOptions = { connect, requestTls: connect, proxyTls: connect }
   try {
     const dispatcher = new EnvHttpProxyAgent({ httpProxy: proxy, httpsProxy: proxy, noProxy, ...tlsOptions })
@@ -203,7 +198,7 @@ async function createDispatcher(base: URL, env: Io['env'], caFile: string | unde
 
 /** @returns The first name that is set, in lower or upper case. */
 function findVariable(env: Io['env'], names: readonly string[]): string | undefined {
-  return names.flatMap((name) => [name.toLowerCase(), name]).find((name) => env[name])
+  return names.flatMap((name) => [name.toLowerCase(), name]).find((name) => readVariable(env, name))
 }
 
 async function readCaCertificates(file: string): Promise<string[]> {

@@ -9,7 +9,7 @@ import { verificationSchema } from '../../core/schemas/responses.ts'
 import { API_VERSION, type Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt, pluralize, printable } from '../output/text.ts'
-import { type DeploymentResponse, displayName, maxNameLength, NotThisServiceError } from './deployment.ts'
+import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
 
 /** How much is shown of a problem's sentence, in UTF-16 units. */
 const maxDetailLength = 1_000
@@ -43,13 +43,13 @@ export function readVerification(response: DeploymentResponse, request: Verifica
     const version = header(request.names.versionHeader)
     if (version !== undefined) throw otherReleaseError(url, version)
     const form = describeHtmlPage(response) ?? 'not in the form of a verify-key response'
-    throw new NotThisServiceError(url, `the response is ${form}`)
+    throw notFoundError(url, request, `the response is ${form}`)
   }
   const problem = readProblem(response)
-  if (problem === undefined) throw unexpectedResponseError(response)
+  if (problem === undefined) throw unexpectedResponseError(response, request)
   const { code, title, detail = title, request_id } = problem
   if (code === 'route_not_found' || code === 'method_not_allowed') {
-    throw new NotThisServiceError(url, 'it has no verify-key there')
+    throw notFoundError(url, request, 'it has no verify-key there')
   }
   const sentence = excerpt(detail, maxDetailLength)
   const action = hintFor(code, request, response)
@@ -67,6 +67,13 @@ export function readVerification(response: DeploymentResponse, request: Verifica
     },
     lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
   })
+}
+
+/** Names the base path and the name of the service that `url` was made of. */
+function notFoundError(url: string, { names }: VerificationRequest, reason: string): CliError {
+  const basePath = new URL(url).pathname.slice(0, -verifyKeyPath(names).length) || '/'
+  const tried = `The base path in --url is ${displayName(basePath)}, and the service name ${names.name}`
+  return notThisServiceError(url, reason, `${tried}: check --url and --service-name.`)
 }
 
 /** @returns `undefined` unless the body follows the contract, perhaps that of a newer deployment. */
@@ -131,7 +138,7 @@ function otherReleaseError(url: string, version: string): CliError {
   return new CliError(3, 'other_release', `${detail} Use the program of that release.`)
 }
 
-function unexpectedResponseError(response: DeploymentResponse): CliError {
+function unexpectedResponseError(response: DeploymentResponse, request: VerificationRequest): CliError {
   const { url, status, header, text } = response
   const page = describeHtmlPage(response)
   const { host } = new URL(url)
@@ -146,7 +153,7 @@ function unexpectedResponseError(response: DeploymentResponse): CliError {
     return new CliError(1, 'rate_limited', `${sentence} ${formatRetryTime(header)}`)
   }
   const other = parseJson(text) === undefined ? 'no problem document' : 'JSON of another API'
-  return new NotThisServiceError(url, `it answered with status ${status} and ${page ?? other}`)
+  return notFoundError(url, request, `it answered with status ${status} and ${page ?? other}`)
 }
 
 export function describeHtmlPage({ header, text }: DeploymentResponse): string | undefined {

@@ -30,7 +30,7 @@ test('the help of every command has its usage and examples, in 80 columns', asyn
 
 /** Commands that serve, that ask another host, or that run until Ctrl-C: their arguments are parsed only. */
 const parsedOnly =
-  /\b(?:serve|demo|top|--watch|postgres:\/\/\S+ migrate|keys import)\b|store (?:copy|reconcile)|--url https/
+  /\b(?:serve|demo|postgres:\/\/\S+ migrate|keys import)\b|store (?:copy|reconcile)|--url https/
 
 /** What Commander says about arguments. */
 const usage = /unknown|too many|missing|is invalid|not specified|cannot be used with/

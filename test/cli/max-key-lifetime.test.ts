@@ -40,25 +40,6 @@ test('wrong input is refused', async (t) => {
   t.equal((await json('keys', 'issue', 'acme', '--name', 'Shop', '--expires', '30d')).code, 0)
 })
 
-test('doctor lists the keys that end later, with the command that shortens them', async (t) => {
-  const { run, json, issue } = await createStore()
-  const [endless, long] = [(await issue()).key.id, (await issue({ expiresAt: Date.now() + 60 * DAY })).key.id]
-  await issue({ expiresAt: Date.now() + 29 * DAY })
-  const find = async () => {
-    const { data } = await json('doctor')
-    return data.checks.find(({ check }: { readonly check: string }) => check === 'keys-beyond-lifetime')
-  }
-  t.match(await find(), { severity: null })
-  await run('store', 'update', '--max-key-lifetime', '30d')
-  t.match(await find(), { severity: 'warning', count: 2, first: [endless, long] })
-  for (const id of [endless, long]) {
-    const { command } = await find()
-    t.equal(command, `partner-api keys update ${id} --expires 30d`)
-    t.equal((await run(...command.split(' ').slice(1))).code, 0)
-  }
-  t.match(await find(), { severity: null })
-})
-
 test('copies and backups have it', async (t) => {
   const { url, file, store, run, json } = await createStore()
   await run('store', 'update', '--max-key-lifetime', '10d')

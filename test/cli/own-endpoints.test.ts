@@ -2,10 +2,8 @@
 import { test } from 'tap'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { utcDay } from '../../core/lib/time.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
-import { DAY, usageCount } from '../contract/store/samples.ts'
 import { createStore } from '../support/cli-store.ts'
 
 const define = (name: string, method: 'GET' | 'POST', path: `/${string}`, scope = 'read:orders') =>
@@ -97,8 +95,6 @@ test('with a base path, the built-in endpoints have it, too', async (t) => {
     { code: 0 },
     'another service of the store has no base path',
   )
-  const [first] = (await json('scopes', 'plan', '--module', 'countries')).data.scopes
-  t.same(first.endpoints, ['GET /api/service/public/countries'])
   const paths = (await json('reports', 'acme')).data.requests.by_endpoint
   t.same(paths.map(({ path }: { readonly path: string }) => path), [
     '/api/service/orders',
@@ -107,7 +103,7 @@ test('with a base path, the built-in endpoints have it, too', async (t) => {
 })
 
 test('a route that protect checks is known by its complete path', async (t) => {
-  const { id, api, json, run, keys } = await open({ basePath: '/api' })
+  const { id, api, json, keys } = await open({ basePath: '/api' })
   const route = { name: 'invoice', method: 'GET', path: '/shop/invoices/:id', summary: 'Own' } as const
   api.protect({ ...route, scope: 'read:orders' }, () => new Response())
   api.protect(
@@ -120,27 +116,9 @@ test('a route that protect checks is known by its complete path', async (t) => {
     code: 0,
     data: { decision: { allowed: true } },
   })
-  t.match(await run('scopes', 'plan', '--module', 'orders'), { stdout: 'GET /shop/invoices/{id}\n' })
   await keys.remove(id, ['create:orders'])
   t.match(await json(...known, 'GET', '/shop/invoices/list'), {
     code: 1,
     data: { decision: { required_scope: 'create:orders' } },
   }, 'fixed segments are matched before parameters')
-})
-
-test('doctor calls no scope unused that an endpoint of the host needs', async (t) => {
-  const { id, api, store, json } = await open({})
-  const count = (endpoint: string) =>
-    store.recordUsage([usageCount({ keyId: id, day: utcDay(Date.now() - 40 * DAY), endpoint })], endpoint)
-  const unused = async () => {
-    const { checks } = (await json('doctor')).data
-    return checks.find(({ check }: { readonly check: string }) => check === 'scopes-unused').command
-  }
-  await count('order')
-  t.equal(await unused(), null, 'the endpoint is not recorded yet')
-  await api.close()
-  t.equal(await unused(), `partner-api scopes remove ${id} read:profiles create:orders`)
-  await count('orders')
-  await count('order-create')
-  t.equal(await unused(), `partner-api scopes remove ${id} read:profiles`)
 })
