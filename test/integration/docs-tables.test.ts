@@ -162,7 +162,7 @@ t.test('the environment variables match the code', (t) => {
     ...code.matchAll(/env(?:ironment)?(?:\.|\[')(?!TERM\b)([A-Z][A-Z_]+)\b/g),
     ...code.matchAll(/(?:'|\bPARTNER_API_\w+: ')(PARTNER_API_\w+|PORT|HOST|USER)'/g),
     ...code.matchAll(/'((?:PG[A-Z_]{3,}|[A-Z]+_PROXY))'/g),
-  ].map(([, name = '']) => name).filter((name) => name !== 'PARTNER_API_WORKER')
+  ].map(([, name = '']) => name)
   const global = column(settings, 'global', 0).map((option) => `PARTNER_API_${option.slice(2).toUpperCase()}`)
   const documented = quotedIn(proseOf(settings) + proseOf('docs/postgres.md')).filter((name) =>
     /^(?:PARTNER_API_|PG|PORT$|HOST$|USER$)|_PROXY$/.test(name)
