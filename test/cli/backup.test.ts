@@ -222,7 +222,7 @@ test('a backup of another build is refused', async (t) => {
   // As a store of before the schema that this program creates.
   edit(
     backup,
-    "UPDATE migration SET hash = 'other'; INSERT INTO migration VALUES (2, '002-key-usage', 0, 'other')",
+    "UPDATE migration SET hash = 'other'; INSERT INTO migration VALUES (2, '002-of-before', 0, 'other')",
   )
   const refusal = {
     code: 'refused',

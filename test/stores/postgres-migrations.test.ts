@@ -141,7 +141,7 @@ await t.test('a schema of another build, with the same version or a later one, i
   for (
     const change of [
       sql`update partner_api.migration set hash = 'other'`,
-      sql`insert into partner_api.migration values (2, '002-key-usage', 0, 'other')`,
+      sql`insert into partner_api.migration values (2, '002-of-before', 0, 'other')`,
       sql`alter table partner_api.migration drop column hash`,
     ]
   ) {
