@@ -24,13 +24,7 @@ async function filled(keys: number) {
   await program.run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'signup')
   const issued: { readonly id: string; readonly key: string }[] = []
   while (issued.length < keys) issued.push((await program.json(...issue)).data)
-  const createWebhook = async (): Promise<string> => {
-    const keyFile = `${file}.webhook-key`
-    writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
-    const hook = ['--url', 'https://hooks.example', '--event', 'signup.created']
-    return (await program.json('webhooks', 'create', ...hook, '--webhook-key-file', keyFile)).data.id
-  }
-  return { file, issued, createWebhook, backup: `${file}.backup`, ...program }
+  return { file, issued, backup: `${file}.backup`, ...program }
 }
 
 function edit(file: string, sql: string): void {
