@@ -11,7 +11,7 @@ import {
   requireCredential,
 } from './authenticate-request.ts'
 import { isFresh } from './cache/response-cache.ts'
-import { type JsonObject, readBody } from './http/body.ts'
+import { type JsonBody, readBody } from './http/body.ts'
 import { accepts } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem } from './http/problem.ts'
@@ -270,8 +270,12 @@ function handlePost(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   return body.then((read) => andThen(readmit(context), (again) => handleBody(again, read)))
 }
 
-function handleBody(context: AuthenticatedContext, body: JsonObject): MaybePromise<HttpResponse> {
+function handleBody(
+  context: AuthenticatedContext,
+  { value: body, lossyNumbers }: JsonBody,
+): MaybePromise<HttpResponse> {
   context.body = body
+  context.lossyNumbers = lossyNumbers
   const partner = typeof body['partner'] === 'string' ? body['partner'] : undefined
   if (context.host !== undefined) return callHost(context, context.host, partner)
   const grant = requireAccess(context, partner)

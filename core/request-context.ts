@@ -1,6 +1,6 @@
 import type { CachedResponse, ResponseCache } from './cache/response-cache.ts'
 import type { RevisionCache } from './cache/revision-cache.ts'
-import type { JsonObject } from './http/body.ts'
+import type { JsonBody, JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf } from './http/client-address.ts'
 import type { ServiceNames } from './http/headers.ts'
 import type { HttpRequest, HttpResponse, RateLimitFields, StaticDocument } from './http/message.ts'
@@ -81,6 +81,7 @@ export class RequestContext {
   params: PathValues = NO_PARAMS
   query: Query = emptyQuery
   body: JsonObject | undefined
+  lossyNumbers: JsonBody['lossyNumbers'] = []
   client: ClientAddress | undefined
   credential = ''
   /** The cached response to the same target; undefined once it is known to be stale. */

@@ -1,4 +1,4 @@
-import { hasDuplicateMembers, isObject } from '../lib/json.ts'
+import { findLossyNumbers, hasDuplicateMembers, isObject } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { HttpRequest } from './message.ts'
 import { MAX_BODY_BYTES, Problem } from './problem.ts'
@@ -8,13 +8,20 @@ export const BODY_ALREADY_READ =
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
+/** A body, and what of it the parsed value does not have. */
+export interface JsonBody {
+  readonly value: JsonObject
+  /** The places of numbers that have lost digits. */
+  readonly lossyNumbers: readonly (readonly (string | number)[])[]
+}
+
 /**
  * Reads a body that must be a JSON object; its members are not validated yet.
  *
  * @throws {Problem} `unsupported_media_type`, `body_too_large`, `malformed_request`, or `invalid_body` for JSON
  * other than an object.
  */
-export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
+export function readBody(request: HttpRequest): MaybePromise<JsonBody> {
   if (request.header('content-encoding') !== undefined) {
     throw new Problem('unsupported_media_type', { detail: 'The body must not have a Content-Encoding.' })
   }
@@ -22,11 +29,11 @@ export function readBody(request: HttpRequest): MaybePromise<JsonObject> {
     throw new Problem('unsupported_media_type', { detail: 'The body must be application/json in UTF-8.' })
   }
   return andThen(request.body(MAX_BODY_BYTES), (bytes) => {
-    const value = readJson(bytes)
+    const { value, lossyNumbers } = readJson(bytes)
     if (!isObject(value)) {
       throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
     }
-    return value
+    return { value, lossyNumbers }
   })
 }
 
@@ -45,7 +52,7 @@ function isJson(contentType: string): boolean {
  *
  * @throws {Problem} `malformed_request` for anything else.
  */
-export function readJson(bytes: Uint8Array): unknown {
+export function readJson(bytes: Uint8Array): Pick<JsonBody, 'lossyNumbers'> & { readonly value: unknown } {
   const text = decodeUtf8(bytes)
   let value: unknown
   try {
@@ -58,7 +65,7 @@ export function readJson(bytes: Uint8Array): unknown {
       detail: 'The body contains an object with duplicate member names.',
     })
   }
-  return value
+  return { value, lossyNumbers: findLossyNumbers(text) }
 }
 
 // JSON.parse rejects the byte-order mark that is kept.

@@ -21,6 +21,51 @@ export function hasDuplicateMembers(text: string): boolean {
   return false
 }
 
+/** Whether a JSON number is finite as a number of ECMAScript, and has the same decimal value. */
+export function keepsDigits(number: string): boolean {
+  // 15 digits always do.
+  if (number.length <= 15 && !/e/i.test(number)) return true
+  return decimalOf(number) === decimalOf(String(Number(number)))
+}
+
+/** A decimal number without the zeros at its ends; `undefined` for a text that is none. */
+function decimalOf(number: string): string | undefined {
+  const [, sign, integer, fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? []
+  if (integer === undefined) return undefined
+  const digits = integer + fraction
+  let [start, end] = [0, digits.length]
+  while (digits[start] === '0') start++
+  if (start === end) return '0'
+  while (digits[end - 1] === '0') end--
+  return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
+}
+
+/**
+ * The places of numbers that lose digits when they are parsed, at most 20.
+ *
+ * @param text Known to be JSON.
+ */
+export function findLossyNumbers(text: string): readonly (readonly (string | number)[])[] {
+  const found: (readonly (string | number)[])[] = []
+  if (!/\d[.\d]{15}|\d[eE]/.test(text)) return found
+  // A name in each open object, an index in each open array.
+  const path: (string | number)[] = []
+  for (
+    const [token, , colon] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*(:))?|[{}[\],]|-?\d[-+.\deE]*/g)
+  ) {
+    const last = path.length - 1
+    const step = path[last]
+    if (token === '{') path.push('')
+    else if (token === '[') path.push(0)
+    else if (token === '}' || token === ']') path.pop()
+    else if (colon !== undefined) path[last] = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1))
+    else if (token === ',') path[last] = typeof step === 'number' ? step + 1 : ''
+    else if (!token.startsWith('"') && !keepsDigits(token) && found.push([...path]) === 20) break
+  }
+  return found
+}
+
 /** @returns `undefined` when the text is not JSON. The parser's own message would quote the text. */
 export function parseJson(text: string): unknown {
   try {

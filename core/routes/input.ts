@@ -1,4 +1,4 @@
-import { type JsonObject, pointer } from '../http/body.ts'
+import { type JsonBody, type JsonObject, pointer } from '../http/body.ts'
 import type { HttpRequest } from '../http/message.ts'
 import { type InputError, Problem } from '../http/problem.ts'
 import { KEY_IN_URL, type Query, valueError } from '../http/query.ts'
@@ -10,6 +10,9 @@ import { readIdempotencyKey } from '../signups/idempotency.ts'
 import { IDEMPOTENCY_HEADER } from '../wire.ts'
 import type { HandlerContext, HandlerInput, KeyedRoute, PathValues } from './route.ts'
 
+/** A schema would check another number than the client sent. */
+export const LOSSY_NUMBER = 'has more digits than a number keeps'
+
 interface RawInput {
   readonly route: KeyedRoute
   readonly request: HttpRequest
@@ -17,6 +20,7 @@ interface RawInput {
   readonly params: PathValues
   readonly query: Query
   readonly body: JsonObject | undefined
+  readonly lossyNumbers: JsonBody['lossyNumbers']
 }
 
 /**
@@ -25,7 +29,7 @@ interface RawInput {
  * @throws {Problem} `invalid_parameter` or `invalid_body`, with every failure.
  */
 export function readInput(
-  { route, request, params: encodedParams, query: rawQuery, body: rawBody = {} }: RawInput,
+  { route, request, params: encodedParams, query: rawQuery, body: rawBody = {}, lossyNumbers }: RawInput,
   grant: Grant,
   ports: HandlerContext,
   client: () => string | undefined,
@@ -49,6 +53,10 @@ export function readInput(
   const input = { query, rawQuery, idempotencyKey, params, client, rawBody }
   if (route.body === undefined) return { ...input, body: {}, danglingReferences: [] }
   const body = readMembers(rawBody, route.body, errors)
+  for (const place of lossyNumbers.map((path) => pointer(path.map((step) => redactKeys(String(step)))))) {
+    const isReported = errors.some((error) => 'pointer' in error && error.pointer === place)
+    if (!isReported) errors.push({ pointer: place, detail: LOSSY_NUMBER })
+  }
   // References are reported with the errors of a body, and left to the handler of a valid one.
   return andThen(route.checkReferences?.(rawBody, grant, ports) ?? [], (danglingReferences) => {
     if (errors.length === 0) return { ...input, body, danglingReferences }

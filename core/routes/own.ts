@@ -4,12 +4,14 @@ import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
+import { keepsDigits } from '../lib/json.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { LimitName, Modules, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
 import { assertUsable, bounded, type EndpointGrant, toEndpointGrant } from './host-code.ts'
+import { LOSSY_NUMBER } from './input.ts'
 import { readPage } from './paging.ts'
 import type { KeyedRoute, Route } from './route.ts'
 
@@ -299,6 +301,7 @@ function toInput(schema: AnySchema, isText: boolean): input.InputDef<unknown> {
     schema: { description: '', source: schema },
     parse: (sent, fail) => {
       const value = isText ? convert(sent as string, one) : sent
+      if (value === undefined) return fail(LOSSY_NUMBER)
       return isList ? value : check(schema, value, fail)
     },
     ...(isList && { parseList: (values, fail) => check(schema, values, fail) }),
@@ -308,13 +311,14 @@ function toInput(schema: AnySchema, isText: boolean): input.InputDef<unknown> {
   }
 }
 
-/** The number or boolean that a text spells, for a schema that takes it and not the text. */
+/** The number or boolean that a text spells, for a schema that takes it and not the text; `undefined` if it loses digits. */
 function convert(text: string, schema: AnySchema): unknown {
   const isNumber = /^-?\d+(?:\.\d+)?$/.test(text)
   if (!isNumber && !/^(?:true|false)$/.test(text)) return text
   const value = isNumber ? Number(text) : text === 'true'
   const { type } = unwrap(schema).base
   const takes = (input: unknown) => type === typeof input || safeParse(schema, input).typed
+  if (isNumber && !keepsDigits(text)) return takes(value) && !takes(text) ? undefined : text
   return takes(value) && (type === typeof value || !takes(text)) ? value : text
 }
 

@@ -78,7 +78,7 @@ t.test('a refused body has a detail that says why', (t) => {
     members: { errors: [{ pointer: '', detail: 'must be an object' }] },
   })
   for (const charset of [' utf-8 ', '"UTF-8"']) {
-    t.strictSame(read('{}', { 'content-type': `application/json; charset=${charset}` }), {})
+    t.match(read('{}', { 'content-type': `application/json; charset=${charset}` }), { value: {} })
   }
   t.equal(pointer(['a', 0, 'b/~c']), '/a/0/b~1~0c')
   t.end()

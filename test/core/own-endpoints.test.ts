@@ -339,6 +339,70 @@ t.test('values of a query become the numbers and booleans that a schema takes', 
   t.match((await send('mixed=10')).json.errors, [{ parameter: 'mixed', detail: 'must be <=9' }])
 })
 
+t.test('a number that would lose digits is refused', async (t) => {
+  const query = {
+    size: v.optional(v.number()),
+    sizes: v.optional(v.array(v.number())),
+    text: v.optional(v.string()),
+  }
+  const body = { size: v.optional(v.number()), any: v.optional(v.unknown()), a_b: v.optional(v.any()) }
+  const { request, post, key } = await serveOrders({
+    endpoints: [echo('numbers', query), echo('sent', {}, body)],
+  })
+  const send = (parameters: string) => request(`/echo/numbers?partner=demo&${parameters}`, { key })
+  const [nines, exact] = ['9'.repeat(309), '9007199254740992']
+  for (
+    const number of [
+      '9007199254740993',
+      nines,
+      `-${nines}`,
+      '0.12345678901234567890',
+      `1.${'0'.repeat(400)}1`,
+    ]
+  ) {
+    const detail = 'has more digits than a number keeps'
+    for (const name of ['size', 'sizes']) {
+      t.match((await send(`${name}=${number}`)).json, { status: 400, errors: [{ parameter: name, detail }] })
+    }
+    t.equal((await send(`text=${number}`)).json.data.text, number, 'a text keeps them')
+    const sent = await post(
+      '/echo/sent',
+      `{"partner":"demo","any":[{"x":"1e999,"},{"y":${number}}],"size":${number}}`,
+      {
+        key,
+      },
+    )
+    t.match(sent.json, {
+      status: 422,
+      errors: [{ pointer: '/any/1/y', detail }, { pointer: '/size', detail }],
+    })
+  }
+  for (
+    const number of [
+      exact,
+      '0.1',
+      '1.50',
+      '-0',
+      '000.5',
+      `1${'0'.repeat(22)}`,
+      '9007199254740993.'.slice(0, 15),
+    ]
+  ) {
+    t.equal((await send(`size=${number}`)).json.data.size, Number(number) || 0, number)
+  }
+  for (const number of [exact, '1.5e3', '1E400', '-1e-400', '12e-1', '0e9', '1e23', '-0.0']) {
+    const lossy = /400/.test(number)
+    const { status, json } = await post('/echo/sent', `{"partner":"demo","a_b":${number}}`, { key })
+    t.equal(status, lossy ? 422 : 200, number)
+    if (lossy) t.match(json.errors, [{ pointer: '/a_b' }])
+    else t.equal(json.data.a_b, Number(number) || 0)
+  }
+  const many = await post('/echo/sent', `{"partner":"demo","any":[${Array(50).fill(nines)}]}`, { key })
+  t.equal(many.json.errors.length, 20)
+  const strings = JSON.stringify({ partner: 'demo', any: [nines, `\\"${nines}`, { [nines]: 1 }] })
+  t.equal((await post('/echo/sent', strings, { key })).status, 200)
+})
+
 t.test('null in a body is what its schema makes of it', async (t) => {
   const nulls = echo('nulls', {}, {
     cleared: v.optional(v.nullable(v.string()), 'default'),

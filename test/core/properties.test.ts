@@ -203,7 +203,7 @@ t.test('escapes are well-formed at the same limits as for decodeURIComponent, wh
   t.end()
 })
 
-const read = (text: string): unknown => readJson(encoder.encode(text))
+const read = (text: string): unknown => readJson(encoder.encode(text)).value
 
 /** The parsed value as JSON, or that the text is refused. */
 function outcome(read: () => unknown): string {
