@@ -289,7 +289,7 @@ const updateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
   const expiresAt = never ? null : expires?.(now)
   const change = { name, expiresAt, limits: limitChange(options), ...detailsChange(options) }
   const key = await keys.update(id, { ...change, allow: clearAllow ? [] : allow })
-  const rights = rightsOptions(options, key)
+  const rights = rightsOptions(options, expiresAt)
   const command = options.limit || options.clearLimit ? 'limit' : 'update'
   const notes = rights.length === 0
     ? []
@@ -298,11 +298,14 @@ const updateKey: StoreAction<[string, Options]> = async (store, invocation, id, 
 }
 
 /** The options that change what a key may do, with the end as an instant. */
-function rightsOptions({ allow, expires, limit = {}, clearLimit = [] }: Options, key: Key): string[] {
+function rightsOptions(
+  { allow, limit = {}, clearLimit = [] }: Options,
+  expiresAt: number | null | undefined,
+): string[] {
   const limits = Object.entries(limit).map(([name, value]) => formatLimits({ [name]: value }))
   return [
     ...allow ? ['--allow', ...allow] : [],
-    ...expires ? ['--expires', rfc3339(key.expiresAt!)] : [],
+    ...expiresAt ? ['--expires', rfc3339(expiresAt)] : [],
     ...limits.flatMap((text) => ['--limit', text]),
     ...clearLimit.length > 0 ? ['--clear-limit', ...clearLimit] : [],
   ]
