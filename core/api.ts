@@ -15,6 +15,7 @@ import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts
 import { modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
+import { localWindowsOf } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
@@ -119,6 +120,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger,
     () => pollAuditLog?.(),
   )
+  const unsubscribe = store.onChange?.(() => revisionCache.invalidate(elapsed()))
   const readModules = () => modulesWith(store.knownModules?.() ?? [])
   const modules = readModules()
   const routes = [...ROUTES]
@@ -128,6 +130,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const limiter = createSharedLimiter(bounded.quotas, {
     ...{ replicas: replica.replicaCount, elapsed },
     ...{ localFallback: settings.staleIfErrorSeconds > 0, sharesAll: settings.sharedLimits },
+    // A store that was copied with other members has the same quotas.
+    windows: localWindowsOf(store.quotas ?? store),
   })
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
@@ -224,6 +228,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
     async close() {
       closing.abort()
+      unsubscribe?.()
       const left = [replica.deregister(), retention]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())

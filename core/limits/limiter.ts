@@ -74,10 +74,22 @@ export function createWindows<W>(
   return forPolicies(() => createLruCache<W>(maxWindows, undefined, onEvict))
 }
 
+/** Windows that are counted in memory. A subject has no object before its second request: a million keys take 40 MB less. */
+export type LocalWindows = ReturnType<typeof createWindows<RateWindow | number>>
+
+const windowsOfStores = new WeakMap<object, LocalWindows>()
+
+/** The windows in which all services of this process on a store count what is not counted in the store. */
+export function localWindowsOf(store: object): LocalWindows {
+  const known = windowsOfStores.get(store)
+  if (known !== undefined) return known
+  const created = createWindows<RateWindow | number>()
+  windowsOfStores.set(store, created)
+  return created
+}
+
 /** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
-export function createLocalLimiter() {
-  // A subject has no object before its second request: a million keys or addresses take 40 MB less.
-  const windows = createWindows<RateWindow | number>()
+export function createLocalLimiter(windows: LocalWindows = createWindows<RateWindow | number>()) {
   const decisions: LimitDecisions = forPolicies(() => ({ allowed: 0, refused: 0 }))
 
   function peek(policy: Policy, subject: string, now: number): RateLimitState {

@@ -4,6 +4,7 @@ import {
   createLocalLimiter,
   createWindows,
   type Limiter,
+  type LocalWindows,
   type RateLimitState,
   rateLimitState,
 } from './limiter.ts'
@@ -30,9 +31,10 @@ const recheckMs = 1_000
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond; never for durable quotas.
  * @param options.sharesAll Whether to share more than the quotas of partners; default true.
+ * @param options.windows Where to count what this process counts by itself; default in windows of this limiter's own.
  */
 export function createSharedLimiter(quotas: QuotaStore | undefined, options: SharedLimiterOptions): Limiter {
-  return quotas === undefined ? createLocalLimiter() : new SharedLimiter(quotas, options)
+  return quotas === undefined ? createLocalLimiter(options.windows) : new SharedLimiter(quotas, options)
 }
 
 interface SharedLimiterOptions {
@@ -40,6 +42,7 @@ interface SharedLimiterOptions {
   elapsed(): number
   readonly localFallback: boolean
   readonly sharesAll?: boolean
+  readonly windows?: LocalWindows
 }
 
 class SharedLimiter implements Limiter {
@@ -49,11 +52,13 @@ class SharedLimiter implements Limiter {
   readonly #leastSeconds: number
   readonly #windows = createWindows<LeasedWindow>((evicted) => this.#return(evicted))
   #returning: Promise<void> = Promise.resolve()
-  readonly #local = createLocalLimiter()
-  readonly decisions = this.#local.decisions
+  readonly #local: ReturnType<typeof createLocalLimiter>
+  readonly decisions: Limiter['decisions']
 
   constructor(quotas: QuotaStore, options: SharedLimiterOptions) {
     this.#quotas = quotas
+    this.#local = createLocalLimiter(options.windows)
+    this.decisions = this.#local.decisions
     this.#leastSeconds = quotas.leastWindowSeconds ?? 1
     // A process that counts short windows by itself goes on with all, for instance on a full disk.
     this.#options = { ...options, localFallback: options.localFallback || this.#leastSeconds > 1 }

@@ -58,6 +58,12 @@ export interface Store
   listEndpoints?(): MaybePromise<readonly RecordedEndpoint[]>
   /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
   clock?(): ClockReading | undefined
+  /**
+   * Calls back before a change of facts or content through this object returns: services of the same process apply it at
+   * once. Without this method, they apply it when they read the next revision.
+   * @returns A function that ends this.
+   */
+  onChange?(listener: () => void): () => void
   /** The registry of replicas that share the store; absent in a store for one process. */
   readonly replicas?: ReplicaRegistry
   /** The shared quotas; without them, every process counts by itself. */

@@ -66,7 +66,7 @@ async function traced(
 function slow(store: Store): Store {
   const later = (value: unknown) => new Promise((resolve) => setImmediate(() => resolve(value)))
   const entries = Object.entries(store).map(([name, member]) =>
-    typeof member !== 'function' || ['sha256', 'clock', 'close', 'knownModules'].includes(name)
+    typeof member !== 'function' || ['sha256', 'clock', 'close', 'knownModules', 'onChange'].includes(name)
       ? [name, member]
       : [name, (...args: unknown[]) => later(0).then(() => member(...args))]
   )

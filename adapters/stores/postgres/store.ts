@@ -2,6 +2,7 @@
 import type { ModuleDefinition } from '../../../core/model.ts'
 import { assertOptions } from '../../../core/lib/options.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
+import { withChangeListeners } from '../change-listeners.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { createSharedMembers } from '../sql/store.ts'
@@ -67,7 +68,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       await readSettings(database.place, database.read, change, keyPrefix),
     )
     await store.listModules!()
-    return store
+    return withChangeListeners(store)
   } catch (error) {
     await database.close()
     if (!(error instanceof SqlError)) throw error

@@ -2,6 +2,7 @@
 import type { ModuleDefinition } from '../../../core/model.ts'
 import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
+import { withChangeListeners } from '../change-listeners.ts'
 import { checkKeyPrefix, readSettings } from '../schema.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
@@ -29,8 +30,8 @@ export interface SqliteStoreOptions {
    */
   readonly keyPrefix?: string
   /**
-   * Share limits with all other processes that open the file so. Default false, which costs less: windows shorter than an
-   * hour are counted by each process.
+   * Share limits with all other stores that open the file so, in this process and in others. Default false, which costs
+   * less: windows shorter than an hour are counted for each open store.
    */
   readonly shareLimits?: boolean
 }
@@ -76,7 +77,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     const store = assemble(database, file, revisions, settings)
     const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
     const closeBoth = (): void => (close(), database.close())
-    return { ...store, replicas, quotas, close: closeBoth }
+    return withChangeListeners({ ...store, replicas, quotas, close: closeBoth })
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error

@@ -3,7 +3,19 @@ import { readPages } from '../../../core/ports/store.ts'
 import { type Key, KEY_STATES, MODULE_NAMES, type Partner, SCOPES } from '../../../core/model.ts'
 import type { Change, KeyFilter } from '../../../core/ports/changes.ts'
 import { applyBy, lastEntry, operator, snapshotOf } from './audit.ts'
-import { apply, createPartners, DAY, fails, gatherFew, key, partner, stamp, T0 } from './samples.ts'
+import {
+  apply,
+  createPartners,
+  DAY,
+  fails,
+  gatherFew,
+  key,
+  partner,
+  profile,
+  publish,
+  stamp,
+  T0,
+} from './samples.ts'
 import type { Check } from './suites.ts'
 
 const fullPartner = partner({
@@ -342,6 +354,25 @@ export async function factsContract(check: Check): Promise<void> {
       t.strictSame(await store.revision(), await store.revision(), 'reading does not change it')
     },
   )
+
+  await check('a change calls the listeners of the store before it returns', async (t, store) => {
+    const calls: string[] = []
+    const stop = store.onChange!(() => calls.push('first'))
+    const stopOther = store.onChange!(() => calls.push('other'))
+    await createPartners(store, 'acme')
+    t.strictSame(calls.splice(0), ['first', 'other'])
+    stopOther()
+    await publish(store, [profile('a')])
+    t.ok(calls.length >= 1 && calls.every((name) => name === 'first'), 'an import')
+    calls.length = 0
+    await store.removeContent('profiles', ['a'], stamp)
+    t.strictSame(calls.splice(0), ['first'], 'a removal')
+    await store.recordKeyUses(new Map([[key().id, T0]]))
+    t.strictSame(calls, [], 'what moves no revision')
+    stop()
+    await apply(store, { type: 'partner.suspended', slug: 'acme' })
+    t.strictSame(calls, [])
+  })
 
   await check('the last use of a key only moves forward, and changes no revision', async (t, store) => {
     await createPartners(store, 'acme')
