@@ -158,7 +158,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^adapters\/client\/README\.md$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
-    /^examples\/(?:deploy|monitoring|orders)\/[\w.-]+$/,
+    /^examples\/(?:deploy|monitoring|orders)\/[\w.@-]+$/,
     /^examples\/(?:[\w-]+\.(?:js|ts|conf|toml)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|json|md|php|py|toml|html|css)$/,
   ]
