@@ -40,7 +40,8 @@ export function migrationStatus(file: string): MigrationStatus {
 }
 
 /**
- * Brings the schema up to date. When several processes start on one file, one of them migrates it.
+ * Brings the schema up to date, and fails while another process holds the write lock. When several processes start on one
+ * file, one of them migrates it.
  *
  * @param keyPrefix First part of the keys of a store that is created now.
  * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to another
@@ -63,7 +64,7 @@ export function migrate(
     const schema = readSchema(database, file)
     const pending = pendingMigrations(file, schema, migrations)
     runWork(applyMigrations(dialect, schema, pending, keyPrefix), createQuery(database))
-  })
+  }, { wait: false })
 }
 
 /**

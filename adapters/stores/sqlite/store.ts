@@ -8,7 +8,7 @@ import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createContent } from './content.ts'
-import { type Database, openDatabase, unusableError, withReader } from './database.ts'
+import { type Database, openDatabase, retryWhileBusy, unusableError, withReader } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
@@ -64,7 +64,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     checkSchema(database, file, mayMigrate)
     // A command that lists a million keys reads most pages once.
     await configure(database, readOnly, mayMigrate ? 256 : 4)
-    if (!readOnly) migrate(database, file, keyPrefix)
+    // Waits without blocking: a signal can end the program meanwhile.
+    if (!readOnly) await retryWhileBusy(() => migrate(database, file, keyPrefix))
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
     const query = createQuery(database)
