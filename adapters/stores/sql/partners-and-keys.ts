@@ -267,12 +267,13 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
   const selectKey = `${selectFacts} WHERE k.id = $1`
   // With the condition of the index.
   const selectImported = `${selectFacts} WHERE k.digest IN ${idsSql(dialect, '$1')} AND length(k.digest) > 64`
-  // Processes lock in one order, which prevents deadlocks.
+  // Processes lock in one order, which prevents deadlocks. A use in the future was recorded by a clock that was ahead.
   const updateLastUsed = `
     UPDATE partner_api.partner_key AS k SET last_used_at = used.at FROM (
       SELECT known.id, given.at FROM ${rowsSql(dialect, ['id', 'at'])} AS given
       CROSS JOIN partner_api.partner_key AS known
-      WHERE known.id = given.id AND (known.last_used_at IS NULL OR known.last_used_at < given.at)
+      WHERE known.id = given.id AND (known.last_used_at IS NULL OR known.last_used_at < given.at
+        OR known.last_used_at > (SELECT ${dialect.now}))
       ORDER BY known.id ${dialect.forUpdate && 'FOR NO KEY UPDATE OF known'}
     ) AS used WHERE k.id = used.id`
 

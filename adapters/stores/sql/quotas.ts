@@ -76,8 +76,10 @@ function quotaStatements(dialect: Dialect, table: string) {
     ...['CAST($1 AS TEXT)', 'CAST($2 AS TEXT)'],
     ...[3, 4, 5, 6, 7, 8, 9].map((number) => `CAST($${number} AS BIGINT)`),
   ]
-  // By the length of the request, also for an open window. One from the future was opened by another clock.
-  const isOpen = (at: string) => `${at} - w.opened_at BETWEEN 1 - ${windowMs} AND ${windowMs} - 1`
+  // By the length of the request, also for an open window. One from the future was opened by a clock that was ahead: it
+  // keeps what was taken, and is counted from now on.
+  const isOpen = (at: string) => `${at} - w.opened_at < ${windowMs}`
+  const openedAt = (at: string) => `${least}(w.opened_at, ${at})`
   const isOpenNow = isOpen('excluded.opened_at')
   const isSame =
     `(w.policy IN ('partner', 'month') OR w.quota = ${quota} AND w.ends_at = w.opened_at + ${windowMs})`
@@ -89,7 +91,7 @@ function quotaStatements(dialect: Dialect, table: string) {
     ELSE ${greatest}(${waiting}, ${least}(${greatest}(${wanted}, (${mostHeld} - ${held}) / 2), ${mostHeld} - ${held})) END`
   return {
     peek: `
-      SELECT clock.now, w.opened_at, ${counted}, 0, w.term FROM ${table} AS w, ${clock}
+      SELECT clock.now, ${openedAt('clock.now')}, ${counted}, 0, w.term FROM ${table} AS w, ${clock}
       WHERE w.policy = ${policy} AND w.subject = ${subject} AND ${isOpen('clock.now')}`,
 
     take: `
@@ -103,12 +105,12 @@ function quotaStatements(dialect: Dialect, table: string) {
           SELECT opened_at, taken, term, held,
             ${least}(${allowed('held')}, ${greatest}(${quota} - taken, 0)) AS granted
           FROM (
-            SELECT w.opened_at, w.term,
+            SELECT ${openedAt('excluded.opened_at')} AS opened_at, w.term,
               w.taken + CASE WHEN ${term} BETWEEN w.opened_at AND w.term - 1 THEN ${used} ELSE 0 END AS taken,
               w.held - CASE WHEN ${term} = w.term THEN ${least}(w.held, ${used}) ELSE 0 END AS held
             WHERE ${isOpenNow} AND ${isSame}
             UNION ALL
-            SELECT w.opened_at, ${greatest}(w.term + 1, excluded.opened_at),
+            SELECT ${openedAt('excluded.opened_at')}, ${greatest}(w.term + 1, excluded.opened_at),
               w.taken - w.held + CASE WHEN ${term} >= w.opened_at THEN ${used} ELSE 0 END, 0
             WHERE ${isOpenNow} AND NOT (${isSame})
             UNION ALL

@@ -1,4 +1,5 @@
 import { all, andThen } from '../../../core/lib/promise.ts'
+import { MS_PER_DAY } from '../../../core/lib/time.ts'
 import {
   type Delivery,
   type DeliveryResult,
@@ -55,6 +56,10 @@ export function enqueueSql(
     FROM ${events} AS e JOIN partner_api.webhook w ON ${condition} WHERE true
     ON CONFLICT (webhook, id) DO NOTHING`
 }
+
+/** No lease of a new delivery is longer, and no time until another attempt. */
+const maxFirstDelayMs = 3_600_000
+const maxRetryDelayMs = 2 * MS_PER_DAY
 
 export const selectWebhooks = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
 const deliveries = 'partner_api.webhook_delivery'
@@ -119,6 +124,15 @@ function statementsOf(dialect: Dialect) {
       FROM (SELECT webhook, sum(CASE state WHEN 'delivered' THEN 1 ELSE 0 END) AS delivered FROM ${results} AS r
         GROUP BY webhook) AS r
       WHERE id = r.webhook AND (failing_since IS NULL) = (r.delivered = 0)`,
+
+    // They were due by a clock that was ahead.
+    advance: `
+      WITH RECURSIVE ${holders}, late AS MATERIALIZED (
+        SELECT d.webhook, d.id FROM holder JOIN ${deliveries} d ON d.webhook = holder.webhook AND d.state = 'pending'
+          AND d.due_at > (SELECT ${now}) + ${maxFirstDelayMs}
+        WHERE d.attempts = 0 OR d.due_at > (SELECT ${now}) + ${maxRetryDelayMs}
+        LIMIT ${MAX_BATCH}
+      ) UPDATE ${deliveries} SET due_at = ${now} WHERE (webhook, id) IN (SELECT webhook, id FROM late)`,
 
     prune: `
       WITH RECURSIVE ${holders}, chosen AS MATERIALIZED (
@@ -196,6 +210,7 @@ export function createWebhookStore(
         (replayed) => replayed.map(([id]) => String(id)),
       ),
 
-    pruneDeliveries: () => andThen(write([statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
+    pruneDeliveries: () =>
+      andThen(write([statements.advance, statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
   }
 }
