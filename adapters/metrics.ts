@@ -200,6 +200,11 @@ async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSa
       'Rows of a custom directory that were left out',
       state.invalidRows,
     ),
+    metric(
+      'dropped_records_total',
+      'What was not recorded because a partner had used up its share of a buffer',
+      byLabel('kind', state.dropped),
+    ),
     metric('replicas', 'Servers that share the store', state.replicas),
   ]
 }

@@ -220,6 +220,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
         isStoreAvailable: revisionCache.isAvailable,
         limits: limiter.decisions,
         invalidRows,
+        dropped: { ...usage.dropped(), uses: uses.dropped() },
         replicas: replica.replicaCount(),
       }
     },

@@ -199,7 +199,7 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
   context.rateLimit = result
   const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
-  context.service.uses.record(context.principal.key.id, context.now)
+  context.service.uses.record(context.principal.key, context.now)
 }
 
 /** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
@@ -345,7 +345,7 @@ function finish(context: RequestContext, response: HttpResponse): HttpResponse {
   if (route !== undefined && principal !== undefined) {
     usage.count(principal.key, route.name, response.status, context.now)
     if (context.error !== undefined) {
-      usage.recordProblem(principal.key.id, context.now, () => toRecord(context, principal, response.status))
+      usage.recordProblem(principal.key, context.now, () => toRecord(context, principal, response.status))
     }
   }
   logger.requestCompleted(context, response.status)

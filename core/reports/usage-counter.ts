@@ -1,3 +1,4 @@
+import { createFairShare } from '../lib/fair-share.ts'
 import { drawId } from '../lib/ids.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { MS_PER_DAY, utcDay } from '../lib/time.ts'
@@ -17,8 +18,8 @@ const maxProblemsPerWrite = 25
 
 /** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
 const maxProblemKeys = 20_000
-/** Problems that wait to be written, of all keys. */
-const maxPendingProblems = 500
+/** Problems that wait to be written, of all partners: half of them of one partner at most. */
+const maxPendingProblems = 1_000
 
 /** Counts and problems that were sent, kept unchanged until the store has them. */
 interface Batch {
@@ -32,8 +33,9 @@ interface Batch {
  * repeated under the same batch id before anything else is written, and endpoints are recorded last.
  *
  * @param onFailure Called for the first of several failed writes in a row.
- * @param maxCounters The most counters in memory. When four fifths are used up, requests that need another one are
- * counted for their partner without the key, and those of test keys not at all; when all are, none of them is counted.
+ * @param maxCounters The most counters in memory. Four fifths are for keys, and partners share them fairly: beyond its share,
+ * requests of a partner are counted without the key, and those of its test keys not at all. When all are used up, requests
+ * that need another counter are not counted.
  */
 export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'> & { readonly recordEndpoints?: () => Promise<void> },
@@ -79,6 +81,8 @@ export function createUsageCounter(
     recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
+    /** What was not recorded for want of places, since the start. */
+    dropped: () => ({ requests: counters.dropped(), problems: problems.dropped() }),
   }
 }
 
@@ -96,18 +100,24 @@ function toBatches(counts: readonly UsageCount[], problems: readonly RecordedPro
   return batches
 }
 
-/** Problems that wait to be written: so many an hour and key, and in all. Further ones cost a look at a counter. */
+/** Problems that wait to be written: so many an hour and key, and a fair share a partner. Others cost a look at a counter. */
 function createProblemQueue() {
   const counters = createLruCache<{ hour: number; problems: number }>(maxProblemKeys)
+  const share = createFairShare(maxPendingProblems)
   let pending: RecordedProblem[] = []
+  let dropped = 0
 
   return {
     /** @param describe Called if the problem is recorded. */
-    add(keyId: string, now: number, describe: () => RecordedProblem): void {
+    add({ id, partner }: CountedKey, now: number, describe: () => RecordedProblem): void {
       const hour = Math.floor(now / 3_600_000)
-      let counter = counters.get(keyId)
-      if (counter?.hour !== hour) counters.set(keyId, counter = { hour, problems: 0 })
-      if (counter.problems >= PROBLEMS_PER_HOUR || pending.length >= maxPendingProblems) return
+      let counter = counters.get(id)
+      if (counter?.hour !== hour) counters.set(id, counter = { hour, problems: 0 })
+      if (counter.problems >= PROBLEMS_PER_HOUR) return
+      if (!share.take(partner)) {
+        dropped++
+        return
+      }
       counter.problems++
       pending.push(describe())
     },
@@ -115,8 +125,11 @@ function createProblemQueue() {
     drain(): readonly RecordedProblem[] {
       const drained = pending
       pending = []
+      share.clear()
       return drained
     },
+
+    dropped: () => dropped,
   }
 }
 
@@ -134,7 +147,8 @@ type CountedKey = Pick<Key, 'id' | 'partner' | 'environment'>
 function createCounters(maxCounters: number) {
   const days = new Map<string, Map<string, Map<string, Counter>>>()
   /** The rest is for partners, whose reports need no key. */
-  const maxKeyCounters = maxCounters * 0.8
+  const share = createFairShare(maxCounters * 0.8)
+  let dropped = 0
   let size = 0
   let day = ''
   let dayStart = NaN
@@ -158,7 +172,8 @@ function createCounters(maxCounters: number) {
     let counters = endpoints.get(endpoint)
     if (counters === undefined) endpoints.set(endpoint, counters = new Map())
     const counter = counters.get(name)
-    if (counter !== undefined || size >= (keyId === undefined ? maxCounters : maxKeyCounters)) return counter
+    if (counter !== undefined) return counter
+    if (keyId === undefined ? size >= maxCounters : !share.take(partner)) return undefined
     size++
     const added = { partner, keyId, environment, day, endpoint, requests: 0, errors: 0 }
     counters.set(name, added)
@@ -170,7 +185,10 @@ function createCounters(maxCounters: number) {
       if (!(now >= dayStart && now < dayStart + MS_PER_DAY)) selectDay(now)
       let counter = counterFor(key, key.id, endpoint)
       if (key.environment === 'live') counter ??= counterFor(key, undefined, endpoint)
-      if (counter === undefined) return
+      if (counter === undefined) {
+        dropped++
+        return
+      }
       counter.requests++
       if (isError) counter.errors++
     },
@@ -180,9 +198,12 @@ function createCounters(maxCounters: number) {
         [...endpoints.values()].flatMap((counters) => [...counters.values()])
       )
       days.clear()
+      share.clear()
       size = 0
       dayStart = NaN
       return counts
     },
+
+    dropped: () => dropped,
   }
 }

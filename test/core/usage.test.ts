@@ -338,15 +338,45 @@ t.test('the number of counters is bounded', async (t) => {
   t.equal(ledger.written.at(-1)?.partner, 'partner-999', 'a write frees counters')
 })
 
+await t.test('keys of one partner take half of the counters and of the pending uses at most', async (t) => {
+  const ledger = createLedger()
+  const counter = createUsageCounter(ledger, undefined, 100)
+  const keyOf = (id: string, partner: string) => ({ id, partner, environment: 'live' } as const)
+  for (let n = 0; n < 100; n++) counter.count(keyOf(`a${n}`, 'acme'), 'plans', 200, noon)
+  counter.count(keyOf('b', 'beta'), 'plans', 200, noon)
+  await counter.flush()
+  const counted = ledger.written.map(({ partner, keyId, requests }) => [partner, keyId, requests])
+  t.strictSame(counted.slice(40), [['acme', undefined, 60], ['beta', 'b', 1]])
+
+  let isDown = true
+  const used: string[] = []
+  const uses = createLastUsedRecorder({
+    recordKeyUses(all) {
+      if (isDown) throw new Error('silent')
+      used.push(...all.keys())
+    },
+  })
+  for (let n = 0; n < 12_000; n++) uses.record({ id: `a${n}`, partner: 'acme' }, noon)
+  uses.record({ id: 'b', partner: 'beta' }, noon)
+  t.equal(uses.dropped(), 2_000)
+  isDown = false
+  await uses.flush()
+  t.equal(used.length, 10_001)
+  t.equal(used.at(-1), 'b')
+  for (let n = 0; n < 12_000; n++) uses.record({ id: `c${n}`, partner: 'acme' }, noon)
+  t.equal(uses.dropped(), 4_000, 'a write frees places')
+  await uses.flush()
+})
+
 await t.test('the last use of a key is written once a minute, and when the clock was set back', async (t) => {
   const written: [string, number][] = []
   const store = await openMemoryStore()
   const uses = createLastUsedRecorder({ ...store, recordKeyUses: (all) => void written.push(...all) })
   for (const at of [noon, noon + 1, noon + 59_999, noon + 60_000, noon + 60_001, noon - 1]) {
-    uses.record('a', at)
+    uses.record({ id: 'a', partner: 'acme' }, at)
     await uses.flush()
   }
-  uses.record('b', noon)
+  uses.record({ id: 'b', partner: 'acme' }, noon)
   await uses.flush()
   t.strictSame(written, [['a', noon], ['a', noon + 60_000], ['a', noon - 1], ['b', noon]])
 })
@@ -360,13 +390,13 @@ await t.test('uses of keys that the store does not take are kept', async (t) => 
   }
   const uses = createLastUsedRecorder({ ...await openMemoryStore(), recordKeyUses })
   for (const [id, at] of [['a', noon], ['b', noon], ['a', noon + 60_000]] as const) {
-    uses.record(id, at)
+    uses.record({ id, partner: 'acme' }, at)
     await uses.flush()
   }
   isDown = false
   await uses.flush()
   t.strictSame(written, [new Map([['a', noon + 60_000], ['b', noon]])])
-  for (let n = 0; n < 2_500; n++) uses.record(`k${n}`, noon)
+  for (let n = 0; n < 2_500; n++) uses.record({ id: `k${n}`, partner: 'acme' }, noon)
   await uses.flush()
   t.strictSame(
     written.slice(1).map(({ size }) => size),
@@ -389,7 +419,7 @@ t.test('a failing write is retried a few times and keeps no process alive', (t) 
   t.end()
 })
 
-await t.test('problems are written with the counts, 100 of an hour and key, and 500 at once', async (t) => {
+await t.test('problems are written with the counts, 100 of an hour and key, and 500 of a partner at once', async (t) => {
   const written: (readonly RecordedProblem[])[] = []
   let refusals = 1
   const counter = createUsageCounter({
@@ -399,11 +429,12 @@ await t.test('problems are written with the counts, 100 of an hour and key, and 
     },
   })
   let described = 0
-  const refuse = (keyId: string, now = noon) =>
-    counter.recordProblem(keyId, now, () => {
-      const partner = { partner: 'acme', environment: 'live' } as const
-      return { ...partner, keyId, at: now, id: `req_${described++}`, record: '{}' }
+  const refuse = (id: string, now = noon, partner = 'acme') => {
+    const key = { id, partner, environment: 'live' } as const
+    counter.recordProblem(key, now, () => {
+      return { partner, environment: 'live', keyId: id, at: now, id: `req_${described++}`, record: '{}' }
     })
+  }
   const idsOf = (problems: readonly RecordedProblem[]) => problems.map(({ id }) => id)
   for (let time = 0; time < 150; time++) refuse('a')
   refuse('b')
@@ -418,8 +449,14 @@ await t.test('problems are written with the counts, 100 of an hour and key, and 
   t.equal(written.at(-1)?.length, 1, 'the hour goes on after a write')
   for (let key = 0; key < 2_000; key++) refuse(`key ${key}`)
   t.equal(described, 603)
+  t.strictSame(counter.dropped(), { requests: 0, problems: 1_500 })
+  for (let time = 0; time < 18; time++) refuse('theirs', noon, 'beta')
   await counter.flush()
-  t.equal(written.slice(7).flat().length, 500)
+  const partners = Map.groupBy(written.slice(7).flat(), ({ partner }) => partner)
+  t.strictSame(Array.from(partners, ([slug, { length }]) => [slug, length]), [['acme', 500], ['beta', 18]])
+  for (let key = 0; key < 2_000; key++) refuse(`more ${key}`)
+  t.equal(described, 603 + 18 + 500, 'a write frees places')
+  await counter.flush()
   t.ok(written.every(({ length }) => length <= 25), 'requests are answered between few at a time')
 })
 

@@ -211,6 +211,9 @@ export function createWebhookStore(
       ),
 
     pruneDeliveries: () =>
-      andThen(write([statements.advance, statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
+      andThen(
+        write([statements.advance], []),
+        () => andThen(write([statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
+      ),
   }
 }
