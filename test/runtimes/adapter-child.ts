@@ -32,6 +32,13 @@ const { serve }: { serve(api: ServableApi, options: ServeOptions): Promise<Runni
   `../../adapters/runtimes/${runtime}.ts`
 )
 
+/** Bun has no such limits, and its `serve` has no such options. */
+function supportedOptions(options: ServeOptions): ServeOptions {
+  if (runtime === 'node') return options
+  const { headersTimeoutMs: _head, writeTimeoutMs: _write, maxConnections: _most, ...supported } = options
+  return supported
+}
+
 function report(event: object): void {
   process.stdout.write(`${JSON.stringify(event)}\n`)
 }
@@ -143,7 +150,7 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   else if ('convert' in order) await convert(order.convert)
   else {
     released = Promise.withResolvers()
-    server = await serve(api, order.serve)
+    server = await serve(api, supportedOptions(order.serve))
     report({ url: server.url, port: server.port })
   }
 }).on('close', () => process.exit())

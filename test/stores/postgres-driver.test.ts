@@ -36,7 +36,7 @@ function typesOf(bytes: Buffer): string {
 
 await t.test('a larger pool does not survive the end of a connection within a transaction', (t) => {
   const program = `
-    import postgres from 'postgres'
+    import postgres from '${import.meta.resolve('postgres')}'
     const sql = postgres(process.argv[1], { max: 2, onnotice() {} })
     await sql.begin(async (query) => {
       const [{ pid }] = await query\`SELECT pg_backend_pid() AS pid\`

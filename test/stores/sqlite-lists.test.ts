@@ -124,8 +124,11 @@ t.test('keys list prints a list of any length in little memory', async (t) => {
   t.same([code, stderr], [0, ''])
   const lines = stdout.trimEnd().split('\n')
   t.equal(lines.length, keys + 1)
-  t.match(lines[0], /^ID +PARTNER +NAME +KIND +HINT +STATE +SCOPES +ENDS +LAST USED +7 DAYS$/)
-  t.match(lines[1], /^key-00000000 +acme +Key 0 +live +…9xQ2 +active +0 +never +never +0$/)
+  t.match(
+    lines[0],
+    /^ID +PARTNER +NAME +KIND +HINT +STATE +SCOPES +ENDS +LAST USED +7 DAYS +PREDECESSOR +SUCCESSOR$/,
+  )
+  t.match(lines[1], /^key-00000000 +acme +Key 0 +live +…9xQ2 +active +0 +never +never +0 +– +–$/)
   t.match(lines[keys], /^key-00059999 +big +Key 59999 /)
   t.equal(lines.at(-1)?.length, lines.at(-2)?.length, 'columns stay aligned')
 })
