@@ -1,3 +1,5 @@
+import { assertInteger } from '../lib/options.ts'
+
 /** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
 
@@ -104,8 +106,19 @@ export class Problem extends Error {
   /** What this occurrence adds. */
   readonly members: ProblemMembers
 
-  /** Defaults to the `detail` of the code. @param cause The internal error, for the log; never sent to the client. */
+  /**
+   * Defaults to the `detail` of the code.
+   *
+   * @param cause The internal error, for the log; never sent to the client.
+   * @throws {TypeError} for a code that does not exist.
+   * @throws {RangeError} unless `retryAfterSeconds` is an integer from 0 to 2,147,483,647.
+   */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
+    if (!Object.hasOwn(PROBLEMS, code)) throw new TypeError(`There is no problem with the code ${code}.`)
+    const { retryAfterSeconds } = members
+    if (retryAfterSeconds !== undefined) {
+      assertInteger('retryAfterSeconds', retryAfterSeconds, 0, 2_147_483_647)
+    }
     super(members.detail ?? PROBLEMS[code].detail, { cause })
     this.code = code
     this.members = members

@@ -7,6 +7,10 @@ export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 
 const prefix = '#/components/schemas/'
 
+/** The most items of an example, and the most characters of a text in it, whatever its schema asks for. */
+const maxRows = 8
+const maxText = 1000
+
 /** Converts schemas, and collects those with a title for `components`. */
 export function createSchemaCollection() {
   const named: Record<string, JsonSchema> = {}
@@ -45,7 +49,7 @@ export function createSchemaCollection() {
     if (first !== undefined) return example(first, isResponse)
     if (schema.items !== undefined) {
       const row = example(schema.items, isResponse)
-      return Array.from({ length: Number(schema['minItems']) || 1 }, () => row)
+      return Array.from({ length: Math.min(Number(schema['minItems']) || 1, maxRows) }, () => row)
     }
     if (schema.properties !== undefined) {
       return Object.fromEntries(
@@ -70,7 +74,8 @@ function placeholderOf(schema: JsonSchema): unknown {
   const { minimum = 1, maximum, minLength = 0, maxLength } = schema as Readonly<Record<string, number>>
   const [type] = [schema.type].flat()
   if (type === 'string') {
-    return formats[schema.format ?? ''] ?? 'text'.padEnd(minLength, '-text').slice(0, maxLength)
+    return formats[schema.format ?? ''] ??
+      'text'.padEnd(Math.min(minLength, maxText), '-text').slice(0, maxLength)
   }
   if (type === 'number' || type === 'integer') return Math.min(Math.max(1, minimum), maximum ?? Infinity)
   return type === 'boolean' ? true : type === 'array' ? [] : type === 'object' ? {} : null

@@ -7,9 +7,10 @@ import { redactKeys } from '../http/redact.ts'
 import { keepsDigits } from '../lib/json.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import type { LimitName, Modules, Scope } from '../model.ts'
+import type { Modules, OverridableLimit, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema } from '../schemas/inputs.ts'
+import { convert } from '../schemas/json-schema.ts'
 import { assertUsable, bounded, type EndpointGrant, toEndpointGrant } from './host-code.ts'
 import { LOSSY_NUMBER } from './input.ts'
 import { readPage } from './paging.ts'
@@ -93,7 +94,7 @@ export interface EndpointDefinition<
   /** Status of a success, default 200. */
   readonly status?: 201
   /** The rate limit policies that apply, default `key`. */
-  readonly limits?: readonly LimitName[]
+  readonly limits?: readonly OverridableLimit[]
   /**
    * The revision of what a GET reads: its responses are cached until this changes, for all live or all test keys of a
    * partner.
@@ -136,7 +137,8 @@ export interface OwnEndpoint {
  * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
  *
  * @throws {TypeError} for the name of a member that does not exist.
- * @throws {RangeError} for a schema that is asynchronous, and for a reserved name: `partner`, `cursor`, with `paging` also
+ * @throws {RangeError} for a schema that is not one of valibot, is asynchronous, takes what no request can send, or
+ * cannot be described, and for a reserved name: `partner`, `cursor`, with `paging` also
  * `limit`, and those of an object's own members.
  * @example
  * ```ts
@@ -162,11 +164,14 @@ export function defineEndpoint<
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
   const misuse = findMisuse(definition as unknown as EndpointDefinition<string, Schemas, Schemas>)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
+  const wrong = definition.response === undefined ? undefined : findSchemaMisuse(definition.response)
+  if (wrong !== undefined) throw new RangeError(`The endpoint ${name}: response is refused: ${wrong}.`)
   for (const [member, schema] of Object.entries({ ...query, ...body } as Schemas)) {
-    const problem = !('~run' in schema)
-      ? 'its schema is not one of valibot'
-      : isAsync(schema)
-      ? 'its schema is asynchronous'
+    const misuse = findSchemaMisuse(schema)
+    const problem = misuse !== undefined
+      ? misuse
+      : !isSendable(schema)
+      ? `its schema takes a ${typeOf(schema)}, which no request can send`
       : member in {} || /^(?:partner|cursor)$/.test(member) || paging && member === 'limit'
       ? 'the name is reserved'
       : undefined
@@ -194,12 +199,19 @@ export function defineEndpoint<
 }
 
 function findMisuse(
-  { method, paging, revision, body, status }: EndpointDefinition<string, Schemas, Schemas>,
+  { method, paging, revision, body, status, summary, description, handle }: EndpointDefinition<
+    string,
+    Schemas,
+    Schemas
+  >,
 ) {
   const { limit = 1, maximum = 1 } = paging ?? {}
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
     return 'paging must have integers from 1 to 999, limit at most maximum'
   }
+  if (typeof summary !== 'string' || summary.trim() === '') return 'its summary must be a text'
+  if (description !== undefined && typeof description !== 'string') return 'its description must be a text'
+  if (typeof handle !== 'function') return 'handle must be a function'
   if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
   if (method === 'GET' && status) return 'a GET has the status 200'
   return method === 'GET' && body ? 'a GET has no body' : undefined
@@ -233,14 +245,16 @@ function toRoute(
     ) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const others = definition.paging ? declared : query
-      const page = <Row>(list: EndpointList<Row>) =>
-        readPage<Row>(ports.cursors, { limit, cursor }, {
+      const page = <Row>(list: EndpointList<Row>) => {
+        if (!definition.paging) throw new TypeError(`The endpoint ${name} reads a page and has no paging.`)
+        return readPage<Row>(ports.cursors, { limit, cursor }, {
           partner: grant.partner.slug,
           // JSON has not all values that schemas return.
           identity: [name, params, sentFilters(rawQuery), rawBody],
           present: (row) => row,
           ...list,
         }) as MaybePromise<EndpointResult>
+      }
       const run = () =>
         definition.handle(
           { query: others, body, params, idempotencyKey, page },
@@ -262,7 +276,28 @@ function toResult(result: EndpointResult, name: string): HandlerResult {
     throw new TypeError(`The handler of ${name} returned no data.`)
   }
   const { data, page } = result
+  // The data itself has the empty name.
+  JSON.stringify(data, (member, value) => {
+    const kind = notJson(value)
+    if (kind !== undefined) {
+      const place = member === '' ? 'data' : `the member ${redactKeys(member)} of data`
+      throw new TypeError(`The handler of ${name} returned ${kind} as ${place}, which JSON cannot carry.`)
+    }
+    return value
+  })
   return page === undefined ? { data } : { data, page }
+}
+
+/** What a value is that JSON leaves out, or writes as `null` or as an empty object. */
+function notJson(value: unknown): string | undefined {
+  if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') {
+    return `a ${typeof value}`
+  }
+  if (typeof value === 'number') return Number.isFinite(value) ? undefined : `the number ${value}`
+  if (typeof value !== 'object' || value === null) return undefined
+  if (typeof (value as { readonly then?: unknown }).then === 'function') return 'a promise'
+  if (value instanceof Map || value instanceof Set) return `a ${value.constructor.name}`
+  return undefined
 }
 
 function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
@@ -279,6 +314,33 @@ function isAsync(schema: unknown, seen: Set<unknown> = new Set()): boolean {
   seen.add(schema)
   return (schema as { readonly async?: unknown }).async === true ||
     Object.values(schema).some((part) => isAsync(part, seen))
+}
+
+/** Why a schema can be neither checked nor described. */
+function findSchemaMisuse(schema: unknown): string | undefined {
+  if (typeof schema !== 'object' || schema === null || !('~run' in schema)) {
+    return 'its schema is not one of valibot'
+  }
+  if (isAsync(schema)) return 'its schema is asynchronous'
+  try {
+    // The documents are JSON: an example of a schema may be a bigint, or refer to itself.
+    JSON.stringify(convert(schema as GenericSchema))
+  } catch (error) {
+    return `its schema cannot be described: ${error instanceof Error ? error.message.split('\n')[0] : ''}`
+  }
+}
+
+/** The type of what a schema takes, or of the items of its list. */
+function typeOf(schema: AnySchema): string {
+  const { base } = unwrap(schema)
+  return base.type === 'array' && base.item ? unwrap(base.item).base.type : base.type
+}
+
+/** Whether JSON or a query has values that the schema takes. */
+function isSendable(schema: AnySchema): boolean {
+  return !/^(?:bigint|blob|date|file|function|instance|map|nan|never|promise|set|symbol)$/.test(
+    typeOf(schema),
+  )
 }
 
 /** What a schema checks when there is a value, and whether there has to be one. */
@@ -300,7 +362,7 @@ function toInput(schema: AnySchema, isText: boolean): input.InputDef<unknown> {
   return {
     schema: { description: '', source: schema },
     parse: (sent, fail) => {
-      const value = isText ? convert(sent as string, one) : sent
+      const value = isText ? fromText(sent as string, one) : sent
       if (value === undefined) return fail(LOSSY_NUMBER)
       return isList ? value : check(schema, value, fail)
     },
@@ -312,7 +374,7 @@ function toInput(schema: AnySchema, isText: boolean): input.InputDef<unknown> {
 }
 
 /** The number or boolean that a text spells, for a schema that takes it and not the text; `undefined` if it loses digits. */
-function convert(text: string, schema: AnySchema): unknown {
+function fromText(text: string, schema: AnySchema): unknown {
   const isNumber = /^-?\d+(?:\.\d+)?$/.test(text)
   if (!isNumber && !/^(?:true|false)$/.test(text)) return text
   const value = isNumber ? Number(text) : text === 'true'

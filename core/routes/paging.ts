@@ -28,9 +28,17 @@ export function readPage<Row>(
   const [key = '', id = ''] = position ?? []
   // One extra row shows whether there is another page.
   return andThen(read(position && [key, String(id)], limit + 1), (rows) => {
+    if (!Array.isArray(rows)) throw new TypeError('read of a list must return an array of rows.')
     const shown = rows.slice(0, limit)
     const last = rows.length > limit ? shown.at(-1) : undefined
-    const next = last === undefined ? null : cursors.seal(bound, positionOf(last))
+    const next = last === undefined ? null : cursors.seal(bound, checkPosition(positionOf(last)))
     return { data: shown.map(present), page: { limit, has_more: next !== null, next_cursor: next } }
   })
+}
+
+/** JSON has no NaN and no Infinity: the next page would begin at another row, or nowhere. */
+function checkPosition(position: PagePosition): PagePosition {
+  const [key, id] = position
+  if ((typeof key === 'string' || Number.isFinite(key)) && typeof id === 'string') return position
+  throw new TypeError('positionOf must return a text or finite number, and the id as a text.')
 }

@@ -6,8 +6,14 @@ import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 
 /** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
 export interface EndpointSchema {
+  /** Of valibot: schemas of other libraries are not described. */
+  readonly kind: 'schema'
+  readonly async: false
   /** Of Standard Schema, version 1. */
-  readonly '~standard': { readonly types?: { readonly output: unknown } | undefined }
+  readonly '~standard': {
+    readonly vendor: 'valibot'
+    readonly types?: { readonly input: unknown; readonly output: unknown } | undefined
+  }
 }
 
 /** The keywords of JSON Schema that the documents use. */

@@ -399,7 +399,7 @@ t.test('a number that would lose digits is refused', async (t) => {
   }
   const many = await post('/echo/sent', `{"partner":"demo","any":[${Array(50).fill(nines)}]}`, { key })
   t.equal(many.json.errors.length, 20)
-  const strings = JSON.stringify({ partner: 'demo', any: [nines, `\\"${nines}`, { [nines]: 1 }] })
+  const strings = JSON.stringify({ partner: 'demo', any: [nines, `\\"${nines}`, { [`n${nines}`]: 1 }] })
   t.equal((await post('/echo/sent', strings, { key })).status, 200)
 })
 
@@ -543,6 +543,13 @@ t.test('a handler that fails is a problem of the service', async (t) => {
     [() => ({}), 500, 'internal'],
     [() => ({ data: 1n }), 500, 'internal'],
     [() => ({ data: circular }), 500, 'internal'],
+    [() => ({ data: Promise.resolve(1) }), 500, 'internal'],
+    [() => ({ data: [{ id: Promise.resolve(1) }] }), 500, 'internal'],
+    [() => ({ data: { id: () => 1 } }), 500, 'internal'],
+    [() => ({ data: { id: NaN } }), 500, 'internal'],
+    [() => ({ data: new Map([[1, 2]]) }), 500, 'internal'],
+    [() => new Problem('rate_limited', { retryAfterSeconds: NaN }), 500, 'internal'],
+    [() => new Problem('order_gone' as 'internal'), 500, 'internal'],
     [() => new Promise(() => {}), 503, 'overloaded'],
     [() => new Problem('route_not_found', { detail: 'There is no such order.' }), 404, 'route_not_found'],
     [
@@ -565,6 +572,51 @@ t.test('a handler that fails is a problem of the service', async (t) => {
   const { json, headers } = await request('/trouble?partner=demo', { key })
   t.strictSame(json, { data: [1] })
   t.match(headers.get('x-request-id'), /^req_/)
+})
+
+t.test('a list that cannot be read is an error of the host, in one sentence', async (t) => {
+  const log: LogEvent[] = []
+  const position: { key: unknown; id: unknown } = { key: 1, id: 'a' }
+  const list = {
+    read: () => [1, 2],
+    positionOf: () => [position.key, position.id] as unknown as readonly [1, 'a'],
+  }
+  const base = { method: 'GET', scope: 'read:orders', summary: 'List' } as const
+  const paging = { limit: 1, maximum: 1 }
+  const endpoints = [
+    defineEndpoint({ ...base, name: 'unpaged', path: '/unpaged', handle: ({ page }) => page(list) }),
+    defineEndpoint({ ...base, name: 'placed', path: '/placed', paging, handle: ({ page }) => page(list) }),
+    defineEndpoint({
+      ...base,
+      ...{ name: 'promised', path: '/promised', paging },
+      handle: ({ page }) => page({ ...list, present: (row) => Promise.resolve(row) }),
+    }),
+    defineEndpoint({
+      ...base,
+      ...{ name: 'unread', path: '/unread', paging },
+      handle: ({ page }) => page({ ...list, read: () => null as unknown as number[] }),
+    }),
+  ]
+  const { request, key } = await serveOrders({ endpoints, log: (event) => log.push(event) })
+  const fail = async (name: string, error: RegExp) => {
+    t.equal((await request(`/${name}?partner=demo`, { key })).json.code, 'internal', name)
+    t.match(log.at(-1), { endpoint: name, error })
+  }
+  await fail('unpaged', /^TypeError: The endpoint unpaged reads a page and has no paging\./)
+  await fail('promised', /^TypeError: The handler of promised returned a promise as the member 0 of data, /)
+  await fail('unread', /^TypeError: read of a list must return an array of rows\./)
+  t.equal((await request('/placed?partner=demo', { key })).status, 200)
+  for (
+    const [name, values] of Object.entries({ key: [NaN, Infinity, undefined, null, {}], id: [1, undefined] })
+  ) {
+    for (const value of values) {
+      Object.assign(position, { key: 1, id: 'a', [name]: value })
+      await fail(
+        'placed',
+        /^TypeError: positionOf must return a text or finite number, and the id as a text\./,
+      )
+    }
+  }
 })
 
 t.test('what cannot be served is refused when the service is created', async (t) => {
@@ -596,6 +648,10 @@ t.test('what cannot be served is refused when the service is created', async (t)
     const endpoint = defineEndpoint({ ...base, ...change })
     t.throws(() => createPartnerApi({ store }, { endpoints: [endpoint] }), { name: 'RangeError', message })
   }
+  // As those of other libraries that follow Standard Schema.
+  const zodLike = { '~standard': { vendor: 'zod', version: 1, validate: () => ({ value: 1 }) } }
+  const circular: Record<string, unknown> = {}
+  circular['self'] = circular
   const misuses: readonly object[] = [
     { query: { limit: v.string() }, paging: { limit: 1, maximum: 2 } },
     { query: { cursor: v.string() } },
@@ -615,8 +671,34 @@ t.test('what cannot be served is refused when the service is created', async (t)
     { paging: { limit: 3, maximum: 2 } },
     { method: 'POST', revision: () => '' },
     { body: {} },
+    { response: zodLike },
+    { response: null },
+    { query: { x: zodLike } },
+    { response: v.pipe(v.string(), v.examples([1n as never])) },
+    { query: { x: v.pipe(v.string(), v.metadata({ default: circular })) } },
+    { summary: undefined },
+    { summary: ' ' },
+    { description: 1 },
+    { handle: undefined },
+    ...[v.date(), v.bigint(), v.instance(URL), v.array(v.date()), v.optional(v.set(v.string()))].map((x) => ({
+      query: { x },
+    })),
   ]
-  for (const misuse of misuses) t.throws(() => defineEndpoint({ ...base, ...misuse }), { name: 'RangeError' })
+  for (const misuse of misuses) {
+    const define = () => defineEndpoint({ ...base, ...misuse })
+    t.throws(define, { name: 'RangeError', message: /^The endpoint x: / })
+  }
+  // @ts-expect-error -- only schemas of valibot compile
+  t.throws(() => defineEndpoint({ ...base, response: zodLike }), { name: 'RangeError' })
+  // @ts-expect-error -- only policies that a key may carry compile
+  const unlimited = defineEndpoint({ ...base, limits: ['month'] })
+  t.throws(() => createPartnerApi({ store }, { endpoints: [unlimited] }), /its limits must be a list/)
+  const huge = v.array(v.pipe(v.string(), v.minLength(1e9)))
+  const large = defineEndpoint({ ...base, response: v.pipe(huge, v.minLength(1e9)) })
+  const described = createPartnerApi({ store }, { endpoints: [large] })
+  for (const path of ['openapi.json', 'docs', 'docs.md', 'docs/x.md']) {
+    t.equal((await described.fetch(new Request(`http://a.example/service/${path}`))).status, 200, path)
+  }
   const twice = defineEndpoint({ ...base, path: '/x/:id/:id' })
   t.throws(
     () => createPartnerApi({ store }, { endpoints: [twice] }),
