@@ -192,8 +192,9 @@ export async function readText(
   return text + decoder.decode()
 }
 
-/** Kinds of network errors, by their codes (Node, Bun) and messages (Deno). The first match decides. */
+/** Kinds of network errors, by their codes (Node, Bun) and messages (Deno, ports). The first match decides. */
 const networkErrors = [
+  ['blocked', /\bbad port\b|requests to port \d+ are blocked/i, 'fetch refuses to connect to this port'],
   ['dns', /ENOTFOUND|EAI_AGAIN|dns error/i, 'its host name could not be resolved (DNS)'],
   ['refused', /ECONNREFUSED|connection refused/i, 'the connection was refused'],
   ['timeout', /ETIMEDOUT|CONNECT_TIMEOUT|timed out/i, 'the connection timed out'],

@@ -4,11 +4,11 @@ import type { LogEvent } from '../../core/log.ts'
 export interface ServeEvent {
   readonly time: string
   readonly level: 'info' | 'warn'
-  readonly event: 'store_opened' | 'stopped'
+  readonly event: 'store_opened' | 'port_blocked' | 'stopped'
   /** Location of the store, without any password. */
   readonly store?: string
   readonly created?: boolean
-  /** A security problem and the command that solves it. */
+  /** A problem and what solves it. */
   readonly warning?: string
 }
 

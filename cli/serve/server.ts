@@ -20,6 +20,7 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { API_VERSION } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { interrupts } from '../files.ts'
+import { BLOCKED_PORTS } from './blocked-ports.ts'
 import { createLog, type ServeEvent } from './log.ts'
 import type { StoreAddress } from '../store/url.ts'
 
@@ -66,6 +67,11 @@ export async function serveUntilStopped(
     log.write,
     stop,
   )
+  if (BLOCKED_PORTS.has(server.port)) {
+    const warning =
+      `Browsers and fetch refuse to connect to port ${server.port}. Choose another one with --port.`
+    log.event('port_blocked', { level: 'warn', warning })
+  }
   let listener: RunningServer | undefined
   try {
     if (measured) listener = await listenForMetrics(measured, settings.metrics!)

@@ -97,6 +97,7 @@ type Step = (base: URL, error: NetworkError) => string
 
 /** What to do about the kinds of errors that the client knows. */
 const steps: Readonly<Record<NetworkErrorKind, Step | undefined>> = {
+  blocked: undefined,
   dns: ({ hostname }) => `Check the spelling of ${hostname}, and the name servers of this machine.`,
   refused: () => 'Check the port in --url, and ask the operator whether the service runs.',
   timeout: () => 'Check the port in --url, and ask the operator whether a firewall blocks this machine.',

@@ -215,7 +215,8 @@ export function nextStep(code: string, subject: Subject): string {
   return printable(command ? `${action} The operator's command: partner-api ${command}` : action)
 }
 
-function formatRetryTime(header: (name: string) => string | undefined): string {
+/** When `Retry-After`, in seconds or as a date, allows the next request. */
+export function formatRetryTime(header: (name: string) => string | undefined): string {
   const seconds = header('retry-after') ?? ''
   if (!/^\d{1,9}$/.test(seconds)) {
     return `Try again ${seconds === '' ? 'later' : `at ${displayName(seconds)}`}.`

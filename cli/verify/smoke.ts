@@ -14,7 +14,7 @@ import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt } from '../output/text.ts'
 import type { DeploymentResponse } from './deployment.ts'
-import { describeHtmlPage, findErrors, isAddition, problemCode } from './response.ts'
+import { describeHtmlPage, findErrors, formatRetryTime, isAddition, problemCode } from './response.ts'
 
 export interface SmokeResult {
   readonly method: string
@@ -65,8 +65,8 @@ export async function runSmokeTests(
     const response = await sendOnce({ ...spec, target: spec.target.slice(basePath.length) })
     isLimited = problemCode(response) === 'rate_limited'
     if (!isLimited) return response
-    const seconds = shortExcerpt(response.header('retry-after') ?? 'some')
-    throw new CliError(1, 'rate_limited', `its rate limit is exceeded: try again in ${seconds} seconds`)
+    const time = formatRetryTime(response.header)
+    throw new CliError(1, 'rate_limited', `its rate limit is exceeded. ${time}`)
   }
   const call = (path: string, route: KeyedRoute) => {
     const context = createContext(send, verification, names, route, path, slugs)

@@ -641,12 +641,14 @@ t.test('network errors are explained', async (t) => {
   server.close()
   await once(server, 'close')
   t.match(await messageOf(`http://${address}`), / the connection was refused\.$/)
+  t.match(await messageOf('http://127.0.0.1:10080'), / fetch refuses to connect to this port\.$/)
 
   // Deno's errors have no codes, but quote the URL with its query.
   for (
     const [words, meaning] of [
       ['tcp connect error: Connection refused (os error 111)', ': the connection was refused'],
       ['dns error: failed to lookup address information', ': its host name could not be resolved (DNS)'],
+      ['Requests to port 6000 are blocked', ': fetch refuses to connect to this port'],
       ['invalid peer certificate: UnknownIssuer', ': the TLS handshake failed'],
       ['something else', ''],
     ]

@@ -1,10 +1,12 @@
 import { once } from 'node:events'
 import { chmodSync, existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
+import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
+import { BLOCKED_PORTS } from '../../cli/serve/blocked-ports.ts'
 import { freePort } from '../postgres/free-port.ts'
 import { until } from '../postgres/until.ts'
 import {
@@ -18,6 +20,9 @@ import {
   temporaryFolder,
 } from '../support/cli-program.ts'
 
+const { badPorts }: { readonly badPorts: readonly string[] } = createRequire(import.meta.url)(
+  'undici/lib/web/fetch/constants.js',
+)
 const folder = temporaryFolder()
 const storeUrl = (name: string) => `sqlite:${join(folder, name)}`
 const env = { PARTNER_API_STORE: storeUrl('store.db') }
@@ -234,6 +239,16 @@ test('serve reports why it cannot listen', async (t) => {
 test('a store in memory is served with a warning', async (t) => {
   const served = await start(['serve', '--port', '0'], 'memory:')
   t.match(await stopServing(served), { code: 0, stderr: /^warning: .*empty/ })
+})
+
+test('serve warns of a port that fetch refuses', async (t) => {
+  t.same(BLOCKED_PORTS, new Set([0, ...badPorts.map(Number)]), 'the ports of undici')
+  // Few programs listen there.
+  const host = process.platform === 'linux' ? '127.10.0.80' : '127.0.0.1'
+  const { stderr } = await stopServing(await start(['serve', '--host', host, '--port', '10080']))
+  const events = stderr.trimEnd().split('\n').map((line) => JSON.parse(line))
+  t.match(events.map(({ event }) => event), ['store_opened', 'port_blocked', 'stopped'])
+  t.match(events[1], { level: 'warn', warning: /refuse to connect to port 10080\. .*--port/ })
 })
 
 test('the end', (t) => {

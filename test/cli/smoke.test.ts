@@ -305,10 +305,10 @@ test('redirects, wrong tags, versions, pages and repeated signups are reported',
 test('after a 429 of the service nothing else is called', async (t) => {
   const slowDown: Change = (response, call) => {
     if (!call.again) return
-    response.headers.set('retry-after', '7')
+    response.headers.set('retry-after', 'Sun, 06 Nov 2050 08:49:37 GMT')
     respond(429, '{"code":"rate_limited","title":"Slow down"}')(response, call)
   }
-  const reason = /^its rate limit is exceeded: try again in 7 seconds;$/
+  const reason = /^its rate limit is exceeded\. Try again at Sun, 06 Nov 2050 08:49:37 GMT\.;$/
   const { row } = await expectFaults(t, { '/partner-widget': [reason, slowDown] }, () => {}, live)
   t.match(row('/plans'), { verdict: 'skipped', reasons: [/limit was exceeded/] })
   t.equal(

@@ -37,6 +37,8 @@ const cases = {
 show($slugs($api->profiles(['limit' => 2])->first()));`,
   delays:
     `for ($i = 0; $i < 2; $i++) attempt(fn() => array_column($api->countries(['in_use' => true])->getArrayCopy(), 'profile_count'));`,
+  dates: `$soon = gmdate('D, d M Y H:i:s', time() + 90) . ' GMT';
+foreach ([$soon, 'Sun, 06 Nov 1994 08:49:37 GMT', '7', 'soon', ''] as $field) show((new Response(503, ['retry-after' => $field]))->retryAfter);`,
   signup: `show($api->signUp(['email' => 'mail@example.com', 'name' => 'Jane']));`,
   problem: `try { $api->signUp(['email' => 'jane']); }
 catch (Problem $problem) { show([$problem->problemCode, $problem->errors, $problem->getMessage(), $problem->response->requestId]); }
@@ -153,6 +155,11 @@ await t.test('PHP', { skip: missing }, async (t) => {
     for (const seconds of [first, second]) t.ok(seconds >= 1 && seconds <= 60, `${seconds} s`)
     t.match(end, /rate_limited/)
     t.same(statuses(), [200, 429, 429, 429])
+  })
+  await t.test('reads seconds and dates of Retry-After', async (t) => {
+    const [soon, ...others] = await evaluate('dates')
+    t.ok(soon > 60 && soon <= 90, `${soon} s`)
+    t.same(others, [0, 7, null, null])
   })
   await t.test('submits one signup when the response is lost', async (t) => {
     const before = (await signups('mail@example.com')).length

@@ -1,11 +1,22 @@
 /** Checks the systemd unit of the examples, and runs what it starts. */
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
-import { cleanEnv, programOn, type Served, startServing, temporaryFolder } from '../support/cli-program.ts'
+import { BLOCKED_PORTS } from '../../cli/serve/blocked-ports.ts'
+import {
+  cleanEnv,
+  ending,
+  programOn,
+  type Served,
+  startServing,
+  temporaryFolder,
+} from '../support/cli-program.ts'
 import { readPage, ROOT } from './docs.ts'
 
 const program = 'node_modules/.bin/partner-api'
@@ -73,6 +84,29 @@ t.test('the back-up unit keeps a copy for each day of the week', async (t) => {
     t.equal(status, 0, `${time}: ${stderr}`)
   }
   t.match(readdirSync(folder).join(' '), /^[1-7]\.db$/)
+})
+
+t.test('the health check of the container works on a port that fetch refuses', async (t) => {
+  const [, json = ''] = /^HEALTHCHECK .* CMD (.+)$/m.exec(readPage('examples/deploy/Containerfile')) ?? []
+  const [, ...words] = JSON.parse(json) as readonly string[]
+  let status = 200
+  const server = createServer((_request, response) => response.writeHead(status).end())
+  t.teardown(() => server.close())
+  for (const port of BLOCKED_PORTS) {
+    if (port < 1024) continue
+    const listening = once(server.listen(port, '127.0.0.1'), 'listening').then(() => true, () => false)
+    if (await listening) break
+  }
+  const { port } = server.address() as AddressInfo
+  const check = async () => {
+    const child = spawn(process.execPath, words, { env: cleanEnv({ PORT: String(port) }) })
+    return (await ending(child)).code
+  }
+  t.equal(await check(), 0)
+  status = 503
+  t.equal(await check(), 1)
+  server.close()
+  t.equal(await check(), 1)
 })
 
 t.test('the unit starts the service', async (t) => {

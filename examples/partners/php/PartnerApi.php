@@ -51,9 +51,16 @@ final class Response
     public function __construct(public readonly int $status, public readonly array $headers)
     {
         $this->requestId = $headers['x-request-id'] ?? null;
-        $isSeconds = preg_match('/^[0-9]{1,9}$/D', $headers['retry-after'] ?? '') === 1;
-        $this->retryAfter = $isSeconds ? (int) $headers['retry-after'] : null;
+        $this->retryAfter = self::readRetryAfter($headers['retry-after'] ?? '');
         $this->replayed = isset($headers['idempotent-replayed']);
+    }
+
+    /** RFC 9110 §10.2.3: seconds, as the service sends it, or a date, as a gateway may. */
+    private static function readRetryAfter(string $field): ?int
+    {
+        if (preg_match('/^[0-9]{1,9}$/D', $field)) return (int) $field;
+        $date = \DateTimeImmutable::createFromFormat('!D, d M Y H:i:s \G\M\T', $field, new \DateTimeZone('UTC'));
+        return $date === false ? null : max(0, $date->getTimestamp() - time());
     }
 
     /** @return list<array{policy: string, quota: int, window_seconds: int, remaining: int, resets_in_seconds: int}> */
