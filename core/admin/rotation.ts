@@ -1,5 +1,5 @@
 /** The changes that rotate a key, and how many keys of a chain a partner may have in force by rotating them itself. */
-import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
+import { hasEnded, keyState, MAX_OWN_OVERLAP_SECONDS, newKey } from '../keys/lifecycle.ts'
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
 import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import type { Key, KeyFacts } from '../model.ts'
@@ -11,9 +11,6 @@ import { AdminError, requireExpiry, requireLifetime, requireNotEnded } from './v
 
 /** Milliseconds for which a rotated key still works by default. */
 export const DEFAULT_OVERLAP_MS = MS_PER_DAY
-
-/** The longest overlap of a rotation by a partner, in seconds. */
-export const MAX_OWN_OVERLAP_SECONDS = 604_800
 
 /** The most keys of a chain that a partner has in force by rotating them itself. */
 const maxKeysInForce = 3

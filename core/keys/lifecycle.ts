@@ -1,6 +1,9 @@
 import type { Key, KeyState } from '../model.ts'
 import type { Claim } from '../ports/changes.ts'
 
+/** The longest overlap of a rotation by a partner, in seconds. */
+export const MAX_OWN_OVERLAP_SECONDS = 604_800
+
 /**
  * The state of a key at an instant. Final states take precedence: revoked, then expired (by its expiry or by the end of
  * its overlap after rotation), then disabled, retiring and active.
