@@ -29,7 +29,7 @@ import { timeOf } from '../store/open.ts'
 import { defineImport } from './import.ts'
 import { defineList } from './list.ts'
 import { keptNotes, type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
-import { changeSelected, type SelectionOptions, selectsKeys } from './selection.ts'
+import { changeSelected, inParts, type SelectionOptions, selectsKeys } from './selection.ts'
 
 /** The options of all commands; each has a few. */
 interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOptions {
@@ -192,18 +192,26 @@ function defineState(
       if (id === undefined) {
         const { apply } = createAdministrator(store, invocation)
         return await changeSelected(store, invocation, states, options, async function* (page, skip) {
-          const changed = new Map<string, readonly Change[]>()
-          const applied = await apply(async () => {
-            changed.clear()
-            for (const { id } of page) {
-              const record = (changes: readonly Change[]) => changed.set(id, changes).size > 0
-              await createKeyAdministration({ ...store, apply: record }, invocation)[name](id).catch(skip(id))
+          const changeAll = async (part: readonly Key[]) => {
+            const changed = new Map<string, readonly Change[]>()
+            const applied = await apply(async () => {
+              changed.clear()
+              for (const { id } of part) {
+                const record = (changes: readonly Change[]) => changed.set(id, changes).size > 0
+                await createKeyAdministration({ ...store, apply: record }, invocation)[name](id).catch(
+                  skip(id),
+                )
+              }
+              return [...changed.values()].flat()
+            })
+            return applied.length > 0 ? [...changed.keys()] : []
+          }
+          for await (const ids of inParts(page, skip, changeAll)) {
+            for (const id of ids) {
+              const key = await keys.show(id)
+              const text = `${id} ${key.partner} ${printable(key.name)}\n`
+              yield { data: keyJson(key, timeOf(store)), text }
             }
-            return [...changed.values()].flat()
-          }).catch(skip('a batch'))
-          for (const id of applied ? changed.keys() : []) {
-            const key = await keys.show(id)
-            yield { data: keyJson(key, timeOf(store)), text: `${id} ${key.partner} ${printable(key.name)}\n` }
           }
         })
       }
@@ -265,18 +273,19 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
   }
   const rotateAll = (append?: AppendSecret) =>
     changeSelected(store, invocation, ['rotate', 'active'], options, async function* (page, skip) {
-      for (const { id } of page) {
+      for (const old of page) {
+        const { id } = old
         if (!append) invocation.output.requireWritable()
-        const rotated = await keys.rotate(id, { overlapMs, expiresAt: expires?.(now) }).catch(skip(id))
-        if (rotated === undefined) continue
-        const { key, text } = rotated
-        if (!dryRun) successors.add(key.id)
-        const made = newKey(store, key, text, [])
-        const line = quiet ? text : `${id} ${key.id} ${text}`
-        if (append) await append(made, line)
-        else invocation.output.done = made.lost
-        const { data } = append ? made.toResult('out', out!) : made.toResult('key', text)
-        yield { data: { old_id: id, ...data as object }, text: `${append ? `${id} ${key.id}` : line}\n` }
+        const rotate = () => keys.rotate(id, { overlapMs, expiresAt: expires?.(now) })
+        for await (const { key, text } of inParts([old], skip, rotate)) {
+          if (!dryRun) successors.add(key.id)
+          const made = newKey(store, key, text, [])
+          const line = quiet ? text : `${id} ${key.id} ${text}`
+          if (append) await append(made, line)
+          else invocation.output.done = made.lost
+          const { data } = append ? made.toResult('out', out!) : made.toResult('key', text)
+          yield { data: { old_id: id, ...data as object }, text: `${append ? `${id} ${key.id}` : line}\n` }
+        }
       }
     }, ({ id }) => successors.has(id))
   await (out === undefined || dryRun ? rotateAll() : inNewFile(out, rotateAll))

@@ -60,8 +60,40 @@ export async function toFilter(store: Store, options: SelectionOptions, now: num
   }
 }
 
+/** How often a change of one key is tried, each time until other changes have interrupted it eight times. */
+const maxTries = 20
+
 /** Handles the error of a key: others may have changed it meanwhile. @throws the error of anything else. */
 type Skip = (id: string) => (error: unknown) => undefined
+
+/**
+ * Makes a change of keys in parts. Where other changes interrupt one, its halves are tried: a change of few keys takes less
+ * time, and finishes beside a steady writer. A key whose change fails by itself is skipped.
+ */
+export async function* inParts<T>(
+  keys: readonly Key[],
+  skip: Skip,
+  change: (part: readonly Key[]) => Promise<T>,
+): AsyncGenerator<T> {
+  const parts = [keys]
+  for (let tries = 1; parts.length > 0;) {
+    const part = parts.shift()!
+    let result: T
+    try {
+      result = await change(part)
+    } catch (error) {
+      const isInterrupted = toCliError(error).code === 'concurrent_change'
+      const middle = Math.ceil(part.length / 2)
+      if (isInterrupted && part.length > 1) parts.unshift(part.slice(0, middle), part.slice(middle))
+      else if (isInterrupted && tries++ < maxTries) parts.unshift(part)
+      else if (part.length === 1) skip(part[0]!.id)(error)
+      else throw error
+      continue
+    }
+    tries = 1
+    yield result
+  }
+}
 
 /**
  * Changes the keys that are selected now, oldest first, and prints each result before the next is made.

@@ -1,4 +1,6 @@
 /** Changes of the keys that options select. What each change does to a key is tested in core/admin.test.ts. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
@@ -349,6 +351,35 @@ test('keys that others keep changing are reported, and the exit code is 1', asyn
   t.match(error, { exitCode: 1, code: 'concurrent_change' })
   await invocation.output.error(error)
   t.match(JSON.parse(stdout), { data: [{ id: ids[0] }], error: { code: 'concurrent_change' } })
+})
+
+test('changes of many keys finish beside a steady writer', async (t) => {
+  const { url, store, json, partners } = await createStore()
+  await partners.create({ slug: 'busy', name: 'Busy', modules: [] })
+  await addKeys(store, 130)
+  const modules = ['stores/sqlite/store.ts', '../core/admin/partners.ts']
+    .map((path) => JSON.stringify(new URL(`../../adapters/${path}`, import.meta.url).href))
+  // Commits every few milliseconds, in less time than a change of a hundred keys takes.
+  const writer = spawn(process.execPath, [
+    '--input-type=module',
+    '-e',
+    `import { openSqliteStore } from ${modules[0]}
+    import { createPartnerAdministration } from ${modules[1]}
+    const store = await openSqliteStore(${JSON.stringify(url.slice('sqlite:'.length))})
+    const partners = createPartnerAdministration(store, { actor: 'writer' })
+    for (let n = 0;; n++) {
+      await partners.update('busy', { name: 'Busy ' + n }).catch(() => {})
+      if (n === 0) console.log('ready')
+      await new Promise((resolve) => setTimeout(resolve, 4))
+    }`,
+  ], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => writer.kill('SIGKILL'))
+  await once(writer.stdout, 'data')
+  for (const name of ['disable', 'enable', 'rotate', 'revoke']) {
+    const { code, data, error } = await json('keys', name, '--partner', 'acme', '--yes')
+    t.equal(code, 0, `${name}: ${error?.detail ?? ''}`)
+    t.ok(data.length >= 130, `${name}: ${data.length}`)
+  }
 })
 
 test('a reader that goes away is told which key is lost', async (t) => {
