@@ -12,7 +12,7 @@ import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock, createSkewWatch } from './lib/clock.ts'
 import { assertOptions, type WebRequest, type WebResponse } from './lib/options.ts'
 import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts'
-import { modulesWith } from './model.ts'
+import { API_VERSION, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { localWindowsOf } from './limits/limiter.ts'
@@ -40,7 +40,6 @@ import { createDestinationSignups } from './signups/destination.ts'
 import { deleteOldSignups } from './signups/retention.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { createQuotaNotifier } from './webhooks/quota-events.ts'
-import { API_VERSION } from './wire.ts'
 
 /** Where the service gets its data. */
 export interface PartnerApiPorts {

@@ -38,7 +38,8 @@ import {
 import { readInput } from './routes/input.ts'
 import { allowedMethods, type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { ROUTES } from './routes/router.ts'
-import { API_VERSION, type ProblemRecord } from './wire.ts'
+import { API_VERSION } from './model.ts'
+import type { ProblemRecord } from './wire.ts'
 
 /** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
 export type Pipeline = (request: HttpRequest, host?: HostCall) => MaybePromise<HttpResponse>

@@ -4,11 +4,10 @@ import { drawId } from './lib/ids.ts'
 import { assertInteger, assertOptions, type OptionNames } from './lib/options.ts'
 import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS, SERVICE_LIMITS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
-import type { Limit, ServiceLimit } from './model.ts'
+import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServiceLimit } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
 import type { OwnEndpoint } from './routes/own.ts'
-import { MAX_STALE_IF_ERROR_SECONDS } from './wire.ts'
 
 /** Settings of the service. All have defaults. */
 export interface PartnerApiOptions {

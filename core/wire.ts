@@ -1,19 +1,7 @@
-/**
- * Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. Constants that the
- * service and its documents share stand here, so that neither loads the other.
- */
+/** Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. */
 import type { ProblemCode } from './http/problem.ts'
 import type { Environment, LimitName, Module, Scope } from './model.ts'
 import type { ActivityType } from './ports/reports.ts'
-
-/** The only version so far. Additions do not make a new one. */
-export const API_VERSION = '2026-11-20'
-
-/** The request header that makes a signup safe to repeat. */
-export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
-
-/** The longest setting of stale-if-error: an hour. */
-export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 
 /** Something with a slug and a name. */
 export interface Named {

@@ -1,5 +1,6 @@
 import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
-import * as wire from '../../core/wire.ts'
+import { API_VERSION } from '../../core/model.ts'
+import type * as wire from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
 import type {
   CallOptions,
@@ -245,7 +246,7 @@ function parseOptions(options: PartnerClientOptions) {
     partner,
     serviceName,
     ownHeaders: {
-      [`${serviceName}-version`]: wire.API_VERSION,
+      [`${serviceName}-version`]: API_VERSION,
       'user-agent': `partner-api-client/${PACKAGE_VERSION} ${userAgent}`,
     },
     transport: {

@@ -15,8 +15,27 @@ export type WireRecord<Row> = {
   readonly [Name in keyof Row & string as SnakeCase<Name>]:
     | (undefined extends Row[Name] ? null : never)
     | (Name extends `${string}At` ? string
-      : Name extends 'limits' ? readonly Pick<RateLimit, 'policy' | 'quota' | 'window_seconds'>[]
+      : Name extends 'limits' ? readonly WebhookLimit[]
       : Exclude<Row[Name], undefined>)
+}
+
+/** A limit of a partner or a key. A calendar month has no length in seconds. */
+export interface WebhookLimit extends Pick<RateLimit, 'policy' | 'quota'> {
+  readonly window_seconds: number | null
+}
+
+/** A partner whose quota is nearly or wholly used up, and how much of it is. */
+export interface WebhookQuota {
+  readonly slug: string
+  readonly name: string
+  readonly contact: string | null
+  readonly tags: readonly string[]
+  readonly policy: string
+  readonly quota: number
+  /** Requests that were counted in the window. */
+  readonly used: number
+  /** When the window ends. */
+  readonly resets_at: string
 }
 
 /** A key without its secret. */
@@ -32,6 +51,7 @@ export type WebhookData<Type> =
   & (Type extends 'signup.created' ? WireRecord<Signup>
     : Type extends `${'key' | 'scope'}.${string}` ? WebhookKey
     : Type extends `${'partner' | 'module'}.${string}` ? WireRecord<Omit<Partner, 'note'>>
+    : Type extends `quota.${string}` ? WebhookQuota
     : Type extends 'webhook.disabled' ?
         & WireRecord<Pick<Webhook, 'id' | 'events' | 'partner' | 'state' | 'createdAt'>>
         & Readonly<Record<'failing_since' | 'old_secret_expires_at' | 'pending_removed_at', string | null>>
@@ -40,7 +60,7 @@ export type WebhookData<Type> =
     : Type extends `key.expir${string}`
       ? WireRecord<Pick<Partner, 'contact'> & { endsAt: number; partnerTags: Partner['tags'] }>
     : unknown)
-  & (Type extends 'signup.created' | 'key.expiring' | 'webhook.test' ? unknown
+  & (Type extends 'signup.created' | 'key.expiring' | 'webhook.test' | `quota.${string}` ? unknown
     : { readonly actor: string; readonly changed: readonly string[] })
 
 /**

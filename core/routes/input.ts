@@ -7,7 +7,7 @@ import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { InputDefs, InputValues } from '../schemas/inputs.ts'
 import { readIdempotencyKey } from '../signups/idempotency.ts'
-import { IDEMPOTENCY_HEADER } from '../wire.ts'
+import { IDEMPOTENCY_HEADER } from '../model.ts'
 import type { HandlerContext, HandlerInput, KeyedRoute, PathValues } from './route.ts'
 
 /** A schema would check another number than the client sent. */

@@ -2,7 +2,7 @@ import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import { API_VERSION } from '../wire.ts'
+import { API_VERSION } from '../model.ts'
 
 /** The position of a row in its list: its sort key and, for equal keys, its id. */
 export type PagePosition = readonly [key: string | number, id: string]

@@ -8,7 +8,8 @@ import { countedAs } from '../limits/partner-quotas.ts'
 import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
 import type { Grant } from '../policy/decide.ts'
 import { partner } from '../schemas/inputs.ts'
-import { API_VERSION, type Verification } from '../wire.ts'
+import { API_VERSION } from '../model.ts'
+import type { Verification } from '../wire.ts'
 import { definePost, type Endpoint, type Staleness } from './route.ts'
 
 export const verifyKey = definePost({

@@ -4,21 +4,27 @@ import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_QUOTA_SECONDS } from '../limits/policies.ts'
-import { type EndpointName, MAX_OWN_MODULES, MODULE_NAMES, MODULE_PATTERN, SCOPE_PATTERN } from '../model.ts'
-import type { ActivityType } from '../ports/reports.ts'
 import {
-  type Activity,
   API_VERSION,
-  type ClaimedKey,
-  type ClaimOffer,
-  type KeyRevocation,
-  type KeyRotation,
+  type EndpointName,
+  MAX_OWN_MODULES,
   MAX_STALE_IF_ERROR_SECONDS,
-  type Problem,
-  type ProblemRecord,
-  type ReportSummary,
-  type SignupReceipt,
-  type Verification,
+  MODULE_NAMES,
+  MODULE_PATTERN,
+  SCOPE_PATTERN,
+} from '../model.ts'
+import type { ActivityType } from '../ports/reports.ts'
+import type {
+  Activity,
+  ClaimedKey,
+  ClaimOffer,
+  KeyRevocation,
+  KeyRotation,
+  Problem,
+  ProblemRecord,
+  ReportSummary,
+  SignupReceipt,
+  Verification,
 } from '../wire.ts'
 import {
   bannerSchema,

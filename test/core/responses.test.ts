@@ -6,12 +6,11 @@ import { createResponseConverter } from '../../core/http/fetch.ts'
 import type { EncodedText, HttpResponse } from '../../core/http/message.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { LIMIT_NAMES, policiesFor, type Policy } from '../../core/limits/policies.ts'
-import { type Key, MODULE_NAMES, MODULES, type Partner, SCOPES } from '../../core/model.ts'
+import { API_VERSION, type Key, MODULE_NAMES, MODULES, type Partner, SCOPES } from '../../core/model.ts'
 import type { Grant } from '../../core/policy/decide.ts'
 import type { HandlerContext } from '../../core/routes/route.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
 import { verifyKey } from '../../core/routes/verify-key.ts'
-import { API_VERSION } from '../../core/wire.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
 const { endpoints } = compileRoutes(ROUTES, 'service')

@@ -1,4 +1,8 @@
 /** The webhooks of the OpenAPI document describe the events that changes, signups and the end of keys cause. */
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import process from 'node:process'
 import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
 import { createDocument } from '../../core/openapi/document.ts'
@@ -6,7 +10,9 @@ import { type Webhook, WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
+import { ROOT } from '../package/installed.ts'
 import { until } from '../postgres/until.ts'
+import { temporaryFolder } from '../support/cli-program.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { resolve, validatorFor } from '../support/openapi-schemas.ts'
 import { fillWorld } from '../support/world.ts'
@@ -21,6 +27,36 @@ function mismatches(event: { readonly type: string; readonly data: object }): st
   const { properties = {} } = resolve(schema.properties.data, made)
   const unknown = Object.keys(event.data).filter((name) => !Object.hasOwn(properties, name))
   return [...validatorFor(made)(schema, event), ...unknown.map((name) => `${name} is not described`)]
+}
+
+/** Compiles a program that assigns each event to the type of the client. */
+function assignEvents(payloads: readonly string[]) {
+  const folder = temporaryFolder()
+  const lines = payloads.map((payload, index) =>
+    `export const e${index}: WebhookEvent = { id: '', ...${payload} }`
+  )
+  const client = join(ROOT, 'adapters/client/mod.ts')
+  writeFileSync(
+    join(folder, 'events.ts'),
+    `import type { WebhookEvent } from '${client}'\n${lines.join('\n')}\n`,
+  )
+  const compilerOptions = {
+    noEmit: true,
+    types: [],
+    declaration: false,
+    rewriteRelativeImportExtensions: false,
+    allowImportingTsExtensions: true,
+  }
+  const config = {
+    extends: join(ROOT, 'tsconfig.json'),
+    compilerOptions,
+    include: ['events.ts'],
+    exclude: [],
+  }
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
+  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
+  return spawnSync(process.execPath, [compiler, '-p', folder], { encoding: 'utf8' })
 }
 
 t.test('every type of event is a webhook with a valid example', (t) => {
@@ -83,7 +119,11 @@ t.test('the events of a store are as described', async (t) => {
     (await send({ country: 'de', consent_at: '2026-11-20T10:00:00+01:00', metadata: { a: 'b' } })).status,
     201,
   )
-  await partners.update('demo', { limits: { set: { partner: { quota: 5, windowSeconds: 600 } } } })
+  await partners.update('demo', {
+    limits: {
+      set: { partner: { quota: 5, windowSeconds: 600 }, month: { quota: 9_000, windowSeconds: 2_678_400 } },
+    },
+  })
   for (let sent = 0; sent < 5; sent++) await send({})
   const quotaEvents = async () =>
     (await store.webhooks!.listDeliveries('whk_1', undefined, undefined, 1000))
@@ -96,4 +136,7 @@ t.test('the events of a store are as described', async (t) => {
     t.strictSame(mismatches(JSON.parse(payload)), [], payload)
   }
   t.strictSame([...seen].sort(), [...WEBHOOK_EVENT_TYPES].sort(), 'all types occurred')
+  const { status, stdout } = assignEvents(deliveries.map(({ payload }) => payload))
+  t.strictSame([status, stdout], [0, ''], 'each has its type of the client')
+  t.not(assignEvents(['{"type":"quota.reached","data":{}}']).status, 0, 'and the check finds deviations')
 })

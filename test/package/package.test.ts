@@ -14,7 +14,7 @@ import { weigh, type Weight } from './bundle.ts'
 import { attempt, binary, MANIFEST, ROOT, run } from './installed.ts'
 import { serveDependencies } from './registry.ts'
 import { copyCheckout, installedIn, installPackages, NAMES, packPackages, tarballOf } from './tarballs.ts'
-import { createPartnerClient } from '../../adapters/client/mod.ts'
+import * as clientModule from '../../adapters/client/mod.ts'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { startWorker } from '../support/workerd-process.ts'
@@ -186,11 +186,17 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
+  // What the types export as a value is one.
+  const [, exported = ''] = /\nexport \{(.*?)\};?\n*$/s.exec(readClient('client.d.ts')) ?? []
+  const values = exported.split(',').map((name) => name.trim()).filter((name) =>
+    name && !name.startsWith('type ')
+  )
+  t.strictSame(values.sort(), Object.keys(clientModule).sort())
   const { dependencies, exports } = readManifest('partner-api-client')
   t.same({ dependencies, exports }, { dependencies: undefined, exports: './client.js' })
   const guide = readClient('README.md')
   t.match(guide, readFileSync(join(ROOT, 'examples/client.js'), 'utf8'))
-  const methods = Object.keys(createPartnerClient(settings))
+  const methods = Object.keys(clientModule.createPartnerClient(settings))
   t.same(methods.filter((method) => !new RegExp(`^\\| .*\`${method}\\(`, 'm').test(guide)), [])
   t.end()
 })
