@@ -50,7 +50,7 @@ async function restartEach(t: Test, command: readonly string[], node: readonly s
     t.match(await stopServing(servers[index]!), { code: 0, signal: null })
     servers[index] = await start()
   }
-  load.stdin.end()
+  load.kill('SIGTERM')
   const { stdout } = await ended
   const { answered, failures } = JSON.parse(stdout.trimEnd().split('\n').at(-1)!)
   t.comment(`${answered} requests`)

@@ -1,12 +1,13 @@
 /**
  * Builds an image of the package and runs it, with the restrictions of docs/deploy.md. The images that
  * it names are replaced by local ones with the same programs at the same paths; the file itself is unchanged. Then runs
- * the systemd unit of the examples, with systemd as the first process of a container.
+ * the systemd units of the examples, with systemd as the first process of a container.
  */
 import { cpSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
+import type { Test } from 'tap'
 import { ROOT, run } from '../package/installed.ts'
 import { serveDependencies } from '../package/registry.ts'
 import { copyCheckout, packPackages, tarballOf } from '../package/tarballs.ts'
@@ -156,13 +157,28 @@ await t.test('it serves, answers commands, stops when told, and finds its data a
 
 const systemd = '/lib/systemd/systemd'
 
-await t.test('the unit runs under systemd', {
-  skip: !existsSync(systemd)
-    ? 'systemd is not installed'
-    : process.getuid!() !== 0
-    ? 'systemd as the first process of a container needs root'
-    : false,
-}, async (t) => {
+const skipSystemd = !existsSync(systemd)
+  ? 'systemd is not installed'
+  : process.getuid!() !== 0
+  ? 'systemd as the first process of a container needs root'
+  : false
+const shared = 'examples/deploy/partner-api@.service'
+
+/** Starts systemd as the first process of a container. */
+const startSystemd = async (t: Test, unit: string, ...network: string[]) => {
+  const flags = [
+    ...['--cap-add=all', '--security-opt=seccomp=unconfined', '--security-opt=unmask=all', '--systemd=false'],
+    ...['--cgroups=disabled', '--cgroupns=host', '--volume=/sys/fs/cgroup:/sys/fs/cgroup', ...network],
+    ...['--pull=never', '--tmpfs=/run', '--env=container=podman', '--env=SYSTEMD_UNIT_PATH=/units'],
+  ]
+  const words = [`--entrypoint=${systemd}`, 'systemd', `--unit=${unit}`]
+  await podman.run('run', '--detach', '--name', 'systemd', ...flags, ...words)
+  t.teardown(() => podman.attempt(['rm', '--force', '--time', '0', 'systemd']))
+  const inside = (...words: string[]) => podman.run('exec', 'systemd', ...words)
+  return { inside, systemctl: (...words: string[]) => inside('/usr/bin/systemctl', ...words) }
+}
+
+await t.test('the unit runs under systemd', { skip: skipSystemd }, async (t) => {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const target = '[Unit]\nDescription=Nothing\n'
@@ -180,23 +196,19 @@ await t.test('the unit runs under systemd', {
       '/units/partner-api.service.d/test.conf': `[Service]\nExecStart=\n${
         execStart.replace('8787', String(port))
       }\nStandardError=file:/run/log\n`,
+      '/units/partner-api@.service': readPage(shared),
+      '/units/both.target': '[Unit]\nWants=partner-api@1.service partner-api@2.service\n',
+      '/units/load.service':
+        '[Service]\nExecStart=/usr/bin/node /load.ts 8787\nStandardOutput=file:/run/load\n',
+      '/load.ts': readPage('test/support/restart-load.ts'),
       ...Object.fromEntries(
         ['sysinit', 'basic', 'shutdown'].map((name) => [`/units/${name}.target`, target]),
       ),
     },
     instructions: ['USER 0:0'],
   })
-  const flags = [
-    ...['--cap-add=all', '--security-opt=seccomp=unconfined', '--security-opt=unmask=all', '--systemd=false'],
-    ...['--cgroups=disabled', '--cgroupns=host', '--volume=/sys/fs/cgroup:/sys/fs/cgroup', '--network=host'],
-    ...['--pull=never', '--tmpfs=/run', '--env=container=podman', '--env=SYSTEMD_UNIT_PATH=/units'],
-  ]
-  const words = [`--entrypoint=${systemd}`, 'systemd', '--unit=partner-api.service']
-  await podman.run('run', '--detach', '--name', 'systemd', ...flags, ...words)
-  t.teardown(() => podman.attempt(['rm', '--force', '--time', '0', 'systemd']))
-  const inside = (...words: string[]) => podman.run('exec', 'systemd', ...words)
-  const show = (property: string) =>
-    inside('/usr/bin/systemctl', 'show', '--value', '--property', property, 'partner-api')
+  const { inside, systemctl } = await startSystemd(t, 'partner-api.service', '--network=host')
+  const show = (property: string) => systemctl('show', '--value', '--property', property, 'partner-api')
   await until(
     () => fetch(`${url}/service/health`).then(({ ok }) => ok, () => false),
     'the service to be healthy',
@@ -221,7 +233,48 @@ await t.test('the unit runs under systemd', {
   t.ok(writable.includes('/var/lib/partner-api'))
   t.notOk(writable.some((path: string) => /^\/(?:|etc|opt|usr|home|sys)$/.test(path)))
   t.equal(mode, 0o600)
-  await inside('/usr/bin/systemctl', 'stop', 'partner-api')
+  await systemctl('stop', 'partner-api')
   t.equal(await show('Result'), 'success')
   t.match(await inside('node', '-p', "fs.readFileSync('/run/log', 'utf8')"), '"event":"stopped"')
 })
+
+await t.test(
+  'no request is lost when each instance of the template restarts',
+  { skip: skipSystemd },
+  async (t) => {
+    const page = readPage('docs/deploy.md')
+    const [, setting = ''] = /sudo sysctl --write (\S+)\n/.exec(page) ?? []
+    const restarts = Array.from(page.matchAll(/^sudo systemctl restart (\S+)$/gm), ([, unit]) => unit!)
+    t.equal(restarts.length, 2)
+    const { inside, systemctl } = await startSystemd(
+      t,
+      'both.target',
+      '--network=none',
+      `--sysctl=${setting}`,
+    )
+    const isReady =
+      `const { status } = await fetch('http://127.0.0.1:' + process.argv[1] + '/ready'); process.exit(status === 200 ? 0 : 1)`
+    const ready = async (port: number) =>
+      (await podman.attempt(['exec', 'systemd', 'node', '--input-type=module', '-e', isReady, String(port)]))
+        .code === 0
+    const pids = () =>
+      Promise.all(restarts.map((unit) => systemctl('show', '--value', '--property', 'MainPID', unit)))
+    for (const port of [9461, 9462]) await until(() => ready(port), `the instance with metrics on ${port}`)
+    const before = await pids()
+    await systemctl('start', 'load')
+    const output = () => inside('node', '-p', "fs.readFileSync('/run/load', 'utf8')")
+    await until(async () => (await output()).startsWith('answered'), 'responses')
+    for (const unit of restarts) await systemctl('restart', unit)
+    for (const port of [9461, 9462]) await until(() => ready(port), `the instance with metrics on ${port}`)
+    const after = await pids()
+    t.ok(
+      before.every((pid, index) => pid !== after[index] && Number(after[index]) > 0),
+      'both have restarted',
+    )
+    await systemctl('stop', 'load')
+    const { answered, failures } = JSON.parse((await output()).trim().split('\n').at(-1)!)
+    t.comment(`${answered} requests`)
+    t.same(failures, {})
+    t.ok(answered > 100)
+  },
+)

@@ -1,5 +1,5 @@
 /**
- * Sends requests to a port of this machine until its standard input ends: half of the clients with a new connection for
+ * Sends requests to a port of this machine until SIGTERM: half of the clients with a new connection for
  * each request, half on one that they keep. Prints a line once requests are answered and, at the end, a document of how
  * many were, and of what happened to the others. It needs nothing but Node, so that it also runs in a container.
  *
@@ -42,7 +42,7 @@ async function sendAll(agent: Agent): Promise<void> {
   }
 }
 
-process.stdin.resume().on('end', () => isEnding = true)
+process.on('SIGTERM', () => isEnding = true)
 await Promise.all(Array.from({ length: clients }, (_, index) => sendAll(agents[index % 2]!)))
 console.log(JSON.stringify({ answered, failures }))
 process.exit()
