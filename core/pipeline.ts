@@ -314,9 +314,12 @@ function validateAndHandle(context: AuthenticatedContext, grant: Grant): MaybePr
   const isAny = () =>
     trustedProxies === 0 && context.request.hasAddress && failures.hasNone(context.startedAt)
   const client = () => isAny() ? '' : clientOf(context).subject
-  return andThen(
-    readInput(context, grant, handlers, client),
-    (input) => context.route.handle(input, grant, handlers),
+  const input = readInput(context, grant, handlers, client)
+  if (!(input instanceof Promise)) return context.route.handle(input, grant, handlers)
+  return input.then((read) =>
+    andThen(readmit(context), (again) => {
+      return context.route.handle(read, requireAccess(again, context.requestedPartner), handlers)
+    })
   )
 }
 

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import t from 'tap'
+import type { Store } from '../../core/ports/store.ts'
 import type { Signup, SignupDestination } from '../../core/ports/signups.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { canonicalJson, readIdempotencyKey } from '../../core/signups/idempotency.ts'
@@ -18,10 +19,32 @@ import {
   type ServiceRequestOptions,
   withService,
 } from '../support/partner-service.ts'
+import type { World } from '../support/world.ts'
 
 const path = '/partner/signups'
 const required = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
 const idempotent = (key: string): ServiceRequestOptions => ({ headers: { 'idempotency-key': key } })
+
+t.test('what takes a right away while a signup waits for what it refers to refuses it', async (t) => {
+  const cases = {
+    key_revoked: (id: string, { keyRing }: World) => keyRing.revoke(id),
+    scope_missing: (id: string, { keyRing }: World) => keyRing.remove(id, ['create:partner-signups']),
+    partner_suspended: (_: string, { partners }: World) => partners.suspend('demo'),
+  }
+  for (const [code, change] of Object.entries(cases)) {
+    const store = await openMemoryStore()
+    let whileWaiting: () => Promise<unknown> = () => Promise.resolve()
+    const findProfile: Store['findProfile'] = async (
+      ...asked
+    ) => (await whileWaiting(), store.findProfile(...asked))
+    const { post, world } = await serveStore({ ...store, findProfile })
+    const key = world.keys['demo full']
+    whileWaiting = () => change(key.id, world)
+    const { json } = await post(path, { ...required, profile: 'bare' }, { key })
+    t.equal(json.code, code)
+    t.strictSame(await store.listSignups('demo', undefined, 10), [])
+  }
+})
 
 t.test('a signup is stored as sent', (t) =>
   withService(memory, async ({ store, post, world }) => {
