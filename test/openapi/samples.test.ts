@@ -117,7 +117,9 @@ const elsewhere = await listen((request, response) => {
 const repeats: unknown[] = []
 const failsOnce = await listen((request, response) => {
   repeats.push(request.headers['idempotency-key'])
-  if (repeats.length === 1) return response.writeHead(503, { 'retry-after': '1' }).end('{}')
+  // A gateway may send a date (RFC 9110 §10.2.3).
+  const retryAfter = new Date(Date.now() + 1_000).toUTCString()
+  if (repeats.length === 1) return response.writeHead(503, { 'retry-after': retryAfter }).end('{}')
   response.writeHead(201, { 'content-type': 'application/json' })
   response.end('{"data":{"id":"sgn_1","status":"received","created_at":"2026-11-20T09:00:00.000Z"}}')
 })

@@ -292,7 +292,8 @@ ${indent(request, '    ')}    try:
             sys.exit(f"{status}: {error.read().decode() if hasattr(error, 'code') else error}")
         # With the same Idempotency-Key, a repeat creates nothing.
         headers = getattr(error, "headers", None) or {}
-        time.sleep(int(headers.get("Retry-After", 2**attempt)))`
+        seconds = headers.get("Retry-After", "")
+        time.sleep(int(seconds) if seconds.isdecimal() else 2**attempt)`
   }
   return `${head}${request}try:
     with build_opener(NoRedirects).open(request, timeout=${timeLimit}) as response:
