@@ -7,7 +7,7 @@ import { endpointPath, operationIdOf, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, problemSchema, REQUEST_ID_PATTERN } from '../schemas/responses.ts'
 import template from './document.json' with { type: 'json' }
 import { createSchemaCollection, type SchemaCollection } from './json-schema.ts'
-import type { DocumentSettings, ResponseObject } from './model.ts'
+import type { DocumentSettings, HeaderObject, ResponseObject } from './model.ts'
 import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
@@ -24,7 +24,14 @@ export type OpenApiDocument = Awaited<ReturnType<typeof createDocument>>
 export async function createDocument(routes: readonly Route[], settings: DocumentSettings) {
   const { names, basePath, title = 'Partner API', contact, terms, servers, modules = BUILT_IN_MODULES } =
     settings
-  const { info, license, tags, parameters, headers, securitySchemes } = fill(template, settings)
+  const { info, license, tags, parameters, securitySchemes, ...filled } = fill(template, settings)
+  const headers: Record<string, HeaderObject> = filled.headers
+  if (settings.limits.key.quota === 0) {
+    for (const name of ['RateLimit-Policy', 'RateLimit']) {
+      const { example: _, ...header } = headers[name]!
+      headers[name] = header
+    }
+  }
   const schemas = createSchemaCollection()
   const responses: Record<string, ResponseObject> = {}
   schemas.response(problemSchema)
@@ -33,7 +40,7 @@ export async function createDocument(routes: readonly Route[], settings: Documen
     await otherTurn()
     // Below the URL of a server, which ends with the base path.
     const path = endpointPath(route, names.name)
-    const operation = describeOperation(route, basePath + path, schemas, responses, settings)
+    const operation = describeOperation(route, basePath + path, schemas, { responses, headers }, settings)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation }
   }
   const codes = new Set(

@@ -30,7 +30,7 @@ export interface DocumentSettings extends DeploymentInfo {
   readonly modules?: Modules
 }
 
-type Named<T> = Readonly<Record<string, T>>
+export type Named<T> = Readonly<Record<string, T>>
 
 /** Points into `components`. */
 export interface Reference {
@@ -48,6 +48,13 @@ export interface ParameterObject {
   readonly example?: unknown
 }
 
+export interface HeaderObject {
+  readonly description: string
+  readonly schema: JsonSchema
+  readonly required?: boolean
+  readonly example?: unknown
+}
+
 export interface ExampleObject {
   readonly summary: string
   readonly value: unknown
@@ -61,7 +68,7 @@ interface MediaTypeObject {
 
 export interface ResponseObject {
   readonly description: string
-  readonly headers: Named<Reference>
+  readonly headers: Named<HeaderObject | Reference>
   readonly content?: Named<MediaTypeObject>
 }
 

@@ -8,10 +8,13 @@ import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
 import { convert } from '../schemas/json-schema.ts'
 import { EXAMPLE_REQUEST_ID, pageSchema, PROBLEM_CODES, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
+import { describeHeaders } from './headers.ts'
 import type { SchemaCollection } from './json-schema.ts'
 import type {
   DocumentSettings,
   ExampleObject,
+  HeaderObject,
+  Named,
   ParameterObject,
   Reference,
   ResponseObject,
@@ -26,12 +29,19 @@ const STATUSES: Readonly<Record<string, string>> = texts.statuses
 
 export type OperationObject = ReturnType<typeof describeOperation>
 
-/** @param path The complete path, for examples. @param shared Responses that several operations have, by name. */
+/** Parts of `components` that operations refer to, by name. */
+export interface SharedParts {
+  /** Responses that several operations have: those of an operation are added. */
+  readonly responses: Record<string, ResponseObject>
+  readonly headers: Named<HeaderObject>
+}
+
+/** @param path The complete path, for examples. */
 export function describeOperation(
   route: Route,
   path: string,
   schemas: SchemaCollection,
-  shared: Record<string, ResponseObject>,
+  shared: SharedParts,
   settings: DocumentSettings,
 ) {
   const problems = problemsOf(route, settings)
@@ -47,7 +57,7 @@ export function describeOperation(
     parameters: parametersOf(route, schemas),
     ...requestBodyOf(route, schemas),
     responses: {
-      ...successOf(route, schemas, settings),
+      ...successOf(route, schemas, shared, settings),
       ...failuresOf(route, problems, path, schemas, shared, settings),
     },
     'x-problems': problems,
@@ -173,6 +183,7 @@ const rateLimitHeaders = ['RateLimit-Policy', 'RateLimit']
 function successOf(
   route: Route,
   schemas: SchemaCollection,
+  shared: SharedParts,
   settings: DocumentSettings,
 ): ResponsesObject {
   const keyed = route.access === 'key' ? route : undefined
@@ -199,11 +210,16 @@ function successOf(
   return {
     [status]: {
       description: STATUSES[status]!,
-      headers: headerRefs(...headers, ...contentHeaders),
+      headers: describeHeaders([...headers, ...contentHeaders], route, status, settings, shared.headers),
       content: Object.fromEntries(content),
     },
     ...(isCached(route) &&
-      { 304: { description: STATUSES[304]!, headers: headerRefs(...headers) } }),
+      {
+        304: {
+          description: STATUSES[304]!,
+          headers: describeHeaders(headers, route, 304, settings, shared.headers),
+        },
+      }),
   }
 }
 
@@ -235,7 +251,7 @@ function failuresOf(
   problems: readonly ProblemCode[],
   path: string,
   schemas: SchemaCollection,
-  shared: Record<string, ResponseObject>,
+  { responses, headers }: SharedParts,
   settings: DocumentSettings,
 ): ResponsesObject {
   const scope = route.access === 'key' && route.scope || 'read:profiles'
@@ -245,10 +261,13 @@ function failuresOf(
       : { $ref: `#/components/examples/${code}` }
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
   return Object.fromEntries(
-    [...byStatus].map(([status, codes]) => {
+    [...byStatus].map(([status, all]) => {
+      // Mocks send the first example, and the challenge of a 403 is that of a missing scope.
+      const codes = all.toSorted((a, b) => Number(b === 'scope_missing') - Number(a === 'scope_missing'))
+      const fields = [...commonHeaders(settings), ...failureHeaders(route, status, codes)]
       const response: ResponseObject = {
         description: STATUSES[status]!,
-        headers: headerRefs(...commonHeaders(settings), ...failureHeaders(route, status, codes)),
+        headers: describeHeaders(fields, route, status, settings, headers),
         content: {
           'application/problem+json': {
             schema: { $ref: '#/components/schemas/Problem' },
@@ -259,7 +278,7 @@ function failuresOf(
       }
       const names = [`Problem${status}`, ...(route.access === 'open' ? [`PublicProblem${status}`] : [])]
       const name = names.find((name) =>
-        JSON.stringify(shared[name] ??= response) === JSON.stringify(response)
+        JSON.stringify(responses[name] ??= response) === JSON.stringify(response)
       )
       return [status, name === undefined ? response : { $ref: `#/components/responses/${name}` }]
     }),
@@ -282,10 +301,6 @@ function failureHeaders(route: Route, status: number, codes: readonly ProblemCod
     ...(status === 429 || status === 503 ? ['Retry-After'] : []),
     ...(isLimited ? rateLimitHeaders : []),
   ]
-}
-
-function headerRefs(...names: readonly string[]): Readonly<Record<string, Reference>> {
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
 /** Every problem of the operation, in the order of the table. */
