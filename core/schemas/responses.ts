@@ -14,18 +14,7 @@ import {
   SCOPE_PATTERN,
 } from '../model.ts'
 import type { ActivityType } from '../ports/reports.ts'
-import type {
-  Activity,
-  ClaimedKey,
-  ClaimOffer,
-  KeyRevocation,
-  KeyRotation,
-  Problem,
-  ProblemRecord,
-  ReportSummary,
-  SignupReceipt,
-  Verification,
-} from '../wire.ts'
+import type * as wire from '../wire.ts'
 import {
   bannerSchema,
   cardSchema,
@@ -75,7 +64,7 @@ const moduleSchema = v.strictObject({
   missing_scope: v.nullable(scope('The scope that the key lacks.')),
 })
 
-export const verificationSchema: field.Schema<Verification> = field.named(
+export const verificationSchema: field.Schema<wire.Verification> = field.named(
   'Verification',
   'A key and its permissions.',
   {
@@ -148,26 +137,34 @@ const predecessor = (about: string, end: string) =>
     ends_at: field.instant(end, '2026-11-21T09:00:00.000Z'),
   })
 
-const keyRotationSchema: field.Schema<KeyRotation> = field.named('KeyRotation', 'The successor of a key.', {
-  ...issuedKey,
-  predecessor: predecessor('The key of the request.', 'Until when it still works.'),
-})
+const keyRotationSchema: field.Schema<wire.KeyRotation> = field.named(
+  'KeyRotation',
+  'The successor of a key.',
+  {
+    ...issuedKey,
+    predecessor: predecessor('The key of the request.', 'Until when it still works.'),
+  },
+)
 
-const claimOfferSchema: field.Schema<ClaimOffer> = field.named('ClaimOffer', 'What a one-time link is for.', {
-  partner: field.slug('Slug of the partner that gets the key.', 'demo'),
-  name: field.text('Name of the key.', 'WordPress plugin', 200),
-  expires_at: field.instant('When the link ends.', '2026-11-21T09:00:00.000Z'),
-  predecessor: v.nullable(
-    predecessor('The key that it replaces.', 'Until when it works if the link is used now.'),
-  ),
-})
+const claimOfferSchema: field.Schema<wire.ClaimOffer> = field.named(
+  'ClaimOffer',
+  'What a one-time link is for.',
+  {
+    partner: field.slug('Slug of the partner that gets the key.', 'demo'),
+    name: field.text('Name of the key.', 'WordPress plugin', 200),
+    expires_at: field.instant('When the link ends.', '2026-11-21T09:00:00.000Z'),
+    predecessor: v.nullable(
+      predecessor('The key that it replaces.', 'Until when it works if the link is used now.'),
+    ),
+  },
+)
 
-const claimedKeySchema: field.Schema<ClaimedKey> = field.named('ClaimedKey', 'A new key.', {
+const claimedKeySchema: field.Schema<wire.ClaimedKey> = field.named('ClaimedKey', 'A new key.', {
   ...issuedKey,
   predecessor: v.nullable(predecessor('The key that it replaces.', 'Until when it still works.')),
 })
 
-const keyRevocationSchema: field.Schema<KeyRevocation> = field.named('KeyRevocation', 'A revoked key.', {
+const keyRevocationSchema: field.Schema<wire.KeyRevocation> = field.named('KeyRevocation', 'A revoked key.', {
   id: keyId('Public id of the key.', 'Zt81mK0qWv3B'),
   state: field.described(v.literal('revoked'), 'This is final.'),
   revoked_at: field.instant('When the key was revoked.', '2026-11-20T09:00:00.000Z'),
@@ -182,7 +179,7 @@ const plan = v.nullable(field.slug('Slug of the plan.', 'starter'))
 const country = v.nullable(field.country())
 const ranking = <T>(max: number, row: field.Schema<T>) => field.list('Largest count first.', max, row)
 
-const reportSummarySchema: field.Schema<ReportSummary> = field.named(
+const reportSummarySchema: field.Schema<wire.ReportSummary> = field.named(
   'ReportSummary',
   'Signups and requests of a period.',
   {
@@ -223,7 +220,7 @@ function activityRow<const T extends readonly ActivityType[], const S extends v.
 
 const key = { key_id: keyId('Public id of the key.', 'Zt81mK0qWv3B'), hint: keyHint }
 
-const activitySchema: field.Schema<Activity> = v.pipe(
+const activitySchema: field.Schema<wire.Activity> = v.pipe(
   v.variant('type', [
     activityRow(['signup.created'], {
       signup_id: field.text('Id of the signup.', 'sgn_5K0M2N8P4QRS6TVW7XYZ', 80, { pattern: '^sgn_' }),
@@ -256,7 +253,7 @@ export const pageSchema: field.Schema<Page> = field.named('Page', 'The position 
   next_cursor: v.nullable(field.text('The `cursor` of the next page.', cursor, maxLength, { pattern })),
 })
 
-const signupReceiptSchema: field.Schema<SignupReceipt> = field.named(
+const signupReceiptSchema: field.Schema<wire.SignupReceipt> = field.named(
   'SignupReceipt',
   'Confirmation of a signup.',
   {
@@ -339,7 +336,7 @@ const problemMembers = {
   required_module: v.optional(module('The module to activate.')),
 }
 
-const problemRecordSchema: field.Schema<ProblemRecord> = field.named(
+const problemRecordSchema: field.Schema<wire.ProblemRecord> = field.named(
   'ProblemRecord',
   'A request that was answered with a problem.',
   {
@@ -351,7 +348,7 @@ const problemRecordSchema: field.Schema<ProblemRecord> = field.named(
   },
 )
 
-export const problemSchema: field.Schema<Problem> = field.named(
+export const problemSchema: field.Schema<wire.Problem> = field.named(
   'Problem',
   'A problem (RFC 9457). Handle it by `code`; show `detail` to developers.',
   {
