@@ -130,7 +130,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     ...{ replicas: replica.replicaCount, elapsed },
     ...{ localFallback: settings.staleIfErrorSeconds > 0, sharesAll: settings.sharedLimits },
     // A store that was copied with other members has the same quotas.
-    windows: localWindowsOf(store.quotas ?? store),
+    windows: localWindowsOf(store.quotas ?? store, limits),
   })
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)

@@ -1,7 +1,7 @@
 import type { RateLimitFields } from '../http/message.ts'
 import { createLruCache, type LruCache } from '../lib/lru.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
-import type { KeyFacts, LimitName } from '../model.ts'
+import type { KeyFacts, Limit, LimitName } from '../model.ts'
 import { type Counted, countedAs } from './partner-quotas.ts'
 import {
   isPartnerQuota,
@@ -61,8 +61,8 @@ export function rateLimitState(
 }
 
 /** One of each for every policy. */
-function forPolicies<T>(create: () => T): Readonly<Record<LimitName, T>> {
-  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, create()])) as Record<LimitName, T>
+function forPolicies<T>(create: (name: LimitName) => T): Readonly<Record<LimitName, T>> {
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, create(name)])) as Record<LimitName, T>
 }
 
 const maxWindows = 100_000
@@ -74,18 +74,30 @@ export function createWindows<W>(
   return forPolicies(() => createLruCache<W>(maxWindows, undefined, onEvict))
 }
 
-/** Windows that are counted in memory. A subject has no object before its second request: a million keys take 40 MB less. */
-export type LocalWindows = ReturnType<typeof createWindows<RateWindow | number>>
+/** A subject has no object before its second request: a million keys take 40 MB less. */
+type CountedWindows = LruCache<RateWindow | number>
 
-const windowsOfStores = new WeakMap<object, LocalWindows>()
+/** Windows that are counted in memory. */
+export type LocalWindows = Readonly<Record<LimitName, CountedWindows>>
 
-/** The windows in which all services of this process on a store count what is not counted in the store. */
-export function localWindowsOf(store: object): LocalWindows {
-  const known = windowsOfStores.get(store)
-  if (known !== undefined) return known
-  const created = createWindows<RateWindow | number>()
-  windowsOfStores.set(store, created)
-  return created
+const windowsOfStores = new WeakMap<object, Map<string, CountedWindows>>()
+
+/**
+ * The windows in which all services of this process on a store count what is not counted in the store. Those of another
+ * length are apart: each request to the service with the shorter ones would end the longer ones.
+ */
+export function localWindowsOf(
+  store: object,
+  limits: Readonly<Partial<Record<LimitName, Limit>>>,
+): LocalWindows {
+  const known = windowsOfStores.get(store) ?? new Map<string, CountedWindows>()
+  windowsOfStores.set(store, known)
+  return forPolicies((name) => {
+    const length = `${name} ${limits[name]?.windowSeconds}`
+    const windows = known.get(length) ?? createLruCache<RateWindow | number>(maxWindows)
+    known.set(length, windows)
+    return windows
+  })
 }
 
 /** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */

@@ -82,6 +82,28 @@ t.test('two servers of a process share limits, without sharing them with other p
   await Promise.all(servers.map((server) => server.drain()))
 })
 
+t.test('windows of another length do not end those of a service', async (t) => {
+  const real = performance.now
+  let ahead = 0
+  performance.now = () => real.call(performance) + ahead
+  t.teardown(() => {
+    performance.now = real
+  })
+  const store = await openMemoryStore()
+  const { issue } = await createPartner(store)
+  const { text } = await issue()
+  const api = createPartnerApi({ store }, { limits })
+  const other = createPartnerApi({ store }, { limits: { key: { quota: 4, windowSeconds: 1 } } })
+  const statuses: number[] = []
+  for (let turn = 0; turn < 6; turn++) {
+    statuses.push(await statusOf(api, text))
+    ahead += 1_000
+    t.equal(await statusOf(other, text), 200)
+  }
+  t.strictSame(statuses, [200, 200, 200, 200, 429, 429])
+  await Promise.all([api.close(), other.close()])
+})
+
 t.test('services on two stores count apart', async (t) => {
   const statuses: number[] = []
   for (let count = 0; count < 2; count++) {
