@@ -18,7 +18,7 @@ const maxProblemsPerWrite = 25
 
 /** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
 const maxProblemKeys = 20_000
-/** Problems that wait to be written, of all partners: half of them of one partner at most. */
+/** Problems that wait to be written, of all partners. */
 const maxPendingProblems = 1_000
 
 /** Counts and problems that were sent, kept unchanged until the store has them. */
@@ -100,12 +100,29 @@ function toBatches(counts: readonly UsageCount[], problems: readonly RecordedPro
   return batches
 }
 
-/** Problems that wait to be written: so many an hour and key, and a fair share a partner. Others cost a look at a counter. */
+/**
+ * Problems that wait to be written: so many an hour and key. When all places are taken, a partner takes one from that with
+ * the most, as long as that has more. Problems that are not recorded cost a look at the counts.
+ */
 function createProblemQueue() {
   const counters = createLruCache<{ hour: number; problems: number }>(maxProblemKeys)
-  const share = createFairShare(maxPendingProblems)
-  let pending: RecordedProblem[] = []
+  const pending = new Map<string, RecordedProblem[]>()
+  let size = 0
   let dropped = 0
+
+  /** @returns Whether a partner that has so many may have another one. */
+  function makePlace(count: number): boolean {
+    if (size < maxPendingProblems) return true
+    dropped++
+    let most: RecordedProblem[] = []
+    for (const problems of pending.values()) {
+      if (problems.length > most.length) most = problems
+    }
+    if (most.length <= count + 1) return false
+    most.pop()
+    size--
+    return true
+  }
 
   return {
     /** @param describe Called if the problem is recorded. */
@@ -114,18 +131,18 @@ function createProblemQueue() {
       let counter = counters.get(id)
       if (counter?.hour !== hour) counters.set(id, counter = { hour, problems: 0 })
       if (counter.problems >= PROBLEMS_PER_HOUR) return
-      if (!share.take(partner)) {
-        dropped++
-        return
-      }
+      const problems = pending.get(partner) ?? []
+      if (!makePlace(problems.length)) return
+      pending.set(partner, problems)
+      problems.push(describe())
+      size++
       counter.problems++
-      pending.push(describe())
     },
 
     drain(): readonly RecordedProblem[] {
-      const drained = pending
-      pending = []
-      share.clear()
+      const drained = [...pending.values()].flat()
+      pending.clear()
+      size = 0
       return drained
     },
 
