@@ -66,6 +66,8 @@ export const PROBLEMS = {
 /** A problem code. Codes are part of the contract: they are never renamed, and keep their status. */
 export type ProblemCode = keyof typeof PROBLEMS
 
+export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[]
+
 const titleOverrides: { readonly [code in ProblemCode]?: string } = {
   uri_too_long: 'URI too long',
   internal: 'Internal error',

@@ -116,3 +116,6 @@ export function flag(description: string, example: boolean): Schema<boolean> {
 }
 
 export const CURSOR_KEYWORDS = { pattern: '^[A-Za-z0-9_.-]+$', maxLength: MAX_CURSOR_LENGTH } as const
+
+export const REQUEST_ID_PATTERN = '^req_[0-9A-Za-z]+$'
+export const EXAMPLE_REQUEST_ID = 'req_0m4x2k7c9pQ1'

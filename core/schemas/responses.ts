@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
-import { DEFAULT_PROBLEM_BASE, type ProblemCode, PROBLEMS } from '../http/problem.ts'
+import { DEFAULT_PROBLEM_BASE, PROBLEM_CODES, PROBLEMS } from '../http/problem.ts'
 import { LIMIT_NAMES, MAX_QUOTA_SECONDS } from '../limits/policies.ts'
 import {
   API_VERSION,
@@ -316,10 +316,6 @@ const catalogSchema = field.described(
   },
 )
 
-export const PROBLEM_CODES = Object.keys(PROBLEMS) as readonly ProblemCode[]
-export const REQUEST_ID_PATTERN = '^req_[0-9A-Za-z]+$'
-export const EXAMPLE_REQUEST_ID = 'req_0m4x2k7c9pQ1'
-
 /** What a problem and its record have in common. */
 const problemMembers = {
   status: field.described(
@@ -329,8 +325,8 @@ const problemMembers = {
   ),
   code: field.oneOf('Identifies the problem. Codes are never renamed.', PROBLEM_CODES, 'key_missing'),
   detail: field.text('Explains this occurrence.', PROBLEMS.key_missing.detail, 1000),
-  request_id: field.text('`X-Request-Id` of the response.', EXAMPLE_REQUEST_ID, 80, {
-    pattern: REQUEST_ID_PATTERN,
+  request_id: field.text('`X-Request-Id` of the response.', field.EXAMPLE_REQUEST_ID, 80, {
+    pattern: field.REQUEST_ID_PATTERN,
   }),
   required_scope: v.optional(scope('The scope that the key lacks.')),
   required_module: v.optional(module('The module to activate.')),
