@@ -127,8 +127,10 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const paths = compileRoutes(routes, names.name, settings.basePath)
   const principals = createPrincipalCache(facts, limits)
   const limiter = createSharedLimiter(bounded.quotas, {
-    ...{ replicas: replica.replicaCount, elapsed },
-    ...{ localFallback: settings.staleIfErrorSeconds > 0, sharesAll: settings.sharedLimits },
+    replicas: replica.replicaCount,
+    elapsed,
+    localFallback: settings.staleIfErrorSeconds > 0,
+    sharesAll: settings.sharedLimits,
     // A store that was copied with other members has the same quotas.
     windows: localWindowsOf(store.quotas ?? store, limits),
   })
@@ -164,7 +166,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       catalog,
       signups,
       reports,
-      ...{ administration, limits, uses, revisionCache, sha256: store.sha256 },
+      administration,
+      limits,
+      uses,
+      revisionCache,
+      sha256: store.sha256,
       ...hostCode,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,

@@ -57,8 +57,18 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
       return { ...keyJson(key, now), ...counts, ...relativesJson(key, now) }
     },
     headings: [
-      ...['id', 'partner', 'name', 'kind', 'hint', 'state', 'scopes', 'ends', 'last used', '7 days'],
-      ...['predecessor', 'successor'],
+      'id',
+      'partner',
+      'name',
+      'kind',
+      'hint',
+      'state',
+      'scopes',
+      'ends',
+      'last used',
+      '7 days',
+      'predecessor',
+      'successor',
     ],
     toCells(key) {
       const { id, partner, name, environment, hint, scopes, requests } = key

@@ -68,7 +68,7 @@ type Skip = (id: string) => (error: unknown) => undefined
 
 /**
  * Makes a change of keys in parts. Where other changes interrupt one, its halves are tried: a change of few keys takes less
- * time, and finishes beside a steady writer. A key whose change fails by itself is skipped.
+ * time, and finishes beside a steady writer. A key is skipped if its change fails alone.
  */
 export async function* inParts<T>(
   keys: readonly Key[],
@@ -76,21 +76,30 @@ export async function* inParts<T>(
   change: (part: readonly Key[]) => Promise<T>,
 ): AsyncGenerator<T> {
   const parts = [keys]
-  for (let tries = 1; parts.length > 0;) {
+  let tries = 0
+  while (parts.length > 0) {
     const part = parts.shift()!
     let result: T
+    tries++
     try {
       result = await change(part)
     } catch (error) {
       const isInterrupted = toCliError(error).code === 'concurrent_change'
-      const middle = Math.ceil(part.length / 2)
-      if (isInterrupted && part.length > 1) parts.unshift(part.slice(0, middle), part.slice(middle))
-      else if (isInterrupted && tries++ < maxTries) parts.unshift(part)
-      else if (part.length === 1) skip(part[0]!.id)(error)
-      else throw error
+      if (isInterrupted && part.length > 1) {
+        const middle = Math.ceil(part.length / 2)
+        parts.unshift(part.slice(0, middle), part.slice(middle))
+        tries = 0
+      } else if (isInterrupted && tries < maxTries) {
+        parts.unshift(part)
+      } else if (part.length === 1) {
+        skip(part[0]!.id)(error)
+        tries = 0
+      } else {
+        throw error
+      }
       continue
     }
-    tries = 1
+    tries = 0
     yield result
   }
 }

@@ -45,11 +45,11 @@ export async function backUp(
 
 /** How a restore treats what the replaced store refuses. */
 interface RestoreOptions {
-  /** Accept it again. */
+  /** Whether what it refuses is accepted again, as in the backup. */
   readonly asBackedUp?: boolean
-  /** Without being asked. */
+  /** Whether `asBackedUp` needs no confirmation. */
   readonly yes?: boolean
-  /** Restore where it cannot be known. */
+  /** Whether to restore where what it refuses cannot be known. */
   readonly force?: boolean
 }
 
@@ -148,6 +148,7 @@ async function confirmAsBackedUp({ io }: Invocation, { asBackedUp, yes }: Restor
   await confirm(io, consequence, 'as-backed-up')
 }
 
+/** The replaced store of a restore. */
 interface Replaced {
   /** `undefined` if there is none, or it cannot be read. */
   readonly sql: ReplacedStore | undefined
@@ -174,19 +175,19 @@ async function secure(
     }
   }
   if (force) return await secureRestored(restored, undefined, asBackedUp, context)
-  const isUnrelated = reason instanceof ReplacedStoreError && reason.code === 'replaced_unrelated'
   const sentence = toCliError(reason).message.replace(/\.$/, '')
-  throw new CliError(
-    isUnrelated ? 1 : 3,
-    isUnrelated ? 'replaced_unrelated' : 'replaced_unreadable',
-    `Nothing was changed: the replaced store ${place} ${
-      isUnrelated ? 'is another one' : 'cannot be read'
-    }: ` +
-      `${sentence}. What it refuses is unknown. To restore without it, and accept keys that were revoked since the ` +
-      'backup, pass --force.',
-  )
+  const advice =
+    'What it refuses is unknown. To restore without it, and accept keys that were revoked since the ' +
+    'backup, pass --force.'
+  if (reason instanceof ReplacedStoreError && reason.code === 'replaced_unrelated') {
+    const detail = `Nothing was changed: the replaced store ${place} is another one: ${sentence}. ${advice}`
+    throw new CliError(1, 'replaced_unrelated', detail)
+  }
+  const detail = `Nothing was changed: the replaced store ${place} cannot be read: ${sentence}. ${advice}`
+  throw new CliError(3, 'replaced_unreadable', detail)
 }
 
+/** What is printed of a restore beside its result. */
 interface Printed {
   /** Further members for `--json`. */
   readonly data: object
@@ -213,13 +214,16 @@ async function printRestoration(
       if (type === 'signups.deleted') counts.erasures++
     }
   }
+  const keys = pluralize(narrowed.keys, 'key')
+  const partners = pluralize(narrowed.partners, 'partner')
+  const issued = pluralize(counts.issued, 'key')
+  const noReplaced = replacedUrl === undefined
+    ? 'There is no replaced store'
+    : `${replacedUrl} cannot be read`
   const sentences: readonly (readonly [holds: boolean, sentence: string])[] = [
     [
       mode === 'narrowed' && narrowed.keys + narrowed.partners > 0,
-      `Narrowed ${pluralize(narrowed.keys, 'key')} and ${
-        pluralize(narrowed.partners, 'partner')
-      } to what the ` +
-      'replaced store allows.',
+      `Narrowed ${keys} and ${partners} to what the replaced store allows.`,
     ],
     [
       mode === 'as_backed_up',
@@ -227,10 +231,7 @@ async function printRestoration(
     ],
     [
       mode === 'unknown',
-      `warning: ${
-        replacedUrl ? `${replacedUrl} cannot be read` : 'There is no replaced store'
-      }: revocations since ` +
-      'the backup are unknown, and what they ended is accepted again.',
+      `warning: ${noReplaced}: revocations since the backup are unknown, and what they ended is accepted again.`,
     ],
     [
       disabledWebhooks.length > 0,
@@ -242,10 +243,7 @@ async function printRestoration(
     ],
     [
       counts.issued > 0,
-      `warning: ${
-        pluralize(counts.issued, 'key')
-      } issued since the backup, successors of rotated keys included, ` +
-      'are not in it: issue others.',
+      `warning: ${issued} issued since the backup, successors of rotated keys included, are not in it: issue others.`,
     ],
     [
       counts.erasures > 0,

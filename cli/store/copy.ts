@@ -18,7 +18,8 @@ interface CopyOptions {
 export async function copy(invocation: Invocation, { from, to }: CopyOptions): Promise<void> {
   const { output } = invocation
   warnAboutPasswords(output, [from, to])
-  const [source, target] = [parseCopyUrl(from), parseCopyUrl(to)]
+  const source = parseCopyUrl(from)
+  const target = parseCopyUrl(to)
   if (source.kind === 'sqlite' && !existsSync(source.file)) {
     throw new CliError(3, 'store_missing', `There is no store at ${from}: nothing was copied.`)
   }

@@ -105,9 +105,8 @@ export async function readEndpoints(
   const routes: Route[] = [...ROUTES]
   const recorded = await store.listEndpoints?.() ?? []
   // A router tries fixed segments before parameters.
-  for (
-    const { path, service, ...endpoint } of recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)
-  ) {
+  const sorted = recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)
+  for (const { path, service, ...endpoint } of sorted) {
     const place = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
     const index = routes.findIndex(({ name }) => name === endpoint.name)
     const isBuiltIn = index >= 0 && index < ROUTES.length

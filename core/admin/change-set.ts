@@ -76,9 +76,12 @@ export function applyChanges(
 }
 
 /** Changes after which a partner or a key is refused, on which an operator relies as soon as they are reported. */
-const ENDS_ACCESS: ReadonlySet<AuditRecord['type']> = new Set(
-  ['partner.suspended', 'partner.removed', 'key.disabled', 'key.revoked'] as const,
-)
+const ENDS_ACCESS: ReadonlySet<AuditRecord['type']> = new Set<AuditRecord['type']>([
+  'partner.suspended',
+  'partner.removed',
+  'key.disabled',
+  'key.revoked',
+])
 
 /** The slugs of the partners, and the ids of the keys, whose access changes have ended. */
 export function endedAccess({ auditRecords }: Pick<AppliedChanges, 'auditRecords'>) {

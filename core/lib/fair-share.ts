@@ -1,5 +1,3 @@
-export type FairShare = ReturnType<typeof createFairShare>
-
 /**
  * The places of a bounded buffer that owners share: each may hold as many as are free. So one of them gets half at most, and
  * others that come later still find places.

@@ -64,7 +64,8 @@ export function intersectRanges(
 ): readonly string[] | undefined {
   if (one.length === 0) return other
   if (other.length === 0) return one
-  const [inOne, inOther] = [byCanonicalText(one), byCanonicalText(other)]
+  const inOne = byCanonicalText(one)
+  const inOther = byCanonicalText(other)
   const common = new Map<string, string>()
   for (const [canonical, text] of inOne) {
     if (enclosingRanges(parseCidr(text)).some((range) => inOther.has(range))) common.set(canonical, text)

@@ -34,12 +34,21 @@ function decimalOf(number: string): string | undefined {
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? []
   if (integer === undefined) return undefined
   const digits = integer + fraction
-  let [start, end] = [0, digits.length]
+  let start = 0
+  let end = digits.length
   while (digits[start] === '0') start++
   if (start === end) return '0'
   while (digits[end - 1] === '0') end--
-  return `${sign}${digits.slice(start, end)}e${Number(exponent) - fraction.length + digits.length - end}`
+  const power = Number(exponent) - fraction.length + digits.length - end
+  return `${sign}${digits.slice(start, end)}e${power}`
 }
+
+/** A number of more than 15 digits, or with an exponent. */
+const mayLoseDigits = /\d[.\d]{15}|\d[eE]/
+
+/** The tokens of a JSON text that say where its numbers are. Strings that are no names match without a group. */
+const numberTokens =
+  /(?<name>"[^"\\]*(?:\\.[^"\\]*)*")\s*:|"[^"\\]*(?:\\.[^"\\]*)*"|(?<mark>[{}[\],])|(?<number>-?\d[-+.\deE]*)/g
 
 /**
  * The places of numbers that lose digits when they are parsed, at most 20.
@@ -48,20 +57,27 @@ function decimalOf(number: string): string | undefined {
  */
 export function findLossyNumbers(text: string): readonly (readonly (string | number)[])[] {
   const found: (readonly (string | number)[])[] = []
-  if (!/\d[.\d]{15}|\d[eE]/.test(text)) return found
+  if (!mayLoseDigits.test(text)) return found
   // A name in each open object, an index in each open array.
   const path: (string | number)[] = []
-  for (
-    const [token, , colon] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*(:))?|[{}[\],]|-?\d[-+.\deE]*/g)
-  ) {
+  for (const { groups } of text.matchAll(numberTokens)) {
+    const { mark, name, number } = groups!
     const last = path.length - 1
-    const step = path[last]
-    if (token === '{') path.push('')
-    else if (token === '[') path.push(0)
-    else if (token === '}' || token === ']') path.pop()
-    else if (colon !== undefined) path[last] = JSON.parse(token.slice(0, token.lastIndexOf('"') + 1))
-    else if (token === ',') path[last] = typeof step === 'number' ? step + 1 : ''
-    else if (!token.startsWith('"') && !keepsDigits(token) && found.push([...path]) === 20) break
+    if (name !== undefined) {
+      path[last] = JSON.parse(name)
+    } else if (mark === '{') {
+      path.push('')
+    } else if (mark === '[') {
+      path.push(0)
+    } else if (mark === '}' || mark === ']') {
+      path.pop()
+    } else if (mark === ',') {
+      const step = path[last]
+      path[last] = typeof step === 'number' ? step + 1 : ''
+    } else if (number !== undefined && !keepsDigits(number)) {
+      found.push([...path])
+      if (found.length === 20) return found
+    }
   }
   return found
 }

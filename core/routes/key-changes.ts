@@ -71,7 +71,7 @@ const problemFor: { readonly [code in AdminErrorCode]?: ProblemCode } = {
   limits_differ: 'rotation_conflict',
 }
 
-/** Of those that are not about a successor that was used. */
+/** The details of the problems for which the general one, about a used successor, would be wrong. */
 const details: { readonly [code in AdminErrorCode]?: string } = {
   chain_full:
     'Three keys of this chain of rotations are in force. Rotate the key once one of them has ended.',
@@ -89,8 +89,13 @@ export function boundAdministration(
 ): HandlerContext['administration'] {
   const { settings, sha256 } = store
   const bound = wrap(store, [
-    ...['findPartner', 'listKeys', 'listChain', 'wasChangedByOthers'] as const,
-    ...['findClaim', 'apply', 'maxKeyLifetimeMs'] as const,
+    'findPartner',
+    'listKeys',
+    'listChain',
+    'wasChangedByOthers',
+    'findClaim',
+    'apply',
+    'maxKeyLifetimeMs',
   ])
   return { ...facts, ...bound, settings, sha256 }
 }

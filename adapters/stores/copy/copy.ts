@@ -154,10 +154,11 @@ async function compare(
 const selectHead = 'SELECT CAST(audit_sequence AS TEXT), audit_hash FROM partner_api.store'
 
 async function checkUnchanged(source: CopyDatabase, read: Query): Promise<void> {
-  const [copied, current] = [await read(selectHead), await source.read(selectHead)]
+  const copied = await read(selectHead)
+  const current = await source.read(selectHead)
   if (String(copied) === String(current)) return
   throw new StoreError(
     'refused',
-    `The store ${source.location} was changed during the copy, which lacks that: drop the copy, and start again.`,
+    `The store ${source.location} was changed during the copy: drop the copy, which lacks the change, and start again.`,
   )
 }

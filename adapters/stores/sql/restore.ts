@@ -104,7 +104,7 @@ export function readEntriesSince(
   return readPages<AuditEntry>((last, limit) => log.listAudit(last?.sequence ?? after, limit))
 }
 
-/** @throws {ReplacedStoreError} for any error. */
+/** Reads as `read` does, with each error as a `ReplacedStoreError`. */
 function readingReplaced(read: Query): Query {
   const fail = (cause: unknown): never => {
     const { message } = cause as Error
@@ -126,7 +126,8 @@ async function changesSince(
   backup: AuditHead,
   head: AuditHead,
 ): Promise<ChangesSince> {
-  const [log, other] = [createAuditLog(restored), createAuditLog(replaced)]
+  const log = createAuditLog(restored)
+  const other = createAuditLog(replaced)
   // The last entry that both logs have: the hash of an entry covers all before it.
   let equal = 0
   let different = Math.min(backup.sequence, head.sequence) + 1

@@ -214,7 +214,6 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
   }
 }
 
-/** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
 /**
  * Locks a file, so that no other process can open it until it is closed.
  *
@@ -230,7 +229,8 @@ export function lockFile(database: Database, file: string): void {
   }
 }
 
-export function isBusy(error: unknown): boolean {
+/** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
+function isBusy(error: unknown): boolean {
   return error instanceof Error && (error.message.includes('database is locked') || isBusy(error.cause))
 }
 

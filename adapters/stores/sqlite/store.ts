@@ -77,8 +77,15 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     )
     const store = assemble(database, file, revisions, settings)
     const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
-    const closeBoth = (): void => (close(), database.close())
-    return withChangeListeners({ ...store, replicas, quotas, close: closeBoth })
+    return withChangeListeners({
+      ...store,
+      replicas,
+      quotas,
+      close() {
+        close()
+        database.close()
+      },
+    })
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
