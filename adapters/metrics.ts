@@ -202,7 +202,7 @@ async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSa
     ),
     metric(
       'dropped_records_total',
-      'What was not recorded because a partner had used up its share of a buffer',
+      'Requests, problems and uses of keys that were not recorded: their partner had used up its share of a buffer',
       byLabel('kind', state.dropped),
     ),
     metric('replicas', 'Servers that share the store', state.replicas),

@@ -92,10 +92,17 @@ export async function dryRun(
   ]
   return {
     data: {
-      ...{ dry_run: true, changes: types, from, to },
-      ...{ requests: isUnknown ? null : requestCount, is_lower_bound: isLowerBound },
-      ...{ are_addresses_unknown: hasNewRanges, keys_affected: isUnknown ? null : keyCount },
-      ...{ refusals: totals, keys, quotas },
+      dry_run: true,
+      changes: types,
+      from,
+      to,
+      requests: isUnknown ? null : requestCount,
+      is_lower_bound: isLowerBound,
+      are_addresses_unknown: hasNewRanges,
+      keys_affected: isUnknown ? null : keyCount,
+      refusals: totals,
+      keys,
+      quotas,
     },
     text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
     notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),

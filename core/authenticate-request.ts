@@ -100,8 +100,8 @@ export function readmit(context: RequestContext): MaybePromise<AuthenticatedCont
   })
 }
 
-/** Judges a request again by the facts of the change that it makes. */
-export function createJudge(context: AuthenticatedContext): NonNullable<Grant['judge']> {
+/** Makes the check of a request by the facts under which it changes its key. */
+export function createRecheck(context: AuthenticatedContext): NonNullable<Grant['recheck']> {
   const { service, principal: { policies }, requestedPartner, scope, selfService } = context
   return (facts, modules) => {
     const principal = preparePrincipal(facts, policies, modules)

@@ -5,7 +5,7 @@
 import {
   authenticate,
   checkKeyStatus,
-  createJudge,
+  createRecheck,
   endLookUp,
   readmit,
   requireCredential,
@@ -303,8 +303,8 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
   context.isGranted = denial === undefined
   if (denial !== undefined) throw problemForDenial(denial)
   const { principal, now, arrivedKey } = context
-  const judge = context.selfService && createJudge(context)
-  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey, judge }
+  const recheck = context.selfService && createRecheck(context)
+  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey, recheck }
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */
@@ -365,10 +365,17 @@ function toRecord(context: RequestContext, { partner, key }: Principal, status: 
   const { message, members } = error instanceof Problem && !isOwn ? error : new Problem(code)
   const { required_scope, required_module } = members
   const record: ProblemRecord = {
-    ...{ at: rfc3339(at), key_id: key.id, hint: `…${key.hint}`, method },
+    at: rfc3339(at),
+    key_id: key.id,
+    hint: `…${key.hint}`,
+    method,
     path: redactPath(path).slice(0, 500),
-    ...{ status, code, detail: message, request_id: id },
-    ...{ required_scope, required_module },
+    status,
+    code,
+    detail: message,
+    request_id: id,
+    required_scope,
+    required_module,
   }
   const { id: keyId, environment } = key
   return { partner: partner.slug, environment, keyId, at, id, record: JSON.stringify(record) }

@@ -74,8 +74,17 @@ export function createProtect(
     assertOptions('protect', definition, ROUTE)
     const { name, method, path, scope, summary, limits = ['key'] } = definition
     const route: KeyedRoute = {
-      ...{ access: 'key', name, method, path, atRoot: true, scope, summary, limits },
-      ...{ parameters: {}, cacheBy: 'none', handle: () => ({}) },
+      access: 'key',
+      name,
+      method,
+      path,
+      atRoot: true,
+      scope,
+      summary,
+      limits,
+      parameters: {},
+      cacheBy: 'none',
+      handle: () => ({}),
     }
     add(route)
     return async (request, ...[context = {}]) => {

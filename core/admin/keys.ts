@@ -124,8 +124,9 @@ const KEY_FILTER: OptionNames<KeyFilter> = {
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
  * revoked.
  *
- * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take an id with `key_not_found`, changes to a revoked or expired key with
- * `key_revoked` or `key_expired`, all changes with `concurrent_change`, and each with its own codes.
+ * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take an id with
+ * `key_not_found`, changes to a revoked or expired key with `key_revoked` or `key_expired`, all changes with
+ * `concurrent_change`, and each with its own codes.
  */
 export interface KeyAdministration {
   /**
@@ -183,13 +184,13 @@ export function createKeyAdministration(store: KeyStore, operator: Operator): Ke
 
 /** How a partner changes a key of its own. */
 export interface SelfServiceRules {
-  /** Judges the request by the facts under which the change is made. @throws what refuses it. */
-  judge(facts: KeyFacts, modules: Modules): void
+  /** Checks the request again by the facts under which the change is made. @throws what refuses it. */
+  recheck(facts: KeyFacts, modules: Modules): void
   /** Whether a use of a key is known that the store may lack. */
   isUsed(id: string): boolean
 }
 
-/** Makes rotations and revocations of a key that its partner has asked for. */
+/** Administers a key as its partner may: rotations and revocations. */
 export function createSelfService(
   store: KeyStore,
   operator: Operator,
@@ -273,7 +274,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
       let retiresAt = Infinity
       const issued = await issue(environment, async (minted, modules) => {
         const facts = await findKey(store, id)
-        rules?.judge(facts, modules)
+        rules?.recheck(facts, modules)
         const { successorId } = facts.key
         const isReplaced = successorId !== undefined && successorId === options.replaces
         const former = isReplaced ? await show(successorId) : undefined
@@ -315,7 +316,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
     async revoke(id) {
       await apply(async (modules) => {
         const facts = await findKey(store, id)
-        rules?.judge(facts, modules)
+        rules?.recheck(facts, modules)
         return facts.key.state === 'revoked' ? [] : [{ type: 'key.revoked', id }]
       })
       return show(id)

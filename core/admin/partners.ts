@@ -61,8 +61,9 @@ const NEW_PARTNER: OptionNames<NewPartner> = { ...PARTNER_UPDATE, slug: true, mo
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
  * partner is already in does nothing. A removed partner can be read but not changed.
  *
- * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take a slug with `partner_not_found`, changes to a removed partner with
- * `partner_removed`, all changes with `concurrent_change`, and each with its own codes.
+ * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take a slug with
+ * `partner_not_found`, changes to a removed partner with `partner_removed`, all changes with `concurrent_change`, and each
+ * with its own codes.
  */
 export interface PartnerAdministration {
   /**

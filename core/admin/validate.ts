@@ -48,7 +48,7 @@ export type AdminErrorCode =
   | 'key_disabled'
   /** A key is rotated once. */
   | 'key_rotated'
-  /** As many keys of its chain are in force as a partner may have by itself. */
+  /** As many keys of its chain are in force as a partner may have by rotating them itself. */
   | 'chain_full'
   /** The keys that a successor would replace have no address in common. */
   | 'addresses_disjoint'

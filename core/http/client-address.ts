@@ -18,8 +18,8 @@ const unknownAddress: ClientAddress = { text: undefined, address: undefined, sub
 const invalidAddress: ClientAddress = { ...unknownAddress, subject: 'unreadable' }
 
 /**
- * The address that the host gives, the peer of the connection or, behind proxies, the first hop from the right of `X-Forwarded-For` that none of
- * them added. The client controls everything left of it.
+ * The address that the host gives, the peer of the connection or, behind proxies, the first hop from the right of
+ * `X-Forwarded-For` that none of them added. The client controls everything left of it.
  */
 export function clientAddressOf(request: HttpRequest, trustedProxies: number): ClientAddress {
   const isDirect = trustedProxies === 0 || request.isClientAddress === true

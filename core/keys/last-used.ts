@@ -54,7 +54,7 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
     /** Whether a use is known that may not be in the store yet. */
     isUsed: (id: string): boolean => pending.has(id) || lastRecordedAt.get(id) !== undefined,
     flush: writeBehind.flush,
-    /** Uses that were not recorded for want of places, since the start. */
+    /** How many uses were not recorded because no place was free, since the start. */
     dropped: () => dropped,
   }
 }

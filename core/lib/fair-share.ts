@@ -1,6 +1,6 @@
 /**
- * The places of a bounded buffer that owners share: each may hold as many as are free. So one of them gets half at most, and
- * others that come later still find places.
+ * The places of a bounded buffer that owners share. Each may hold as many as are free: one owner gets half at most, and
+ * those that come later still find places.
  */
 export function createFairShare(places: number) {
   const held = new Map<string, number>()

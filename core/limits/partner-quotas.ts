@@ -87,7 +87,10 @@ export async function readQuotaUse(
     const used = lease === undefined ? null : MAX_QUOTA - lease.remaining
     const end = name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined
     found.push({
-      ...{ policy: name, quota, window_seconds: name === 'month' ? null : windowSeconds, used },
+      policy: name,
+      quota,
+      window_seconds: name === 'month' ? null : windowSeconds,
+      used,
       remaining: used === null ? null : Math.max(0, quota - used),
       resets_at: optionalRfc3339(end),
     })

@@ -51,8 +51,8 @@ export interface Grant {
   readonly now: number
   /** The key as it was when the request arrived, with its body still to come. */
   readonly arrivedKey?: Key | undefined
-  /** Of a request that changes its key: judges it again by the facts of the change. @throws {Problem} */
-  readonly judge?: ((facts: KeyFacts, modules: Modules) => void) | undefined
+  /** Of a request that changes its key: checks it again by the facts of the change. @throws {Problem} */
+  readonly recheck?: ((facts: KeyFacts, modules: Modules) => void) | undefined
 }
 
 export interface Denial {

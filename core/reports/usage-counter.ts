@@ -81,7 +81,7 @@ export function createUsageCounter(
     recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
-    /** What was not recorded for want of places, since the start. */
+    /** How much was not recorded because no place was free, since the start. */
     dropped: () => ({ requests: counters.dropped(), problems: problems.dropped() }),
   }
 }

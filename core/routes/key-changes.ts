@@ -122,7 +122,7 @@ export async function administer<T>(
 
 /** Changes the key of a request. The code is loaded with the first change. */
 function changeKey<T>(
-  { key: { id }, now, judge }: Grant,
+  { key: { id }, now, recheck }: Grant,
   ports: HandlerContext,
   change: (keys: Pick<KeyAdministration, 'rotate' | 'revoke'>) => Promise<T>,
 ): Promise<T> {
@@ -131,7 +131,7 @@ function changeKey<T>(
     const operator = { actor: `key:${id}`, clock: () => now }
     return await change(
       createSelfService(ports.administration, operator, {
-        judge: judge!,
+        recheck: recheck!,
         isUsed: ports.uses.isUsed,
       }),
     )

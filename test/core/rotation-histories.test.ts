@@ -170,13 +170,13 @@ test('no key of a chain holds what operators did not give it', async (t) => {
     granted: Map<string, Rights>,
   ): Promise<void> {
     const { successorId: replaces } = await keys.show(id)
-    const judge = ({ partner, key }: KeyFacts) => {
+    const recheck = ({ partner, key }: KeyFacts) => {
       if (partner.state !== 'active' || !partner.selfService.includes('rotate') || key.state === 'disabled') {
         throw new AdminError('refused', 'The request is refused.')
       }
     }
     const self = createSelfService(store, { actor: `key:${id}`, clock: () => now }, {
-      judge,
+      recheck,
       isUsed: () => false,
     })
     const before = replaces === undefined ? undefined : await keys.show(replaces)

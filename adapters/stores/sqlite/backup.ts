@@ -66,9 +66,15 @@ export async function copyFile(
       SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
         (SELECT count(*) FROM signup)`).get()!
     return {
-      ...{ bytes: fs.statSync(copy).size, schema: readSchema(database, store).version },
-      ...{ partners, keys, profiles, signups },
-      ...{ facts_revision: facts, content_revision: content, seal: `${sequence}:${hash}` },
+      bytes: fs.statSync(copy).size,
+      schema: readSchema(database, store).version,
+      partners,
+      keys,
+      profiles,
+      signups,
+      facts_revision: facts,
+      content_revision: content,
+      seal: `${sequence}:${hash}`,
       warnings,
     }
   } finally {
