@@ -266,7 +266,7 @@ export function awaitServers(store: Store, output: Output, data: unknown, since:
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
-      // All stores but memory: have a list of servers, so there is a receipt.
+      // Each kind of store has a list of servers, so there is a receipt.
       return (await awaitReceipt(store, since))!
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)

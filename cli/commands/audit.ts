@@ -118,7 +118,7 @@ export async function verifyAudit(store: Store, seal?: AuditHead): Promise<Comma
     })
   if (brokenAt !== undefined) throw await brokenEntryError(store, brokenAt)
   if (!sealMatches) throw sealMismatchError(seal!, head)
-  const intruders = await store.auditIntruders?.() ?? []
+  const intruders = await store.auditIntruders()
   if (differences.length > 0) throw storedRowsError(differences, intruders)
   if (intruders.length > 0) {
     throw brokenError(

@@ -22,7 +22,7 @@ export interface AuditLog {
    * Names of triggers, rules and views that were added to the store, on any table. They can suppress entries without
    * breaking the chain, and change what is written or read.
    */
-  auditIntruders?(): MaybePromise<readonly string[]>
+  auditIntruders(): MaybePromise<readonly string[]>
 }
 
 /** The type of an audit entry. Changes of content and of signups have one entry, not one for each record. */

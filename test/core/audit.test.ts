@@ -42,6 +42,7 @@ function logOf(entries: readonly AuditEntry[], head = headOf(entries)): AuditLog
     listAudit: (after, limit) => entries.filter(({ sequence }) => sequence > after).slice(0, limit),
     auditHead: () => head,
     auditTail: () => -Infinity,
+    auditIntruders: () => [],
   }
 }
 
@@ -146,6 +147,7 @@ t.test('a log that grows while it is read is intact', async (t) => {
   const growing: AuditLog = {
     auditHead: () => headOf(entries.slice(0, known = Math.min(known + 7, entries.length))),
     auditTail: () => -Infinity,
+    auditIntruders: () => [],
     listAudit(after, limit) {
       known = Math.min(known + 7, entries.length)
       return entries.slice(Math.max(0, after), known).slice(0, limit)

@@ -180,9 +180,9 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     t.equal(await apply(store, { ...key, type: 'key.updated', name: 'New' }), true, 'another change')
     const found = (await verifyAuditLog(store)).differences.map(({ kind, id }) => [kind, id])
     t.strictSame(found, [['key', 'acme-test']], 'which is found later')
-    t.strictSame(await store.auditIntruders?.(), ['undo'])
+    t.strictSame(await store.auditIntruders(), ['undo'])
     await tamper(undo.drop)
-    t.strictSame(await store.auditIntruders?.(), [])
+    t.strictSame(await store.auditIntruders(), [])
     t.equal((await store.findPartner('acme'))?.state, 'active')
     t.equal((await store.auditHead()).sequence, head.sequence + 1, 'nothing else was recorded')
     t.ok((await store.revision()).facts !== revision.facts, 'the applied change gave a new revision')
@@ -192,11 +192,11 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
 
   await t.test('foreign views and triggers are reported', async (t) => {
     const { store, tamper, table } = await open()
-    t.strictSame(await store.auditIntruders?.(), [], 'the store’s own are not')
+    t.strictSame(await store.auditIntruders(), [], 'the store’s own are not')
     await tamper(`
       ALTER TABLE ${table('signup')} RENAME TO signup_hidden;
       CREATE VIEW ${table('signup')} AS SELECT * FROM ${table('signup_hidden')}`)
-    t.strictSame(await store.auditIntruders?.(), ['signup'])
+    t.strictSame(await store.auditIntruders(), ['signup'])
     await store.close()
   })
 
