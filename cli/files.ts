@@ -1,5 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import process from 'node:process'
 import type { Remedy } from '../core/admin/validate.ts'
@@ -89,7 +90,7 @@ export async function importing<T>(
 ): Promise<T> {
   const interrupt = () => {
     output.note('Interrupted: unless the import was being committed, nothing was imported. Run it again.')
-    process.kill(process.pid, 'SIGINT')
+    endBySignal('SIGINT')
   }
   process.once('SIGINT', interrupt)
   try {
@@ -151,6 +152,12 @@ export function describeFileError(error: unknown): string {
 }
 
 export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
+
+/** Ends the program by a signal. The kernel ends no process 1 so: that exits with the code that shells give. */
+export function endBySignal(signal: NodeJS.Signals): void {
+  if (process.pid === 1) process.exit(128 + constants.signals[signal])
+  process.kill(process.pid, signal)
+}
 
 export function replaceKey(id: string): Remedy {
   return { purpose: 'To replace it', command: 'keys rotate', args: [id, '--overlap', '0'] }
@@ -239,6 +246,6 @@ export async function inNewFile<T>(path: string, make: (append: AppendSecret) =>
     await file?.close()
     if (file !== undefined && !isSaved) await rm(path, { force: true })
     for (const signal of interrupts) process.off(signal, defer)
-    if (interrupt !== undefined) process.kill(process.pid, interrupt)
+    if (interrupt !== undefined) endBySignal(interrupt)
   }
 }

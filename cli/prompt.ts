@@ -1,7 +1,7 @@
-import process from 'node:process'
 import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import { CliError, usageError } from './errors.ts'
+import { endBySignal } from './files.ts'
 import type { Io } from './output/print.ts'
 
 /** Prompts go to standard error, since standard output may be a file. */
@@ -51,7 +51,7 @@ async function ask(
       isInterrupted = true
       terminal.close()
       stderr.write('\n')
-      process.kill(process.pid, 'SIGINT')
+      endBySignal('SIGINT')
     })
   })
   try {

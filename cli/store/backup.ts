@@ -9,7 +9,7 @@ import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
 import { type Action, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
-import { describeFileError, interrupts } from '../files.ts'
+import { describeFileError, endBySignal, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatRecord, formatTime, pluralize, printable, shellQuote } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
@@ -330,7 +330,7 @@ async function withCopy(
   const discard = () => ['', '-journal'].forEach((end) => rmSync(copy + end, { force: true }))
   const stop = (signal: NodeJS.Signals) => {
     discard()
-    process.kill(process.pid, signal)
+    endBySignal(signal)
   }
   for (const signal of interrupts) process.once(signal, stop)
   try {

@@ -16,8 +16,10 @@ import {
   ending,
   MAIN,
   newFile,
+  noTerminal,
   preload,
   programOn,
+  runOnTerminal,
   startProgram,
 } from '../support/cli-program.ts'
 
@@ -139,4 +141,19 @@ test('as process 1, serve drains on the first signal and ends at once on the sec
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.kill(pid, signal)
   // The order of signals that arrive together is the kernel's.
   t.ok([130, 143].includes((await ended).code!))
+})
+
+test('as process 1, a prompt that is interrupted is no success', { skip: skip || noTerminal }, async (t) => {
+  const words = [
+    ...asFirst,
+    process.execPath,
+    MAIN,
+    'verify',
+    '--url',
+    'http://127.0.0.1:9',
+    '--partner',
+    'acme',
+  ]
+  const command = words.map((word) => `'${word}'`).join(' ')
+  t.match(await runOnTerminal(`${command}; echo "exit $?"`, {}, 'not shown', '\u0003'), 'exit 130')
 })
