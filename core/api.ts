@@ -1,6 +1,6 @@
 import { createResponseCache } from './cache/response-cache.ts'
-import { RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
 import { checkedDirectory, combineRevisions, type DirectoryChecks } from './content/custom-directory.ts'
+import { followStore } from './follow-store.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
@@ -9,9 +9,9 @@ import { createResponseWriter } from './http/response.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
-import { type Clock, createClock, createSkewWatch } from './lib/clock.ts'
+import { type Clock, createClock } from './lib/clock.ts'
 import { assertOptions, type WebRequest, type WebResponse } from './lib/options.ts'
-import { all, andThen, ignoreFailure, type MaybePromise } from './lib/promise.ts'
+import { all, ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { API_VERSION, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
@@ -21,7 +21,6 @@ import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
 import { createPipeline } from './pipeline.ts'
 import type { Directory } from './ports/directory.ts'
-import type { Revision } from './ports/facts.ts'
 import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
 import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
@@ -29,7 +28,6 @@ import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
 import { createProtect, type Protect } from './protect.ts'
 import { createDocumentLoader } from './public-endpoints.ts'
-import { registerReplica } from './replicas.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
 import { boundAdministration } from './routes/key-changes.ts'
@@ -275,8 +273,6 @@ function elapsed(): number {
   return performance.now()
 }
 
-type BoundedPorts = ReturnType<typeof boundPorts>
-
 /** The ports with their time-outs. What a custom directory returns is validated. */
 function boundPorts(
   { store, directory, signups: destination }: PartnerApiPorts,
@@ -310,8 +306,12 @@ function boundPorts(
       ? signups
       : createDestinationSignups(signups, data.wrap(destination, requiredMethods.signups, 'signups')),
     reports: data.wrap(store, [
-      ...['recordUsage', 'summarise', 'listActivity', 'listProblems'] as const,
-      ...['recordEndpoints', 'listEndpoints'] as const,
+      'recordUsage',
+      'summarise',
+      'listActivity',
+      'listProblems',
+      'recordEndpoints',
+      'listEndpoints',
     ]),
     administration: boundAdministration(store, facts, data),
     quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
@@ -347,58 +347,10 @@ function createUsage(
     recordEndpoints: async () => {
       const { endpoints } = paths
       if (endpoints.length === recorded) return
-      const [builtIn, own] = [endpoints.slice(0, ROUTES.length), endpoints.slice(ROUTES.length)]
+      const builtIn = endpoints.slice(0, ROUTES.length)
+      const own = endpoints.slice(ROUTES.length)
       await recordEndpoints(reports, names.name, builtIn, own, basePath)
       recorded = endpoints.length
     },
   }, writeFailed)
-}
-
-/** Registers this replica, and caches the revision of its store. */
-function followStore(
-  { register, revision }: Pick<BoundedPorts, 'register' | 'revision'>,
-  { maxStalenessMs, staleIfErrorSeconds, replicaName }: Settings,
-  clock: Clock,
-  logger: RequestLogger,
-  onChange: () => void,
-) {
-  const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
-  const skew = createSkewWatch(clock, maxStalenessMs, logger.clockSkewed)
-  const replica = registerReplica(
-    register,
-    replicaName,
-    bounds,
-    () => andThen(revisionCache.revalidate(elapsed()), storeRevision),
-    skew.check,
-  )
-  const revisionCache = new RevisionCache(readRevision, bounds, {
-    onChange,
-    onUnavailable: logger.storeUnavailable,
-    onRecovered: logger.storeRecovered,
-  })
-
-  function readRevision(): MaybePromise<Revision> {
-    skew.check()
-    // A receipt does not wait for a replica that the store does not know.
-    return andThen(replica.registered(), revision)
-  }
-
-  return {
-    replica,
-    revisionCache,
-    clockSkewMs: skew.beyondBound,
-    staleness: {
-      ...bounds,
-      staleWindow: () => toCalendar(revisionCache.staleWindow(elapsed()), clock.now() - elapsed()),
-    },
-  }
-}
-
-function storeRevision({ facts, content }: Revision): Revision {
-  return { facts, content: content.split(' ', 1)[0]! }
-}
-
-function toCalendar(outage: StaleWindow | undefined, start: number): StaleWindow | undefined {
-  const onClock = (instant: number): number => Math.round(start + instant)
-  return outage && { since: onClock(outage.since), until: onClock(outage.until) }
 }
