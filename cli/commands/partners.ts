@@ -79,8 +79,8 @@ export function define(partners: CliCommand): void {
     .option('--clear-limit <limit...>', 'Remove limits, so that the default applies')
   withDetails(update, details, true)
     .requiresChange()
-    .change(async (store, invocation, slug: string, { name, ...options }: Options) => {
-      const partners = createPartnerAdministration(store, invocation)
+    .change(async (store, { actor }, slug: string, { name, ...options }: Options) => {
+      const partners = createPartnerAdministration(store, { actor })
       const change = { name, limits: limitChange(options), ...detailsChange(options) }
       return partnerResult(await partners.update(slug, change))
     })
@@ -115,34 +115,34 @@ and --no-note still remove them.`)
 function defineState(command: CliCommand, notes?: (slug: string) => string[]): CliCommand {
   const name = command.name() as 'suspend' | 'resume'
   return command
-    .change(async (store, invocation, slug: string) => {
-      const partner = await createPartnerAdministration(store, invocation)[name](slug)
-      return { ...partnerResult(partner), notes: () => invocation.wait ? [] : notes?.(slug) ?? [] }
+    .change(async (store, { actor, wait }, slug: string) => {
+      const partner = await createPartnerAdministration(store, { actor })[name](slug)
+      return { ...partnerResult(partner), notes: () => wait ? [] : notes?.(slug) ?? [] }
     })
     .examples(`partner-api partners ${name} acme`)
 }
 
 type NewOptions = Options & { readonly name: string }
 
-async function createPartner(store: Store, invocation: Invocation, slug: string, options: NewOptions) {
+async function createPartner(store: Store, { actor, output }: Invocation, slug: string, options: NewOptions) {
   const { name, module: modules = [], limit: limits = {} } = options
   const given = { slug, name, modules, limits, ...detailsChange(options) }
-  const partner = await createPartnerAdministration(store, invocation).create(given)
+  const partner = await createPartnerAdministration(store, { actor }).create(given)
   const next = partner.modules.length > 0
     ? `keys issue ${slug} --name "Purpose of the key"`
     : `modules activate ${slug} profiles …`
-  return { ...partnerResult(partner), notes: () => [`Next: ${invocation.output.command(next)}`] }
+  return { ...partnerResult(partner), notes: () => [`Next: ${output.command(next)}`] }
 }
 
-const remove: StoreAction<[string, Options]> = async (store, invocation, slug, { yes, dryRun }) => {
+const remove: StoreAction<[string, Options]> = async (store, { actor, io }, slug, { yes, dryRun }) => {
   const { name } = await findPartner(store, slug)
   const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
   let count = 0
   for await (const _ of readKeys(store, { partner: slug, states, now: timeOf(store) })) count++
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
   const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
-  if (!yes && !dryRun) await confirm(invocation.io, consequence, slug)
-  const removed = await createPartnerAdministration(store, invocation).remove(slug)
+  if (!yes && !dryRun) await confirm(io, consequence, slug)
+  const removed = await createPartnerAdministration(store, { actor }).remove(slug)
   const note =
     `Removed the partner and revoked ${keys}. Its records are kept, and its slug cannot be used again.`
   return { ...partnerResult(removed), notes: () => [note] }
@@ -219,12 +219,12 @@ export function defineModules(modules: CliCommand): void {
     .argument('<name>', '1–40 of a-z, 0-9 and -, a letter first')
     .requiredOption('--scope <text>', 'Its scope: read, create, update or delete, a colon and a name')
     .requiredOption('--feature <text>', 'What it switches on, for lists of modules')
-    .change(async (store, invocation, name: string, { scope, feature }: DefineOptions) => {
-      const module = await createModuleAdministration(store, invocation).define({ name, scope, feature })
-      const next = invocation.output.command(`modules activate SLUG ${name}`)
+    .change(async (store, { actor, output }, name: string, { scope, feature }: DefineOptions) => {
+      const module = await createModuleAdministration(store, { actor }).define({ name, scope, feature })
+      const next = output.command(`modules activate SLUG ${name}`)
       return {
         data: moduleJson(module),
-        text: formatTable(['module', 'needs', 'feature'], [[name, scope, feature]], invocation.output),
+        text: formatTable(['module', 'needs', 'feature'], [[name, scope, feature]], output),
         notes: () => [`To activate it for a partner: ${next}`],
       }
     })
@@ -235,8 +235,8 @@ export function defineModules(modules: CliCommand): void {
     'Remove a module that you have defined, and its scope from ended and disabled keys',
   )
     .argument('<name>', 'Its name')
-    .change(async (store, invocation, name: string) => {
-      await createModuleAdministration(store, invocation).forget(name)
+    .change(async (store, { actor }, name: string) => {
+      await createModuleAdministration(store, { actor }).forget(name)
       return { data: { module: name, forgotten: true }, text: `Forgot the module ${name}.\n` }
     })
     .details('Refused while a partner has it active, or a key in force holds its scope.')
@@ -248,9 +248,9 @@ const moduleJson = ({ name: module, scope, feature }: ModuleDefinition) => ({ mo
 function defineModuleChange(command: CliCommand, note: string): CliCommand {
   const name = command.name() as 'activate' | 'deactivate'
   return command
-    .change(async (store, invocation, slug: string, names: readonly string[]) => {
-      const partner = await createPartnerAdministration(store, invocation)[name](slug, names)
-      const { text } = modulesResult(invocation.output, await readModules(store), partner)
+    .change(async (store, { actor, output }, slug: string, names: readonly string[]) => {
+      const partner = await createPartnerAdministration(store, { actor })[name](slug, names)
+      const { text } = modulesResult(output, await readModules(store), partner)
       return { data: partnerJson(partner), text, notes: () => [note] }
     })
     .examples(`partner-api modules ${name} acme profiles countries`)

@@ -188,9 +188,10 @@ function defineState(
   const states = name === 'enable' ? [name, 'disabled'] as const : [name, 'active', 'retiring'] as const
   return selectsKeys(command)
     .change(async (store, invocation, id: string | undefined, options: BulkOptions) => {
-      const keys = createKeyAdministration(store, invocation)
+      const { actor, io } = invocation
+      const keys = createKeyAdministration(store, { actor })
       if (id === undefined) {
-        const { apply } = createAdministrator(store, invocation)
+        const { apply } = createAdministrator(store, { actor })
         return await changeSelected(store, invocation, states, options, async function* (page, skip) {
           const changeAll = async (part: readonly Key[]) => {
             const changed = new Map<string, readonly Change[]>()
@@ -198,9 +199,8 @@ function defineState(
               changed.clear()
               for (const { id } of part) {
                 const record = (changes: readonly Change[]) => changed.set(id, changes).size > 0
-                await createKeyAdministration({ ...store, apply: record }, invocation)[name](id).catch(
-                  skip(id),
-                )
+                await createKeyAdministration({ ...store, apply: record }, { actor })[name](id)
+                  .catch(skip(id))
               }
               return [...changed.values()].flat()
             })
@@ -216,10 +216,10 @@ function defineState(
         })
       }
       // Without a terminal it does not ask: scripts revoke keys in emergencies.
-      if (name === 'revoke' && !options.yes && !options.dryRun && isInteractive(invocation.io)) {
+      if (name === 'revoke' && !options.yes && !options.dryRun && isInteractive(io)) {
         const key = await keys.show(id)
         const consequence = `This revokes key ${id} (${printable(key.name)}) of ${key.partner} permanently.`
-        await confirm(invocation.io, consequence, id)
+        await confirm(io, consequence, id)
       }
       return { ...keyResult(store, await keys[name](id)), notes: () => notes(id, invocation) }
     })
@@ -265,7 +265,8 @@ const rotateKey: Rotate = async (store, invocation, id, options) => {
 const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocation, options) => {
   const { overlap: overlapMs, expires, claim, out, quiet, partner, dryRun } = options
   if (claim !== undefined) throw usageError('--claim makes a link for one key: pass its id.')
-  const [keys, now] = [createKeyAdministration(store, invocation), timeOf(store)]
+  const { actor } = invocation
+  const [keys, now] = [createKeyAdministration(store, { actor }), timeOf(store)]
   // The command can be repeated: what it has made is not rotated again.
   const successors = new Set<string>()
   for await (const { successorId, retiresAt = 0 } of readKeys(store, { partner })) {

@@ -1,6 +1,7 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { KEY_ID_PATTERN } from '../keys/format.ts'
 import { createClock } from '../lib/clock.ts'
+import { assertOptions } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
@@ -23,11 +24,14 @@ const maxAttempts = 8
  * @returns `apply`, which builds changes from the current facts and applies them, and builds them again when the
  * facts have changed meanwhile. An empty list changes nothing.
  * @throws {RangeError} for an actor that the audit log cannot show.
+ * @throws {TypeError} for the name of a member of the operator that does not exist.
  */
 export function createAdministrator(
   store: Pick<Store, 'revision' | 'apply' | 'clock' | 'listModules'>,
-  { actor, clock: now = createClock(() => store.clock?.()).now }: Operator,
+  operator: Operator,
 ) {
+  assertOptions('The operator', operator, { actor: true, clock: true })
+  const { actor, clock: now = createClock(() => store.clock?.()).now } = operator
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 

@@ -16,6 +16,7 @@ import {
   defineEndpoint,
   importContent,
   importKeys,
+  revokeClaim,
 } from '../../core/mod.ts'
 import { newFile } from '../support/cli-program.ts'
 import { createPartner, PARTNER } from '../support/partner.ts'
@@ -68,6 +69,8 @@ const calls: Readonly<Record<string, () => unknown>> = {
   'partners.update selfservice selfService': () => partners.update(PARTNER, wrong({ selfservice: null })),
   'modules.define featur feature': () =>
     modules.define(wrong({ name: 'x', scope: 'read:x', feature: 'X', featur: 'X' })),
+  'The operator clok clock': () => createModuleAdministration(store, wrong({ ...operator, clok: Date.now })),
+  'The operator actr actor': () => revokeClaim(store, wrong({ ...operator, actr: 'x' }), 'clm_1'),
   'importKeys dryrun dryRun': () => importKeys(store, [], operator, wrong({ dryrun: true })),
   'importContent dryrun dryRun': () =>
     importContent(store, 'plans', [], wrong({ now: 0, actor: 'test', dryrun: true })),
