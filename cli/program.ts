@@ -106,9 +106,11 @@ export async function run(
   }
 }
 
+/** Help, the version and usage errors have the form that is asked for, too: they come before or instead of a command. */
 function createOutput(argv: readonly string[], io: Io): Output {
   const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
-  return new Output(io, optionArguments.includes('--json'))
+  const variable = readVariable(io.env, 'PARTNER_API_JSON') ?? ''
+  return new Output(io, optionArguments.includes('--json') || ['1', 'true'].includes(variable))
 }
 
 /** Suppresses the warning of Node 22 and 24 that node:sqlite is experimental. */

@@ -121,6 +121,18 @@ test('white space around values is dropped, an empty value is absent', async (t)
   t.equal(empty.code, 0)
 })
 
+test('a variable for --json makes documents of help, the version and usage errors, too', async (t) => {
+  const env = { PARTNER_API_JSON: 'true' }
+  t.match(documentOf(await withVariables('--version', env)).data, { version: /^\d/ })
+  t.match(documentOf(await withVariables('help partners', env)).data, { help: /^Usage: / })
+  const usage = { code: 'usage' }
+  t.match(documentOf(await withVariables('partners list --bogus', env)).error, usage)
+  t.match(documentOf(await withVariables('bogus', env)).error, usage)
+  t.match(documentOf(await withVariables('partners list', { ...env, PARTNER_API_STRE: 'x' })).error, usage)
+  const limit = await withVariables('partners list', { ...env, PARTNER_API_PARTNERS_LIST_LIMIT: 'x' })
+  t.match(documentOf(limit).error, usage)
+})
+
 test('a secret loses only one line end at its end', async (t) => {
   const webhookKey = Buffer.alloc(32, 1).toString('base64')
   for (const end of ['', '\n', '\r\n', '\r']) {
