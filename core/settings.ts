@@ -2,7 +2,7 @@ import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
 import { assertInteger, assertOptions, type OptionNames } from './lib/options.ts'
-import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS, SERVICE_LIMITS } from './limits/policies.ts'
+import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServiceLimit } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
@@ -105,6 +105,14 @@ const OPTIONS: OptionNames<PartnerApiOptions> = {
   observers: true,
 }
 
+const LIMITS: OptionNames<PartnerApiOptions['limits'] & object> = {
+  key: true,
+  signup: true,
+  verify: true,
+  rotate: true,
+  authfail: true,
+}
+
 /** The options with all defaults filled in. */
 export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof INTEGERS, number>> {
   readonly names: ServiceNames
@@ -120,8 +128,12 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
   readonly failsOnInvalidRow: boolean
 }
 
-/** @throws {RangeError} for an invalid option; the message names it. */
+/**
+ * @throws {RangeError} for an invalid option; the message names it.
+ * @throws {TypeError} for the name of an option that does not exist.
+ */
 export function resolveSettings(options: PartnerApiOptions): Settings {
+  assertOptions('createPartnerApi', options, OPTIONS)
   const {
     serviceName = 'service',
     basePath: givenBasePath = '',
@@ -134,7 +146,6 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     limits = {},
     deployment = {},
   } = options
-  assertOptions('createPartnerApi', options, OPTIONS)
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   assertOneOf('logLevel', logLevel, ['errors', 'all'])
   assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
@@ -209,11 +220,10 @@ function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentI
 }
 
 function resolveLimits(given: Partial<Record<ServiceLimit, Limit>>): Record<ServiceLimit, Limit> {
+  assertOptions('limits', given, LIMITS)
   for (const [name, limit] of Object.entries(given)) {
-    if (!(SERVICE_LIMITS as readonly string[]).includes(name)) {
-      throw new RangeError(`limits: unknown policy ${name}; the policies are ${SERVICE_LIMITS.join(', ')}.`)
-    }
     if (limit === undefined) continue
+    assertOptions(`limits.${name}`, limit, { quota: true, windowSeconds: true })
     assertInteger(`limits.${name}.quota`, limit.quota, 0, MAX_QUOTA)
     assertInteger(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, MAX_WINDOW_SECONDS)
   }

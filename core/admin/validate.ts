@@ -175,8 +175,10 @@ export function requireExpiry(expiresAt: number | undefined, now: number): void 
 
 /** @param allowed `OVERRIDABLE_LIMITS` of a key, `PARTNER_LIMITS` of a partner. */
 export function requireLimits(limits: LimitOverrides, allowed: readonly string[]): void {
-  for (const [policy, { quota, windowSeconds }] of Object.entries(limits)) {
+  for (const [policy, limit] of Object.entries(limits)) {
     requirePolicy(policy, allowed)
+    assertOptions(`limits.${policy}`, limit, { quota: true, windowSeconds: true })
+    const { quota, windowSeconds } = limit
     const most = maxWindowSeconds(policy)
     if (isIntegerBetween(quota, 0, MAX_QUOTA) && isIntegerBetween(windowSeconds, 1, most)) continue
     const given = `${formatValue(quota)} in ${formatValue(windowSeconds)} for ${formatValue(policy)}`

@@ -156,8 +156,8 @@ export function defineEndpoint<
   Q extends EndpointSchemas = Record<never, never>,
   B extends EndpointSchemas = Record<never, never>,
 >(definition: EndpointDefinition<Path, Q, B>): OwnEndpoint {
-  const { name, paging, query = {}, body = {} } = definition
   assertOptions('defineEndpoint', definition, DEFINITION)
+  const { name, paging, query = {}, body = {} } = definition
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
   const misuse = findMisuse(definition as unknown as EndpointDefinition<string, Schemas, Schemas>)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)

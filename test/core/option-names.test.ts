@@ -45,6 +45,12 @@ const calls: Readonly<Record<string, () => unknown>> = {
     createPartnerApi({ store }, wrong({ trustedProxys: 1 })),
   'createPartnerApi, first argument (options are in the second) sotre store': () =>
     createPartnerApi(wrong({ store, sotre: store })),
+  'limits kee key': () =>
+    createPartnerApi({ store }, { limits: wrong({ kee: { quota: 1, windowSeconds: 1 } }) }),
+  'limits.key windowseconds windowSeconds': () =>
+    createPartnerApi({ store }, {
+      limits: { key: wrong({ quota: 1, windowSeconds: 1, windowseconds: 60 }) },
+    }),
   'deployment titel title': () => createPartnerApi({ store }, { deployment: wrong({ titel: 'x' }) }),
   'deployment.contact mail email': () =>
     createPartnerApi({ store }, { deployment: { contact: wrong({ mail: 'x' }) } }),
@@ -61,6 +67,8 @@ const calls: Readonly<Record<string, () => unknown>> = {
   'keys.rotate overlapms overlapMs': () => keys.rotate(key.id, wrong({ overlapms: 0 })),
   'keys.update nmae name': () => keys.update(key.id, wrong({ nmae: 'x' })),
   'limits clera clear': () => keys.update(key.id, { limits: wrong({ clera: ['key'] }) }),
+  'limits.signup quotas quota': () =>
+    keys.update(key.id, { limits: { set: { signup: wrong({ quota: 1, windowSeconds: 1, quotas: 2 }) } } }),
   'keys.list partnr partner': async () => {
     for await (const { id } of keys.list(wrong({ partnr: PARTNER }))) return id
   },
@@ -111,6 +119,14 @@ t.test('an option that is like no other, and what is no object', async (t) => {
     name: 'TypeError',
     message: /^serve: there is no option "tls"\. The options are port, host, /,
   })
+  for (
+    const refuse of [
+      () => createPartnerApi({ store }, wrong(null!)),
+      () => defineEndpoint(undefined as never),
+    ]
+  ) {
+    t.throws(refuse, { name: 'TypeError', message: /^\w+: the options must be an object\.$/ })
+  }
   // A key in the wrong place is not repeated.
   await t.rejects(keys.issue('secret' as never), { message: 'keys.issue: the options must be an object.' })
 })

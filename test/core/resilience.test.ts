@@ -382,10 +382,6 @@ t.test('options out of range throw', async (t) => {
     [{ responseCacheBytes: -1 }, /responseCacheBytes/],
     [{ problemBase: 'nowhere' }, /problemBase/],
     [{ logLevel: 'al' as 'all' }, /logLevel/],
-    [
-      { limits: { kye: { quota: 1, windowSeconds: 1 } } as PartnerApiOptions['limits'] & object },
-      /unknown policy kye/,
-    ],
     [{ onInvalidRow: 'drop' as 'skip' }, /^onInvalidRow must be skip or fail, not "drop"\.$/],
     [{ limits: { key: { quota: -1, windowSeconds: 1 } } }, /limits\.key\.quota/],
     [{ limits: { key: { quota: 1, windowSeconds: 0 } } }, /limits\.key\.windowSeconds/],
