@@ -150,6 +150,16 @@ await t.test('a missing file is created, unless create is false', async (t) => {
   t.ok(existsSync(file))
 })
 
+await t.test('a URL is no path', async (t) => {
+  for (const url of ['memory:', 'sqlite:partner-api.db', 'postgres://user:secret@127.0.0.1/p']) {
+    await t.rejects(openSqliteStore(url), {
+      code: 'refused',
+      message: "openSqliteStore takes the path of a file or ':memory:', and no URL.",
+    })
+    t.notOk(existsSync(url), url)
+  }
+})
+
 await t.test('a file of another program is refused and stays unchanged', async (t) => {
   const text = newFile()
   writeFileSync(text, 'no database, but long enough to be read as the header of one'.repeat(20))

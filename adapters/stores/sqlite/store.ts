@@ -50,11 +50,15 @@ const OPTIONS: OptionNames<SqliteStoreOptions> = {
  *
  * @param file Path of the file, or `:memory:` for a store that ends with its process.
  * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` when it belongs to another program, when a copy into it was not finished or when the key
+ * migrated it, `refused` for a URL, when it belongs to another program, when a copy into it was not finished or when the key
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   assertOptions('openSqliteStore', options, OPTIONS)
+  // As a path, `memory:` or the value of PARTNER_API_STORE would be a new, empty file.
+  if (/^(?:sqlite|memory|file|postgres(?:ql)?):/.test(file)) {
+    throw new StoreError('refused', "openSqliteStore takes the path of a file or ':memory:', and no URL.")
+  }
   const { readOnly = false, create = !readOnly, keyPrefix, shareLimits = false } = options
   const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
