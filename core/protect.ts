@@ -86,6 +86,9 @@ export function createProtect(
       cacheBy: 'none',
       handle: () => ({}),
     }
+    if (typeof handler !== 'function') {
+      throw new RangeError(`The endpoint ${name}: its handler must be a function.`)
+    }
     add(route)
     return async (request, ...[context = {}]) => {
       const respond = (grant: Grant, headers: readonly string[]) => {

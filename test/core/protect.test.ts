@@ -188,6 +188,7 @@ t.test('a route that cannot be protected is refused at once', async (t) => {
     t.throws(add({ path }), /its path must be of segments/, String(path))
   }
   for (const limits of ['key', ['none']]) t.throws(add({ limits }), /its limits must be a list of key/)
+  t.throws(() => api.protect({ ...route }, undefined as never), /its handler must be a function/)
   // The host's router decides what it sends here.
   api.protect({ ...route, path: '/service/directory' }, () => new Response())
   t.throws(add({}), /its name is taken/)
