@@ -89,7 +89,7 @@ transaction.`)
       await setMaxLifetime(maxKeyLifetime === false ? undefined : maxKeyLifetime)
       return await showSettings(opened)
     })
-    .details('Existing keys do not change; doctor lists those that end later.')
+    .details('Existing keys do not change. To see when they end: partner-api keys list')
     .examples('partner-api store update --max-key-lifetime 365d')
 }
 
