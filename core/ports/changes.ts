@@ -65,7 +65,7 @@ export interface Administration {
 
   /**
    * The keys in force at `now` that follow from the same key by rotations as this one, oldest first: its predecessors back
-   * to the first that was made at or before `since`, and all of their successors.
+   * to the first that was made at or before `since` and replaced none in force, and all of their successors.
    */
   listChain(id: string, since: number, now: number): MaybePromise<readonly Key[]>
 

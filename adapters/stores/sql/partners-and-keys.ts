@@ -135,7 +135,8 @@ const selectChain = `
     SELECT id, predecessor_id, created_at FROM partner_api.partner_key WHERE id = $1
     UNION
     SELECT k.id, k.predecessor_id, k.created_at FROM older
-    JOIN partner_api.partner_key AS k ON k.id = older.predecessor_id WHERE older.created_at > $2
+    JOIN partner_api.partner_key AS k ON k.id = older.predecessor_id
+    WHERE older.created_at > $2 OR ${inForce.replaceAll(':now', '$3')}
   ), chain AS (
     SELECT id FROM older
     UNION

@@ -19,6 +19,8 @@ export async function chainsContract(check: Check): Promise<void> {
       keyOf('disabled', { predecessorId: 'next', createdAt: T0 + 3, state: 'disabled' }),
       keyOf('last', { predecessorId: 'revoked', createdAt: T0 + 4, expiresAt: T0 + 30 }),
       keyOf('stranger'),
+      keyOf('kept', { createdAt: T0 - DAY, retiresAt: T0 + 40 }),
+      keyOf('old', { predecessorId: 'kept' }),
     )
     const ids = async (id: string, since: number, now: number) =>
       (await store.listChain(id, since, now)).map((each) => each.id)
@@ -29,6 +31,11 @@ export async function chainsContract(check: Check): Promise<void> {
     t.strictSame(await ids('last', T0 - DAY, T0 + 20), ['root', 'next', 'last'], 'an overlap has ended')
     t.strictSame(await ids('last', T0 - DAY, T0 + 30), ['root', 'next'], 'a key has expired')
     t.strictSame(await ids('last', T0 + 2, T0 + 10), ['next', 'last'], 'back to the first made by then')
+    t.strictSame(
+      await ids('old', T0 + 2, T0 + 10),
+      ['kept', 'old'],
+      'and further to one with a longer overlap',
+    )
   })
 
   await check(
