@@ -16,6 +16,7 @@ export type { DeploymentInfo } from './openapi/model.ts'
 export type { Protect, ProtectedHandler, ProtectedRoute } from './protect.ts'
 export {
   defineEndpoint,
+  type EndpointData,
   type EndpointDefinition,
   type EndpointInput,
   type EndpointList,

@@ -27,11 +27,16 @@ export type PathParameters<Path extends string> = Path extends `${string}:${infe
   : Path extends `${string}:${infer Name}` ? Name
   : never
 
+/** The value of `data` that a schema of a response describes; `unknown` without one. */
+export type EndpointData<R extends EndpointSchema> = NonNullable<R['~standard']['types']>['output']
+
 /** What a handler returns: the members of the response, or a problem. */
-export type EndpointResult = { readonly data: unknown; readonly page?: Page } | Problem
+export type EndpointResult<Data = unknown> =
+  | { readonly data: Data | Readonly<Data>; readonly page?: Page }
+  | Problem
 
 /** A list that is read in pages. Cursors are authenticated, and work for the same partner and parameters only. */
-export interface EndpointList<Row> {
+export interface EndpointList<Row, Shown = Row> {
   /** Reads up to `limit` rows after a position, in their order. */
   read(
     after: readonly [key: string | number, id: string] | undefined,
@@ -40,7 +45,7 @@ export interface EndpointList<Row> {
   /** The position of a row: its sort key and, for equal keys, its id. */
   positionOf(row: Row): readonly [key: string | number, id: string]
   /** What the response shows of a row, by default all. */
-  present?(row: Row): unknown
+  present?(row: Row): Shown
 }
 
 /** What a handler gets, checked. */
@@ -54,7 +59,7 @@ export interface EndpointInput<Path extends string, Q extends EndpointSchemas, B
   /** The value of `Idempotency-Key`, if the endpoint takes one. */
   readonly idempotencyKey: string | undefined
   /** Reads the page of a list that the request names. Needs `paging`. */
-  page<Row>(list: EndpointList<Row>): MaybePromise<EndpointResult>
+  page<Row, Shown = Row>(list: EndpointList<Row, Shown>): MaybePromise<EndpointResult<Shown[]>>
 }
 
 /** An endpoint of the host's own. */
@@ -62,6 +67,7 @@ export interface EndpointDefinition<
   Path extends string,
   Q extends EndpointSchemas,
   B extends EndpointSchemas,
+  R extends EndpointSchema = EndpointSchema,
 > {
   /** Its name in reports and documents: 1–40 of `a-z 0-9 -`. Never change it. */
   readonly name: string
@@ -84,8 +90,8 @@ export interface EndpointDefinition<
   readonly body?: B
   /** Adds the parameters `limit` and `cursor`: the number of rows by default and at most, up to 999. */
   readonly paging?: { readonly limit: number; readonly maximum: number }
-  /** The schema of `data`, for the documents and smoke tests. */
-  readonly response?: EndpointSchema
+  /** The schema of `data`: its type is that of the handler's, and the documents and smoke tests use it. */
+  readonly response?: R
   /** Whether `Idempotency-Key` makes a request safe to retry: the handler has to make it so. */
   readonly takesIdempotencyKey?: boolean
   /** Status of a success, default 200. */
@@ -98,7 +104,10 @@ export interface EndpointDefinition<
    */
   readonly revision?: () => MaybePromise<string>
   /** Answers a request that has passed every check. What it throws, other than a problem, is a 500 and is logged. */
-  handle(input: EndpointInput<Path, Q, B>, grant: EndpointGrant): MaybePromise<EndpointResult>
+  handle(
+    input: EndpointInput<Path, Q, B>,
+    grant: EndpointGrant,
+  ): MaybePromise<EndpointResult<EndpointData<R>>>
 }
 
 const DEFINITION: OptionNames<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
@@ -155,7 +164,8 @@ export function defineEndpoint<
   const Path extends string,
   Q extends EndpointSchemas = Record<never, never>,
   B extends EndpointSchemas = Record<never, never>,
->(definition: EndpointDefinition<Path, Q, B>): OwnEndpoint {
+  R extends EndpointSchema = EndpointSchema,
+>(definition: EndpointDefinition<Path, Q, B, R>): OwnEndpoint {
   assertOptions('defineEndpoint', definition, DEFINITION)
   const { name, paging, query = {}, body = {} } = definition
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
@@ -242,7 +252,7 @@ function toRoute(
     ) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const others = definition.paging ? declared : query
-      const page = <Row>(list: EndpointList<Row>) => {
+      const page = <Row, Shown>(list: EndpointList<Row, Shown>) => {
         if (!definition.paging) throw new TypeError(`The endpoint ${name} reads a page and has no paging.`)
         return readPage<Row>(ports.cursors, { limit, cursor }, {
           partner: grant.partner.slug,
@@ -250,7 +260,7 @@ function toRoute(
           identity: [name, params, sentFilters(rawQuery), rawBody],
           present: (row) => row,
           ...list,
-        }) as MaybePromise<EndpointResult>
+        }) as MaybePromise<EndpointResult<Shown[]>>
       }
       const run = () =>
         definition.handle(

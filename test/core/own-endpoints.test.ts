@@ -694,7 +694,21 @@ t.test('what cannot be served is refused when the service is created', async (t)
   const unlimited = defineEndpoint({ ...base, limits: ['month'] })
   t.throws(() => createPartnerApi({ store }, { endpoints: [unlimited] }), /its limits must be a list/)
   const huge = v.array(v.pipe(v.string(), v.minLength(1e9)))
-  const large = defineEndpoint({ ...base, response: v.pipe(huge, v.minLength(1e9)) })
+  const large = defineEndpoint({
+    ...base,
+    response: v.pipe(huge, v.minLength(1e9)),
+    handle: () => ({ data: [] }),
+  })
+  const response = v.array(v.object({ id: v.string() }))
+  defineEndpoint({ ...base, response, handle: () => ({ data: [{ id: 'a' }] as const }) })
+  defineEndpoint({
+    ...base,
+    response,
+    paging: { limit: 1, maximum: 1 },
+    handle: ({ page }) => page({ read: () => [{ id: 'a', secret: 1 }], positionOf: ({ id }) => [id, id] }),
+  })
+  // @ts-expect-error -- `data` has the type of `response`
+  defineEndpoint({ ...base, response, handle: () => ({ data: [{ id: 1 }] }) })
   const described = createPartnerApi({ store }, { endpoints: [large] })
   for (const path of ['openapi.json', 'docs', 'docs.md', 'docs/x.md']) {
     t.equal((await described.fetch(new Request(`http://a.example/service/${path}`))).status, 200, path)
