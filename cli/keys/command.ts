@@ -198,9 +198,12 @@ function defineState(
             const applied = await apply(async () => {
               changed.clear()
               for (const { id } of part) {
-                const record = (changes: readonly Change[]) => changed.set(id, changes).size > 0
-                await createKeyAdministration({ ...store, apply: record }, { actor })[name](id)
-                  .catch(skip(id))
+                const record = (changes: readonly Change[]) => {
+                  changed.set(id, changes)
+                  return true
+                }
+                const recorded = createKeyAdministration({ ...store, apply: record }, { actor })
+                await recorded[name](id).catch(skip(id))
               }
               return [...changed.values()].flat()
             })
@@ -312,13 +315,12 @@ function rightsOptions(
   { allow, limit = {}, clearLimit = [] }: Options,
   expiresAt: number | null | undefined,
 ): string[] {
-  const limits = Object.entries(limit).map(([name, value]) => formatLimits({ [name]: value }))
-  return [
-    ...allow ? ['--allow', ...allow] : [],
-    ...expiresAt ? ['--expires', rfc3339(expiresAt)] : [],
-    ...limits.flatMap((text) => ['--limit', text]),
-    ...clearLimit.length > 0 ? ['--clear-limit', ...clearLimit] : [],
-  ]
+  const words: string[] = []
+  if (allow) words.push('--allow', ...allow)
+  if (expiresAt) words.push('--expires', rfc3339(expiresAt))
+  for (const [name, value] of Object.entries(limit)) words.push('--limit', formatLimits({ [name]: value }))
+  if (clearLimit.length > 0) words.push('--clear-limit', ...clearLimit)
+  return words
 }
 
 /** All instants of one command are the same, so that durations count from it exactly. */

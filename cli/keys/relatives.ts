@@ -41,8 +41,8 @@ function relativeJson(key: Key | undefined, now: number): Record<string, unknown
 }
 
 /**
- * Notes about the keys in force that were made by rotations of a retiring key, or from it: a change of the key takes nothing
- * from them.
+ * Notes about the keys in force that were made by rotations of a retiring key: a change of that key
+ * does not restrict them.
  *
  * @param command Makes the change of one of them: words, without the name of the program.
  */
@@ -57,8 +57,7 @@ export async function keptNotes(
   const chain = await store.listChain(key.id, key.createdAt, now)
   return chain.filter(({ id, createdAt }) => id !== key.id && createdAt >= key.createdAt).map(({ id }) => {
     const words = command(id).map(shellQuote).join(' ')
-    return `Key ${id}, made by a rotation of this one, keeps what was taken away. To take it away there, too: ${
-      output.command(words)
-    }`
+    const remedy = output.command(words)
+    return `Key ${id}, made by a rotation of this one, was not changed. To change it, too: ${remedy}`
   })
 }

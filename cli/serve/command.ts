@@ -51,7 +51,7 @@ and SIGHUP let pending requests finish, for up to 7 s. Unless --log is off, the 
 store and whether it is new, and ends with the event "stopped".
 
 With --reuse-port, several processes of one account serve the port, and Linux spreads connections over them. Give all the
-same store and options. Each has its own --metrics and log, and is started and stopped by itself.
+same store and options. Each has its own --metrics and log, and starts and stops on its own.
 
 Any number of servers can share one PostgreSQL store, all with the same options. They share limits, and commands with
 --wait report when each server has applied a change. During --stale-if-error, a server that cannot reach the store
