@@ -44,11 +44,13 @@ export {
   createKeyAdministration,
   type IssuedKey,
   type KeyAdministration,
+  type KeyStore,
   type KeyUpdate,
   type NewKey,
   type RotatedKey,
 } from './admin/keys.ts'
 export type { RotationOptions } from './admin/rotation.ts'
+export type { ServiceLimits } from './admin/successor.ts'
 export {
   createPartnerAdministration,
   type NewPartner,

@@ -21,16 +21,23 @@ export type WireRecord<Row> = {
 
 /** A limit of a partner or a key. A calendar month has no length in seconds. */
 export interface WebhookLimit extends Pick<RateLimit, 'policy' | 'quota'> {
+  /** The length of the window, in seconds; `null` for a calendar month. */
   readonly window_seconds: number | null
 }
 
 /** A partner whose quota is nearly or wholly used up, and how much of it is. */
 export interface WebhookQuota {
+  /** Slug of the partner. */
   readonly slug: string
+  /** Name of the partner. */
   readonly name: string
+  /** E-mail address of the partner, if it has one. */
   readonly contact: string | null
+  /** Tags of the partner. */
   readonly tags: readonly string[]
+  /** Policy of the quota: `partner` or `month`. */
   readonly policy: string
+  /** Number of requests that the quota allows. */
   readonly quota: number
   /** Requests that were counted in the window. */
   readonly used: number

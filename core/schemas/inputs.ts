@@ -8,6 +8,7 @@ import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 export interface EndpointSchema {
   /** Of valibot: schemas of other libraries are not described. */
   readonly kind: 'schema'
+  /** Whether its check is asynchronous, which none may be. */
   readonly async: false
   /** Of Standard Schema, version 1. */
   readonly '~standard': {
