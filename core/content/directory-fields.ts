@@ -15,6 +15,16 @@ export const SLUG = {
   ],
 } as const
 
+/** `recent` is the path of the newest profiles. */
+const profileSlug = {
+  ...SLUG,
+  noun: 'a slug other than "recent"',
+  form: [
+    `${SLUG.form[0]} other than "recent"`,
+    (text: string) => text !== 'recent' && SLUG_PATTERN.test(text),
+  ],
+} as const
+
 export const text = (max: number) => ({ type: 'text', max }) as const
 
 export const URL_TEXT = { ...text(2_048), form: 'url' } as const
@@ -23,7 +33,7 @@ const email = { ...text(254), form: 'email' } as const
 
 /** A profile in a list. */
 export const CARD_FIELDS: Fields<ProfileCard> = {
-  slug: SLUG,
+  slug: profileSlug,
   name,
   headline: text(300),
   country: { type: 'code', form: ['an ISO 3166-1 alpha-2 code or XK, in upper case', isCountryCode] },

@@ -13,7 +13,7 @@ const currency = {
   form: ['the ISO 4217 code of a current currency, in upper case', isCurrencyCode],
 } as const
 const partner = { ...SLUG, refersTo: 'partners' } as const
-const { name, headline, country, logoUrl } = CARD_FIELDS
+const { slug, name, headline, country, logoUrl } = CARD_FIELDS
 
 function findRepeated(slugs: readonly string[]): string | undefined {
   const seen = new Set<string>()
@@ -21,14 +21,11 @@ function findRepeated(slugs: readonly string[]): string | undefined {
   return repeated === undefined ? undefined : `must not name ${formatValue(repeated)} twice`
 }
 
-const recentError = (slug: string) =>
-  slug === 'recent' ? 'must not be "recent", the path of the newest profiles' : undefined
-
 export const CONTENT_FORMATS: { readonly [K in ContentKind]: ObjectFormat<ContentRecords[K]> } = {
   profiles: {
     type: 'object',
     fields: {
-      slug: { ...SLUG, check: recentError },
+      slug,
       name,
       headline,
       country,

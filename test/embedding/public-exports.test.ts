@@ -116,6 +116,9 @@ test('a directory of a list satisfies the directory contract', async (t) => {
   }])
   await api.close()
   t.throws(() => directoryOf([row('Bad', { country: 'UK' })]), { message: /profile "bad": country must be/ })
+  t.throws(() => directoryOf([row('Recent')]), {
+    message: /profile "recent": slug must be a slug other than "recent"/,
+  })
   t.throws(() => directoryOf([row('Twice'), row('Twice')]), {
     message: 'directoryOf: profile twice: another row has the same slug',
   })
