@@ -340,7 +340,8 @@ function createUsage(
   paths: Pick<RouteTable, 'endpoints'>,
 ): UsageCounter {
   const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepUsageDays * MS_PER_DAY) : undefined
-  let recorded = basePath === '' ? ROUTES.length : 0
+  // Without a base path, too: the service may have had another one before.
+  let recorded = 0
   return createUsageCounter({
     recordUsage: (counts, batch, _keepFrom, problems) =>
       reports.recordUsage(counts, batch, firstDay(), problems),
