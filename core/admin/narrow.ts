@@ -52,14 +52,19 @@ export function narrowKey(key: Key, replaced: Key | undefined): readonly Change[
   }
   const shared = intersectRanges(allow, replaced.allow)
   const allowed = shared ?? replaced.allow
-  const end = Math.min(...[expiresAt, replaced.expiresAt, replaced.retiresAt].map((at) => at ?? Infinity))
-  if (end < (expiresAt ?? Infinity) || allowed.join() !== allow.join()) {
-    const isEndless = end === Infinity
-    changes.push({ ...key, type: 'key.updated', allow: allowed, expiresAt: isEndless ? undefined : end })
+  const replacedEnd = endOf(replaced)
+  const end = replacedEnd < endOf(key) ? replacedEnd : expiresAt
+  if (end !== expiresAt || allowed.join() !== allow.join()) {
+    changes.push({ ...key, type: 'key.updated', allow: allowed, expiresAt: end })
   }
   const isDisabled = shared === undefined || replaced.state === 'disabled'
   if (isDisabled && state === 'active') changes.push({ type: 'key.disabled', id })
   return changes
+}
+
+/** The instant from which a key is not accepted. */
+function endOf({ expiresAt = Infinity, retiresAt = Infinity }: Key): number {
+  return Math.min(expiresAt, retiresAt)
 }
 
 /** Whether a key has ended whatever the clocks say. */

@@ -66,6 +66,7 @@ test('a narrowed key is accepted where both keys are, and narrowing it again cha
     const both = accepted(replaced)
     t.strictSame(accepted(narrowed), accepted(before).filter((request) => both.includes(request)))
     t.strictSame(narrowKey(narrowed, replaced), [])
+    t.strictSame(narrowKey(before, before), [])
   }))
   t.end()
 })
