@@ -128,6 +128,8 @@ await t.test('a closed store says that it is closed, and can be closed again', a
       createSignup: () => store.createSignup(signup('1'), claim()),
       recordUsage: () => store.recordUsage([usageCount()], 'a'),
       exportContent: async () => await Array.fromAsync(await store.exportContent('profiles')),
+      countProfiles: () => store.countProfiles('acme', 'country', 0),
+      eraseRemains: () => store.eraseRemains!(false),
       leaseQuota: () => store.quotas!.leaseQuota(lease),
       register: () => store.replicas!.register(idleReplica).registered(),
     }

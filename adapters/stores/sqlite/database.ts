@@ -72,6 +72,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
      * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
      */
     eraseRemains(sql: 'VACUUM' | 'PRAGMA wal_checkpoint(TRUNCATE)'): void {
+      assertOpen()
       driver.exec('PRAGMA busy_timeout = 0')
       try {
         if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
@@ -178,7 +179,7 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
      */
     snapshot<T>(work: () => T): T {
       // A transaction is a snapshot already: the callback of an import may list profiles.
-      if (driver.isTransaction) return work()
+      if (driver.isOpen && driver.isTransaction) return work()
       withStoreErrors(driver, file, 'read', () => beginRead.run())
       try {
         return work()
