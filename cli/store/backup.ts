@@ -79,7 +79,7 @@ export async function restore(
   }
   if (!dryRun) await confirmAsBackedUp(invocation, options)
   const { openCopy, openForReplacement } = await loadBackup()
-  const target = openForReplacement(store, !dryRun)
+  const target = openForReplacement(store, { isThere, lock: !dryRun })
   try {
     await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
       const restored = openCopy(copy)
@@ -175,7 +175,8 @@ async function secure(
     }
   }
   if (force) return await secureRestored(restored, undefined, asBackedUp, context)
-  const sentence = toCliError(reason).message.replace(/\.$/, '')
+  const { message } = reason instanceof ReplacedStoreError ? reason : toCliError(reason)
+  const sentence = message.replace(/\.$/, '')
   const advice =
     'What it refuses is unknown. To restore without it, and accept keys that were revoked since the ' +
     'backup, pass --force.'
@@ -205,18 +206,12 @@ async function printRestoration(
   { data, text, notes, replacedUrl }: Printed,
 ): Promise<void> {
   const { mode, since, narrowed, disabledWebhooks, revokedClaims } = found
-  const { readEntriesSince } = await import('../../adapters/stores/sql/restore.ts')
-  const entries = () => readEntriesSince(replaced!, since!)
-  const counts = { issued: 0, erasures: 0 }
-  if (since !== undefined) {
-    for await (const { type } of entries()) {
-      if (type === 'key.issued') counts.issued++
-      if (type === 'signups.deleted') counts.erasures++
-    }
-  }
+  const { readEntriesAfter } = await import('../../adapters/stores/sql/restore.ts')
+  const entries = () => readEntriesAfter(since!.after, replaced!)
+  const { issuedKeys = 0, erasures = 0 } = since ?? {}
   const keys = pluralize(narrowed.keys, 'key')
   const partners = pluralize(narrowed.partners, 'partner')
-  const issued = pluralize(counts.issued, 'key')
+  const issued = pluralize(issuedKeys, 'key')
   const noReplaced = replacedUrl === undefined
     ? 'There is no replaced store'
     : `${replacedUrl} cannot be read`
@@ -242,11 +237,11 @@ async function printRestoration(
       `warning: The restore revoked ${pluralize(revokedClaims, 'open link')}: make others.`,
     ],
     [
-      counts.issued > 0,
+      issuedKeys > 0,
       `warning: ${issued} issued since the backup, successors of rotated keys included, are not in it: issue others.`,
     ],
     [
-      counts.erasures > 0,
+      erasures > 0,
       'warning: Signups that were deleted since the backup may be in it: delete them again with signups delete.',
     ],
   ]
@@ -270,7 +265,7 @@ async function printRestoration(
         narrowed,
         disabled_webhooks: disabledWebhooks,
         revoked_claims: revokedClaims,
-        since: since ?? null,
+        since: since === undefined ? null : { after: since.after, entries: since.entries },
       }
       return await output.recordWithList(record, 'changes', since ? entries() : [], auditEntryJson)
     }

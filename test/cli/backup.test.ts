@@ -1,12 +1,21 @@
 /** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
 import {
   documentOf,
+  ending,
   newFile,
   programOn,
   runProgram,
@@ -176,6 +185,62 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   t.match(data, { mode: 'unknown', since: null, changes: [] })
   t.equal(readFileSync(data.replaced, 'utf8'), 'damaged')
   t.match(await run('audit', 'verify', '--seal', data.seal), { code: 0 })
+})
+
+/** Changes the name of all partners in a write-ahead log, which stays beside the file. */
+function leaveJournal(file: string): void {
+  const script = `
+    const { DatabaseSync } = require('node:sqlite')
+    new DatabaseSync(process.argv[1]).exec("PRAGMA journal_mode = WAL; UPDATE partner SET name = 'Journal'")
+    process.kill(process.pid, 'SIGKILL')`
+  spawnSync('node', ['--eval', script, file])
+}
+
+test('a journal that a killed process has left is not applied to what replaces its file', async (t) => {
+  const { file, backup, run, json } = await filled(1)
+  await run('store', 'backup', backup)
+
+  leaveJournal(file)
+  renameSync(file, `${file}.moved`)
+  t.ok(existsSync(`${file}-wal`))
+  t.match(await run('store', 'restore', backup), { code: 0 })
+  t.match((await json('partners', 'list')).data, [{ name: 'Acme' }])
+  const kept = beside(file).filter((name) => /replaced-.*-wal$/.test(name))
+  t.equal(kept.length, 1, 'it is kept, since it may have changes that the moved file lacks')
+
+  leaveJournal(backup)
+  t.ok(existsSync(`${backup}-wal`))
+  t.match(await run('store', 'backup', backup, '--force'), { code: 0 })
+  t.match((await json('--store', `sqlite:${backup}`, 'partners', 'list')).data, [{ name: 'Acme' }])
+})
+
+test('a replaced store that is empty, or has values that cannot be read, needs --force', async (t) => {
+  const { file, backup, run, json } = await filled(1)
+  await run('store', 'backup', backup)
+  const damages: Readonly<Record<string, () => void>> = {
+    'is empty': () => writeFileSync(file, ''),
+    'no such table': () => edit(file, 'DROP TABLE store'),
+    'in JSON': () => edit(file, "UPDATE partner SET limits = '{'"),
+  }
+  for (const [reason, damage] of Object.entries(damages)) {
+    damage()
+    const { code, error } = await json('store', 'restore', backup, '--replace')
+    t.match({ code, error }, { code: 3, error: { code: 'replaced_unreadable', detail: reason } })
+    t.notMatch(error.detail, 'Unexpected')
+    t.match(await json('store', 'restore', backup, '--replace', '--force'), {
+      code: 0,
+      data: { mode: 'unknown' },
+    })
+  }
+})
+
+test('of two restores at once, one replaces nothing', async (t) => {
+  const { file, backup, run } = await filled(1)
+  await run('store', 'backup', backup)
+  const restore = ['--store', `sqlite:${file}.other`, 'store', 'restore', backup]
+  const ended = await Promise.all([1, 2].map(() => ending(startProgram(restore))))
+  t.same(ended.map(({ code }) => code).sort(), [0, 1])
+  t.notMatch(beside(file).join(' '), /partial|replaced/)
 })
 
 test('a store that contradicts its audit log is backed up with a warning, and not restored without --force', async (t) => {

@@ -33,6 +33,10 @@ export interface ChangesSince {
   readonly after: number
   /** How many entries follow it. */
   readonly entries: number
+  /** How many of them issued keys. */
+  readonly issuedKeys: number
+  /** How many of them deleted signups. */
+  readonly erasures: number
 }
 
 /** What was done to a restored store. */
@@ -95,29 +99,32 @@ function modeOf(replaced: ReplacedStore | undefined, asBackedUp: boolean): Resto
   return replaced === undefined ? 'unknown' : 'narrowed'
 }
 
-/** The entries of the replaced store that the backup does not have. */
-export function readEntriesSince(
-  replaced: ReplacedStore,
-  { after }: ChangesSince,
-): AsyncGenerator<AuditEntry> {
+/** The entries of the replaced store after the last one that the backup has, too. */
+export function readEntriesAfter(after: number, replaced: ReplacedStore): AsyncGenerator<AuditEntry> {
   const log = createAuditLog(replaced)
   return readPages<AuditEntry>((last, limit) => log.listAudit(last?.sequence ?? after, limit))
 }
 
 /** Reads as `read` does, with each error as a `ReplacedStoreError`. */
 function readingReplaced(read: Query): Query {
-  const fail = (cause: unknown): never => {
-    const { message } = cause as Error
-    throw new ReplacedStoreError('replaced_unreadable', message.replace(/\.$/, ''), { cause })
-  }
   return (sql, parameters) => {
-    try {
-      const rows: MaybePromise<never[]> = read(sql, parameters)
-      return rows instanceof Promise ? rows.catch(fail) : rows
-    } catch (error) {
-      return fail(error)
-    }
+    const rows: MaybePromise<never[]> = usingReplaced(() => read(sql, parameters))
+    return rows instanceof Promise ? rows.catch(failUnreadable) : rows
   }
+}
+
+/** Runs `work` on values of the replaced store, which may be damaged, with each error as a `ReplacedStoreError`. */
+function usingReplaced<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    return failUnreadable(error)
+  }
+}
+
+function failUnreadable(cause: unknown): never {
+  const { message } = cause as Error
+  throw new ReplacedStoreError('replaced_unreadable', message.replace(/\.$/, ''), { cause })
 }
 
 async function changesSince(
@@ -142,7 +149,13 @@ async function changesSince(
     const reason = 'its audit log has no entry in common with the backup'
     throw new ReplacedStoreError('replaced_unrelated', reason)
   }
-  return { after: equal, entries: head.sequence - equal }
+  let issuedKeys = 0
+  let erasures = 0
+  for await (const { type } of readEntriesAfter(equal, replaced)) {
+    if (type === 'key.issued') issuedKeys++
+    if (type === 'signups.deleted') erasures++
+  }
+  return { after: equal, entries: head.sequence - equal, issuedKeys, erasures }
 }
 
 const pageRows = 500
@@ -197,11 +210,12 @@ function* narrowRows<R>(
     if (rows.length === 0) return count
     const ids = rows.map(([id]) => String(id))
     after = ids.at(-1)!
-    const others = new Map<string, R>()
-    for (const row of yield* query(selectReplaced, [idsText(ids)], replaced.read)) {
-      others.set(String(row[0]), read(row))
-    }
-    const changes = rows.map((row, index) => narrowRow(read(row), others.get(ids[index]!)))
+    const records = rows.map(read)
+    const replacedRows = yield* query(selectReplaced, [idsText(ids)], replaced.read)
+    const changes = usingReplaced(() => {
+      const others = new Map(replacedRows.map((row) => [String(row[0]), read(row)]))
+      return records.map((record, index) => narrowRow(record, others.get(ids[index]!)))
+    })
     count += changes.filter(({ length }) => length > 0).length
     yield* applyAudited(dialect, changes.flat(), context)
   }

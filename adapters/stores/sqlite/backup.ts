@@ -6,7 +6,14 @@ import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { ReplacedStore } from '../sql/restore.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { StoreError } from '../store-error.ts'
-import { type Database, errorMessage, lockFile, openDatabase, searchIndexRemedy } from './database.ts'
+import {
+  type Database,
+  errorMessage,
+  lockFile,
+  openDatabase,
+  searchIndexRemedy,
+  unusableError,
+} from './database.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
@@ -116,8 +123,14 @@ export function removePartials(target: string): void {
   }
 }
 
-/** Gives a copy, which SQLite has synced, the name of another file, and replaces that. */
+const journals = ['-wal', '-shm', '-journal']
+
+/**
+ * Gives a copy, which SQLite has synced, the name of another file, and replaces that. Journals beside it, which a killed
+ * process has left, are removed: SQLite would apply them to the copy.
+ */
 export function putInPlace(copy: string, file: string): void {
+  for (const end of journals) fs.rmSync(file + end, { force: true })
   fs.renameSync(copy, file)
   // Windows cannot open folders.
   if (process.platform === 'win32') return
@@ -129,36 +142,49 @@ export function putInPlace(copy: string, file: string): void {
 /**
  * Opens a store that is to be replaced. With `lock`, no other process can open it until it is closed.
  *
+ * @param options.isThere Whether there is a file to be replaced.
  * @returns `sql` to read it, or why that fails. Both are `undefined` without a file.
  * @throws {StoreError} `refused` while another process has it open, and for the database of another program.
  */
-export function openForReplacement(file: string, lock: boolean) {
+export function openForReplacement(file: string, { isThere, lock }: { isThere: boolean; lock: boolean }) {
   let database: Database | undefined
   let sql: ReplacedStore | undefined
   let failure: StoreError | undefined
   try {
-    database = openDatabase(file, { create: false, readOnly: !lock })
-    if (lock) lockFile(database, file)
-    readSchema(database, file)
-    sql = createSqlDatabase(database, createRevisions(database, file))
+    if (isThere) {
+      database = openDatabase(file, { create: false, readOnly: !lock })
+      if (lock) lockFile(database, file)
+      if (readSchema(database, file).version === 0) throw new Error('it is empty')
+      sql = createSqlDatabase(database, createRevisions(database, file))
+    }
   } catch (error) {
     database?.close()
     database = undefined
     // The store may be damaged, but not that of another program.
-    if (!(error instanceof StoreError) || error.code !== 'unreachable') throw error
-    if (fs.existsSync(file)) failure = error
+    if (error instanceof StoreError && error.code !== 'unreachable') throw error
+    failure = error instanceof StoreError ? error : unusableError(file, 'read', error)
   }
   return {
     sql,
     failure,
-    /** Puts a copy in its place. The replaced file, if there is one, is then at `kept`. */
+    /**
+     * Puts a copy in its place. The replaced file, if there is one, is then at `kept`.
+     *
+     * @throws {StoreError} `refused` when there was no file, and another process has created one.
+     */
     replaceBy(copy: string, kept: string): void {
-      database?.exec('PRAGMA journal_mode = DELETE')
-      if (failure === undefined) {
-        if (fs.existsSync(file)) fs.linkSync(file, kept)
+      if (database !== undefined) {
+        database.exec('PRAGMA journal_mode = DELETE')
+        fs.linkSync(file, kept)
       } else {
-        // Its journals, which must not be applied to the copy, leave after it: without them, it would be an older store.
-        for (const end of ['', '-wal', '-shm', '-journal'].filter((end) => fs.existsSync(file + end))) {
+        if (!isThere && fs.existsSync(file)) {
+          throw new StoreError(
+            'refused',
+            `Another process has created ${file} meanwhile: nothing was restored.`,
+          )
+        }
+        // Its journals leave after it: without them, it would be an older store. They may be all that is left of it.
+        for (const end of ['', ...journals].filter((end) => fs.existsSync(file + end))) {
           fs.renameSync(file + end, kept + end)
         }
       }
