@@ -439,7 +439,7 @@ async function interrupt(
   const { code, stdout: rest } = await run(...args)
   t.equal(code, 0)
   const resumed = rest.trim().split('\n').map((text) => line.exec(text)?.[1])
-  const all = (await keysOf(store)).map(({ id }) => id).filter((id) => id.startsWith('key'))
+  const all = (await keysOf(store)).map(({ id }) => id).filter((id) => /^key\d{9}$/.test(id))
   t.same([...kept, ...lost, ...resumed].sort(), all.sort(), 'each key was rotated once')
 }
 
