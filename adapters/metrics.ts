@@ -6,6 +6,7 @@
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
+import { internalsOf } from '../core/internals.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { assertOptions } from '../core/lib/options.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
@@ -30,7 +31,7 @@ export interface Metrics {
   add(source: () => MaybePromise<MetricsSample>): void
   /** Adds the measurements of the service, and the keys of its store that end soon. */
   watch(
-    api: Pick<PartnerApi, 'measurements'>,
+    api: PartnerApi,
     store: Pick<Store, 'listPartners' | 'listKeys'>,
   ): void
   /** Reads the metrics of this process. */
@@ -179,8 +180,8 @@ function createProcessMetrics(): () => Promise<MetricsSample> {
   }
 }
 
-async function measure(api: Pick<PartnerApi, 'measurements'>): Promise<MetricsSample> {
-  const state = await api.measurements()
+async function measure(api: PartnerApi): Promise<MetricsSample> {
+  const state = await internalsOf(api).measurements()
   const decisions = Object.entries(state.limits)
     .flatMap(([policy, counts]) => byLabel('decision', counts, { policy }))
   const ageSeconds = (state.revisionAgeMs ?? NaN) / 1000

@@ -6,13 +6,14 @@ import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { createResponseWriter } from './http/response.ts'
+import { INTERNALS, type Internals } from './internals.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
 import { assertOptions, type WebRequest, type WebResponse } from './lib/options.ts'
 import { all, ignoreFailure, type MaybePromise } from './lib/promise.ts'
-import { API_VERSION, modulesWith } from './model.ts'
+import { API_VERSION, ENDPOINT_METHODS, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { localWindowsOf } from './limits/limiter.ts'
@@ -26,13 +27,12 @@ import type { Replica } from './ports/replicas.ts'
 import type { SignupDestination } from './ports/signups.ts'
 import type { Store } from './ports/store.ts'
 import { withTimeouts } from './ports/with-timeouts.ts'
-import { createProtect, type Protect } from './protect.ts'
+import { createProtect, createRouteChecks, type Protect } from './protect.ts'
 import { createDocumentLoader } from './public-endpoints.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
 import { boundAdministration } from './routes/key-changes.ts'
 import { recordEndpoints } from './routes/recorder.ts'
-import type { Endpoint } from './routes/route.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { createDestinationSignups } from './signups/destination.ts'
 import { deleteOldSignups } from './signups/retention.ts'
@@ -62,17 +62,6 @@ export interface PartnerApi {
   fetch(request: WebRequest, info?: PeerInfo): Promise<WebResponse>
   /** Puts the checks of the service before a route that stays in the router of your program, see `Protect`. */
   protect: Protect
-  /**
-   * Makes the response to a request that could not be parsed: bad framing, too large, too slow.
-   * @param address The address of the peer, for the log.
-   */
-  refuse(code: ProblemCode, address?: string): HttpResponse
-  /** Logs that the server refuses connections beyond `limit`. */
-  connectionsRefused(limit: number): void
-  /** Every endpoint with its complete path, those of `protect` last. */
-  readonly routes: readonly Endpoint[]
-  /** What the service counted since it was created, and its state. Confirms the revision first, as a request does. */
-  measurements(): Promise<Measurements>
   /**
    * Writes pending usage to the store, and waits for pending store calls. Only needed in runtimes that stop work when a
    * response is sent; otherwise this happens within seconds. Never rejects.
@@ -194,39 +183,46 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
   }
 
+  async function measurements(): Promise<Measurements> {
+    try {
+      // While no request arrives, the revision grows old.
+      await revisionCache.get(elapsed())
+    } catch {
+      // The age and the availability say so.
+    }
+    return {
+      keyCache: principals.counts,
+      revisionAgeMs: revisionCache.ageMs(elapsed()),
+      maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
+      isStoreAvailable: revisionCache.isAvailable,
+      limits: limiter.decisions,
+      invalidRows,
+      dropped: { ...usage.dropped(), uses: uses.dropped() },
+      replicas: replica.replicaCount(),
+    }
+  }
+
+  const checkRoute = createRouteChecks(handle, (route) => {
+    assertUsable(route, paths.endpoints, readModules(), ENDPOINT_METHODS)
+    paths.add(route)
+    recordSoon()
+  })
   const onInvalid = (error: unknown) => refuse('internal', undefined, error)
 
-  return {
-    handle: (request) => handle(request),
-    fetch: createFetch(handle, onInvalid),
-    protect: createProtect(handle, hostCode, onInvalid, (route) => {
-      assertUsable(route, paths.endpoints, readModules())
-      paths.add(route)
-      recordSoon()
-    }),
+  const internals: Internals = {
     refuse,
     connectionsRefused: logger.connectionsRefused,
+    checkRoute,
     get routes() {
       return paths.endpoints
     },
-    async measurements() {
-      try {
-        // While no request arrives, the revision grows old.
-        await revisionCache.get(elapsed())
-      } catch {
-        // The age and the availability say so.
-      }
-      return {
-        keyCache: principals.counts,
-        revisionAgeMs: revisionCache.ageMs(elapsed()),
-        maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
-        isStoreAvailable: revisionCache.isAvailable,
-        limits: limiter.decisions,
-        invalidRows,
-        dropped: { ...usage.dropped(), uses: uses.dropped() },
-        replicas: replica.replicaCount(),
-      }
-    },
+    measurements,
+  }
+  const api: PartnerApi & { readonly [INTERNALS]: Internals } = {
+    [INTERNALS]: internals,
+    handle: (request) => handle(request),
+    fetch: createFetch(handle, onInvalid),
+    protect: createProtect(checkRoute, hostCode, onInvalid),
     async flush() {
       await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
     },
@@ -239,6 +235,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       await Promise.all([uses.flush(), usage.flush(), limiter.close(), ...left])
     },
   }
+  return api
 }
 
 const requiredMethods = {

@@ -5,7 +5,7 @@
  */
 export { createPartnerApi, type PartnerApi, type PartnerApiPorts } from './api.ts'
 export type { PeerInfo } from './http/fetch.ts'
-export type { BodyContent, HttpRequest, HttpResponse } from './http/message.ts'
+export type { BodyContent, HttpRequest, HttpResponse, Page } from './http/message.ts'
 export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './http/problem.ts'
 export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/options.ts'

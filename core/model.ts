@@ -31,6 +31,17 @@ export type Module = BuiltInModule | (string & Record<never, never>)
 /** One permission of a key. */
 export type Scope = BuiltInScope | (string & Record<never, never>)
 
+/** The methods of endpoints. Built-in ones and those of `defineEndpoint` have `GET` or `POST`, `protect` takes each. */
+export const ENDPOINT_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+
+/** A method of an endpoint. */
+export type EndpointMethod = (typeof ENDPOINT_METHODS)[number]
+
+/** Whether requests with this method name their partner in a body, and not in the query. */
+export function takesBody(method: string): boolean {
+  return method === 'POST' || method === 'PUT' || method === 'PATCH'
+}
+
 /** Modules that an operator can define. */
 export const MAX_OWN_MODULES = 24
 

@@ -38,7 +38,7 @@ import {
 import { readInput } from './routes/input.ts'
 import { allowedMethods, type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { ROUTES } from './routes/router.ts'
-import { API_VERSION } from './model.ts'
+import { API_VERSION, takesBody } from './model.ts'
 import type { ProblemRecord } from './wire.ts'
 
 /** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
@@ -130,7 +130,7 @@ function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpRe
 }
 
 function handleAdmitted(context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  return context.route.method === 'GET' ? handleGet(context) : handlePost(context)
+  return takesBody(context.route.method) ? handlePost(context) : handleGet(context)
 }
 
 /** The largest target, in bytes. */
@@ -163,9 +163,8 @@ function matchRoute(context: RequestContext): Route | string {
   if (match === undefined) throw new Problem('route_not_found')
   // A secret, if incomplete.
   if ('hasPage' in match.routes[0]!) context.path = path.replace(/[^/]+$/, '…')
-  for (const route of match.routes) {
-    if (route.method === routeMethod) return setRoute(context, context.path, match.params, route)
-  }
+  const found = match.routes.find((route) => route.method === method || route.method === routeMethod)
+  if (found !== undefined) return setRoute(context, context.path, match.params, found)
   const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
   if (method === 'OPTIONS') return methods
   throw new Problem('method_not_allowed', { allow: methods })
@@ -203,7 +202,9 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
   context.service.uses.record(context.principal.key, context.now)
 }
 
-/** Steps 10 to 15 of a GET. A cached response knows what its target says: the target is not parsed again. */
+/**
+ * Steps 10 to 15 of a GET, HEAD or DELETE. A cached response knows what its target says: the target is not parsed again.
+ */
 function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const { cached, host, route } = context
   if (host !== undefined) return callHost(context, host, readPartner(parseQuery(context)))
@@ -264,7 +265,7 @@ function cacheResponse(
   })
 }
 
-/** Steps 9 to 14 of a POST. */
+/** Steps 9 to 14 of a POST, PUT or PATCH. */
 function handlePost(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const body = readBody(context.request)
   if (!(body instanceof Promise)) return handleBody(context, body)
@@ -291,7 +292,7 @@ function handleBody(
 /** Steps 10 and 11, and the host's handler in place of the others. */
 function callHost(context: AuthenticatedContext, host: HostCall, partner: string | undefined) {
   const grant = requireAccess(context, partner)
-  return host.respond(grant, context.service.writer.hostHeaders(context))
+  return host.respond(grant, context.service.writer.hostHeaders(context), context.body)
 }
 
 /** Steps 10 and 11: partner, scope and module. */

@@ -1,17 +1,20 @@
 /** Routes that stay in the router of the host, behind the checks of the service. */
 import { createResponseConverter, FetchRequest, type PeerInfo } from './http/fetch.ts'
-import type { HttpResponse } from './http/message.ts'
+import type { JsonObject } from './http/body.ts'
+import type { HttpRequest, HttpResponse } from './http/message.ts'
 import { assertOptions, type OptionNames, type WebRequest, type WebResponse } from './lib/options.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
+import { type EndpointMethod, takesBody } from './model.ts'
 import type { Pipeline } from './pipeline.ts'
-import type { Grant } from './policy/decide.ts'
 import { bounded, type EndpointGrant, toEndpointGrant } from './routes/host-code.ts'
 import type { EndpointDefinition } from './routes/own.ts'
 import type { HandlerContext, KeyedRoute } from './routes/route.ts'
 
 /** A route of the host. */
 export interface ProtectedRoute
-  extends Pick<EndpointDefinition<string, never, never>, 'name' | 'method' | 'scope' | 'summary' | 'limits'> {
+  extends Pick<EndpointDefinition<string, never, never>, 'name' | 'scope' | 'summary' | 'limits'> {
+  /** `GET` includes `HEAD`. */
+  readonly method: EndpointMethod
   /** The complete path, for reports and `verify-key`: fixed segments, and `:name` for a parameter. */
   readonly path: `/${string}`
 }
@@ -27,8 +30,8 @@ const ROUTE: OptionNames<ProtectedRoute> = {
 
 /**
  * Puts the checks of the service before a route that stays in the router of your program: key, limits, partner, scope
- * and module. A GET names the `partner` in its query, a POST in its JSON body. The route is counted, logged and
- * reported by its name, and listed by `verify-key`.
+ * and module. GET, HEAD and DELETE name the `partner` in their query; POST, PUT and PATCH in their JSON body. The route is
+ * counted, logged and reported by its name, and listed by `verify-key`.
  *
  * @throws {TypeError} for the name of a member that does not exist.
  * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.
@@ -59,19 +62,31 @@ export type ProtectedHandler<Context> = (
   ...context: PeerInfo extends Context ? [context?: Context & PeerInfo] : [context: Context & PeerInfo]
 ) => Promise<WebResponse>
 
+/** A request for a protected route that has passed every check. */
+export interface Admission {
+  readonly grant: EndpointGrant
+  /** Names and values in turn; the response may have its own values of the first two. */
+  readonly headers: readonly string[]
+  /** The body of a request that names its partner there. */
+  readonly body: JsonObject | undefined
+}
+
+/** Checks a request for a protected route. Never throws and never rejects: a refusal is a response. */
+export type CheckRoute = (
+  request: HttpRequest,
+  respond: (admission: Admission) => MaybePromise<HttpResponse>,
+) => MaybePromise<HttpResponse>
+
 /**
- * @param createFallback Makes the response in place of one that cannot be sent.
  * @param add Adds a route to the tables of the service. Throws for one that cannot be added.
+ * @returns Adds a route that the host serves. @param where The function that takes it, for errors.
  */
-export function createProtect(
+export function createRouteChecks(
   handle: Pipeline,
-  ports: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
-  createFallback: (error: unknown) => HttpResponse,
   add: (route: KeyedRoute) => void,
-): Protect {
-  const toResponse = createResponseConverter(createFallback)
-  return (definition, handler) => {
-    assertOptions('protect', definition, ROUTE)
+): (where: string, definition: ProtectedRoute) => CheckRoute {
+  return (where, definition) => {
+    assertOptions(where, definition, ROUTE)
     const { name, method, path, scope, summary, limits = ['key'] } = definition
     const route: KeyedRoute = {
       access: 'key',
@@ -86,23 +101,40 @@ export function createProtect(
       cacheBy: 'none',
       handle: () => ({}),
     }
-    if (typeof handler !== 'function') {
-      throw new RangeError(`The endpoint ${name}: its handler must be a function.`)
-    }
     add(route)
+    return (request, respond) =>
+      handle(request, {
+        route,
+        respond: (grant, headers, body) => respond({ grant: toEndpointGrant(grant), headers, body }),
+      })
+  }
+}
+
+/** @param createFallback Makes the response in place of one that cannot be sent. */
+export function createProtect(
+  checkRoute: (where: string, definition: ProtectedRoute) => CheckRoute,
+  ports: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+  createFallback: (error: unknown) => HttpResponse,
+): Protect {
+  const toResponse = createResponseConverter(createFallback)
+  return (definition, handler) => {
+    if (typeof handler !== 'function') {
+      throw new RangeError(`The endpoint ${definition?.name}: its handler must be a function.`)
+    }
+    const check = checkRoute('protect', definition)
     return async (request, ...[context = {}]) => {
-      const respond = (grant: Grant, headers: readonly string[]) => {
-        const work = () => handler(request, toEndpointGrant(grant), context as Parameters<typeof handler>[2])
-        return andThen(bounded(work, name, ports), (response) => {
+      const respond = ({ grant, headers }: Admission) => {
+        const work = () => handler(request, grant, context as Parameters<typeof handler>[2])
+        return andThen(bounded(work, definition.name, ports), (response) => {
           const own = withHeaders(response, headers)
           return { status: own.status, headers: [], body: undefined, own }
         })
       }
       try {
         // The host reads the body, too.
-        const isReadable = request.method === 'POST' && !request.bodyUsed && !request.body?.locked
+        const isReadable = takesBody(request.method) && !request.bodyUsed && !request.body?.locked
         const read = isReadable ? request.clone() : request
-        return toResponse(await handle(new FetchRequest(read, context), { route, respond }))
+        return toResponse(await check(new FetchRequest(read, context), respond))
       } catch (error) {
         return toResponse(createFallback(error))
       }

@@ -57,8 +57,11 @@ export interface Service {
 /** A request for a route of the host's own router. */
 export interface HostCall {
   readonly route: KeyedRoute
-  /** @param headers Names and values in turn; the first two may be replaced by the host. */
-  respond(grant: Grant, headers: readonly string[]): MaybePromise<HttpResponse>
+  /**
+   * @param headers Names and values in turn; the first two may be replaced by the host.
+   * @param body Of a request that has one.
+   */
+  respond(grant: Grant, headers: readonly string[], body: JsonObject | undefined): MaybePromise<HttpResponse>
 }
 
 const unknownRevision: Revision = { facts: '', content: '' }

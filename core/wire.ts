@@ -1,6 +1,6 @@
 /** Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. */
 import type { ProblemCode } from './http/problem.ts'
-import type { Environment, LimitName, Module, Scope } from './model.ts'
+import type { EndpointMethod, Environment, LimitName, Module, Scope } from './model.ts'
 import type { ActivityType } from './ports/reports.ts'
 
 /** Something with a slug and a name. */
@@ -202,7 +202,7 @@ export interface ReportSummary {
     readonly errors: number
     /** By endpoint, its path with `{slug}` for a parameter. */
     readonly by_endpoint: readonly (
-      & { readonly method: 'GET' | 'POST'; readonly path: string }
+      & { readonly method: EndpointMethod; readonly path: string }
       & RequestCounts
     )[]
   }
@@ -272,7 +272,7 @@ export interface Verification {
   })[]
   /** Every endpoint that needs a scope. */
   readonly endpoints: readonly ({
-    readonly method: 'GET' | 'POST'
+    readonly method: EndpointMethod
     /** Path with `{slug}` for a parameter. */
     readonly path: string
     readonly scope: Scope

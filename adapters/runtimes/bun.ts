@@ -5,6 +5,7 @@
  */
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { assertInteger, assertOptions } from '../../core/lib/options.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import {
@@ -61,7 +62,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
-  const convert = createResponseConverter(() => api.refuse('internal'))
+  const { refuse } = internalsOf(api)
+  const convert = createResponseConverter(() => refuse('internal'))
   const pending = createPendingRequests(settings.requestTimeoutMs)
   function respond(request: BunRequest, response: HttpResponse): Response {
     pending.end(request)
@@ -89,7 +91,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
       const httpRequest = new BunRequest(request, server)
       // A target has no fragment (RFC 9112 §3.2): Bun keeps it.
       if (request.url.includes('#')) {
-        return respond(httpRequest, api.refuse('malformed_request', httpRequest.address))
+        return respond(httpRequest, refuse('malformed_request', httpRequest.address))
       }
       if (!httpRequest.hasSmallBody) return answer(httpRequest)
       pending.begin(httpRequest)

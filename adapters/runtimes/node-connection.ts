@@ -2,8 +2,10 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import process from 'node:process'
 import type { Duplex } from 'node:stream'
+import type { PartnerApi } from '../../core/api.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
+import type { Internals } from '../../core/internals.ts'
 import {
   classifyOverflow,
   type ConnectionError,
@@ -13,7 +15,7 @@ import {
   toOriginForm,
 } from './node-request.ts'
 import { isDeno, serializeResponse, writeResponse } from './node-response.ts'
-import type { PendingRequests, ServableApi } from './server.ts'
+import type { PendingRequests } from './server.ts'
 
 /** How much of an unread body the server receives in order to keep the connection, in bytes. */
 const maxUnreadBytes = 65_536
@@ -22,7 +24,8 @@ const lingerMs = 5_000
 
 /** A server and its open connections. */
 export interface Serving {
-  readonly api: ServableApi
+  readonly handle: PartnerApi['handle']
+  readonly refuse: Internals['refuse']
   readonly pending: PendingRequests
   readonly writeTimeoutMs: number
   readonly connections: Map<Duplex, Connection>
@@ -112,7 +115,7 @@ function handleRequest(
       serving,
       connection,
       httpRequest,
-      serving.api.refuse(problemCode, httpRequest.address),
+      serving.refuse(problemCode, httpRequest.address),
       true,
     )
   }
@@ -122,8 +125,8 @@ function handleRequest(
 }
 
 function answer(serving: Serving, connection: Connection, httpRequest: NodeHttpRequest): void {
-  const { api, pending, writeTimeoutMs } = serving
-  const result = api.handle(httpRequest)
+  const { handle, pending, writeTimeoutMs } = serving
+  const result = handle(httpRequest)
   const isLast = (): boolean => pending.isDraining && connection.latest === httpRequest
   if (!(result instanceof Promise)) {
     const closes = pending.isDraining && !httpRequest.hasBody || isLast()
@@ -139,7 +142,7 @@ function answer(serving: Serving, connection: Connection, httpRequest: NodeHttpR
 }
 
 function respond(
-  { api, writeTimeoutMs }: Serving,
+  { refuse, writeTimeoutMs }: Serving,
   connection: Connection,
   httpRequest: NodeHttpRequest,
   httpResponse: HttpResponse,
@@ -160,7 +163,7 @@ function respond(
     writeResponse(response, httpResponse, closesConnection)
   } catch {
     // Node rejected a header. Nothing has been sent yet.
-    writeResponse(response, api.refuse('internal'), closesConnection)
+    writeResponse(response, refuse('internal'), closesConnection)
   }
   // `server.timeout` would set and clear a timer for every request, which is slow on Deno.
   if (isWaiting || socket.writableLength > 0) socket.setTimeout(writeTimeoutMs)
@@ -177,11 +180,11 @@ function closeGracefully(connection: Connection, finalBytes: Uint8Array = new Ui
 }
 
 /** Answers invalid input with a problem, after the responses to the requests before it. */
-function rejectNext({ api }: Serving, connection: Connection, code: ProblemCode): void {
+function rejectNext({ refuse }: Serving, connection: Connection, code: ProblemCode): void {
   const { isClosing, latest, socket } = connection
   if (isClosing) return
   afterResponse(latest, () => {
-    closeGracefully(connection, serializeResponse(api.refuse(code, socket.remoteAddress)))
+    closeGracefully(connection, serializeResponse(refuse(code, socket.remoteAddress)))
   })
 }
 

@@ -7,19 +7,15 @@
  * @module
  */
 import { once } from 'node:events'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
+import { internalsOf } from '../../core/internals.ts'
 import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
-import {
-  loadHttp,
-  maxParserHeaderBytes,
-  maxParserHeaders,
-  MountedHttpRequest,
-  toOriginForm,
-} from './node-request.ts'
-import { setHeaders, writeResponse } from './node-response.ts'
+import { createGuard, grantOf, type Guard, type GuardedReply, type GuardedRequest } from './node-guard.ts'
+import { createListener, type ListenerOptions, type NodeRequest, type NodeResponse } from './node-listener.ts'
+import { loadHttp, maxParserHeaderBytes, maxParserHeaders } from './node-request.ts'
 import {
   createPendingRequests,
   createRunningServer,
@@ -32,6 +28,8 @@ import {
 } from './server.ts'
 
 export type { ListenOptions, RunningServer, ServableApi }
+export { createGuard, createListener, grantOf }
+export type { Guard, GuardedReply, GuardedRequest, ListenerOptions, NodeRequest, NodeResponse }
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
@@ -62,24 +60,6 @@ const OPTIONS: OptionNames<ServeOptions> = {
   maxConnections: true,
 }
 
-/** The part of a `node:http` or `node:http2` request that a listener needs, without Node's types. */
-export interface NodeRequest {
-  /** As sent. */
-  readonly method?: string | undefined
-  /** The target as sent. */
-  readonly url?: string | undefined
-  /** Names and values, alternating, as sent; without them, `headers` is read. */
-  readonly rawHeaders?: readonly string[] | undefined
-}
-
-/** The part of their response that a listener needs. */
-export interface NodeResponse {
-  /** The status to send. */
-  statusCode: number
-  /** Completes the response. */
-  end(): unknown
-}
-
 /**
  * Serves `api` over HTTP/1.1. The caller handles signals.
  *
@@ -95,19 +75,20 @@ export interface NodeResponse {
  */
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
   const settings = resolveOptions(options)
+  const { refuse, connectionsRefused } = internalsOf(api)
   const { host, maxConnections, reusePort, writeTimeoutMs } = settings
   const server = createServer(settings)
   const pending = createPendingRequests(0)
   const connections: Serving['connections'] = new Map()
   let isStopping = false
   let isFull = false
-  attachApi(server, { api, pending, connections, writeTimeoutMs })
+  attachApi(server, { handle: api.handle, refuse, pending, connections, writeTimeoutMs })
   server.on('connection', (socket) => {
     if (connections.size === maxConnections && !isFull && !isStopping) {
       // A closed socket keeps its descriptor for a while, and Deno never recovers from running out of descriptors.
       isFull = true
       stopAccepting(server)
-      api.connectionsRefused(maxConnections)
+      connectionsRefused(maxConnections)
     }
     socket.on('close', onClose)
   })
@@ -247,64 +228,4 @@ function closeIdle(server: Server, connections: Serving['connections'], waitsFor
   server.close()
   // Up to version 24, Node does not count a connection without any request as idle.
   for (const { socket } of connections.values()) if (socket.bytesRead === 0) socket.destroy()
-}
-
-/** What a host that mounts the service knows better than the request that Node made. */
-export interface ListenerOptions<Request extends NodeRequest = NodeRequest> {
-  /**
-   * Returns the client's address, as your framework determines it: it counts whatever `trustedProxies` says.
-   * `undefined` means unknown. By default the connection's peer, or with `trustedProxies` an entry of `X-Forwarded-For`.
-   */
-  readonly address?: (request: Request) => string | undefined
-  /**
-   * Returns path and query as the client sent them or as your router rewrote them. By default `originalUrl` of Express and
-   * Connect, which remove the mount path from `url`; elsewhere `url`.
-   */
-  readonly target?: (request: Request) => string
-}
-
-/**
- * Mounts the service in a server of your own that passes on Node's requests: Express, Fastify, Connect, `node:http`,
- * `node:http2`. Mount it before any body parser. Framing and time limits are those of your server.
- *
- * Header fields count as your middleware leaves them in `request.headers`; a field that it does not touch counts as it
- * arrived, repetitions included.
- *
- * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client sends
- * after an error to the request of another connection. `serve` prevents that.
- *
- * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only for a
- * response that had begun before the call, and with what an option throws; a response that the host begins meanwhile is
- * left to it.
- * @throws {TypeError} for the name of an option that does not exist.
- * @example
- * ```ts
- * app.use(['/service', '/.well-known/api-catalog'], createListener(api))
- * ```
- */
-export function createListener<Request extends NodeRequest = NodeRequest>(
-  api: Pick<ServableApi, 'handle'>,
-  options: ListenerOptions<Request> = {},
-): (request: Request, response: NodeResponse) => Promise<void> {
-  assertOptions('createListener', options, { address: true, target: true })
-  const { address: addressOf, target: targetOf = defaultTarget } = options
-  return async (nodeRequest, nodeResponse) => {
-    const request = nodeRequest as NodeRequest as IncomingMessage
-    const response = nodeResponse as ServerResponse
-    if (response.headersSent) {
-      throw new Error('The response has begun: call the service before writing to it.')
-    }
-    const target = toOriginForm(targetOf(nodeRequest), request.method)
-    const client = addressOf && { address: addressOf(nodeRequest) }
-    const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', client))
-    if (response.destroyed || response.headersSent) return
-    setHeaders(response, result.headers)
-    writeResponse(response, { ...result, headers: [] }, false)
-  }
-}
-
-function defaultTarget(request: NodeRequest): string {
-  // Express and Connect remove the mount path from `url`.
-  const { originalUrl } = request as { readonly originalUrl?: string }
-  return originalUrl ?? request.url as string
 }

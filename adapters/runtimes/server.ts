@@ -4,7 +4,7 @@ import { completesWithin } from '../../core/lib/promise.ts'
 import { assertInteger, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
 
 /** What a server needs of the service. */
-export type ServableApi = Pick<PartnerApi, 'handle' | 'refuse' | 'connectionsRefused' | 'close'>
+export type ServableApi = Pick<PartnerApi, 'handle' | 'close'>
 
 /** Settings of every server. All have defaults. */
 export interface ListenOptions {

@@ -6,6 +6,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import { assertOptions, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
 
@@ -56,7 +57,7 @@ export function createWorker<Env>(
 ): WorkerHandler<Env> {
   assertOptions('createWorker', options, { trustConnectingIp: true })
   const { trustConnectingIp = false } = options
-  const respond = createResponseConverter((): HttpResponse => api!.refuse('internal'))
+  const respond = createResponseConverter((): HttpResponse => internalsOf(api!).refuse('internal'))
   let api: PartnerApi | undefined
   let creating: Promise<PartnerApi> | undefined
   let flushed: Promise<void> | undefined

@@ -10,6 +10,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { byteLength, type HttpRequest, type HttpResponse } from '../../core/http/message.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
+import { INTERNALS, internalsOf, type Servable } from '../../core/internals.ts'
 import { createRequestIds } from '../../core/lib/ids.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -135,7 +136,8 @@ async function startServer(
   const measured: Measured = {
     sample: metrics.collect,
     async isReady() {
-      const { isStoreAvailable, revisionAgeMs = Infinity, maxRevisionAgeMs } = await api.measurements()
+      const { isStoreAvailable, revisionAgeMs = Infinity, maxRevisionAgeMs } = await internalsOf(api)
+        .measurements()
       return (isStoreAvailable || revisionAgeMs < maxRevisionAgeMs) && !stop.aborted
     },
   }
@@ -187,7 +189,10 @@ function withRootRedirect(
       const version = request.header(versionHeaderLowerCase)
       const isGet = method === 'GET' || method === 'HEAD'
       if (isGet ? version !== undefined && version !== API_VERSION : method !== 'OPTIONS') {
-        const refused = api.refuse(isGet ? 'unknown_version' : 'method_not_allowed', request.address)
+        const refused = internalsOf(api).refuse(
+          isGet ? 'unknown_version' : 'method_not_allowed',
+          request.address,
+        )
         const body = method === 'HEAD' ? undefined : refused.body
         return isGet ? { ...refused, body } : { ...refused, headers: [...refused.headers, ...allow] }
       }
@@ -247,14 +252,16 @@ async function listenForMetrics(
     return respond(200, text, type)
   }
 
-  const api: ServableApi = {
+  const api: ServableApi & Servable = {
     async handle(request) {
       const response = await answer(request).catch((error) => respond(500, `${error}\n`))
       return request.method === 'HEAD' ? { ...response, body: undefined } : response
     },
-    refuse: (code) => respond(PROBLEMS[code].status, `${PROBLEMS[code].detail}\n`),
-    connectionsRefused() {},
     async close() {},
+    [INTERNALS]: {
+      refuse: (code) => respond(PROBLEMS[code].status, `${PROBLEMS[code].detail}\n`),
+      connectionsRefused() {},
+    },
   }
   return await listen(api, '--metrics', { host, port, drainTimeoutMs: 500 })
 }

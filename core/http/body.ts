@@ -28,13 +28,18 @@ export function readBody(request: HttpRequest): MaybePromise<JsonBody> {
   if (!isJson(request.header('content-type') ?? '')) {
     throw new Problem('unsupported_media_type', { detail: 'The body must be application/json in UTF-8.' })
   }
+  if (request.parsedBody !== undefined) {
+    return { value: requireObject(request.parsedBody.value), lossyNumbers: [] }
+  }
   return andThen(request.body(MAX_BODY_BYTES), (bytes) => {
     const { value, lossyNumbers } = readJson(bytes)
-    if (!isObject(value)) {
-      throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
-    }
-    return { value, lossyNumbers }
+    return { value: requireObject(value), lossyNumbers }
   })
+}
+
+function requireObject(value: unknown): JsonObject {
+  if (isObject(value)) return value
+  throw new Problem('invalid_body', { errors: [{ pointer: '', detail: 'must be an object' }] })
 }
 
 /** Type and parameter names are case-insensitive, and a parameter's value may be quoted (RFC 9110 §8.3.1). */

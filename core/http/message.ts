@@ -81,6 +81,8 @@ export interface HttpRequest {
   readonly isAborted?: boolean
   /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
   isRepeated?(name: string): boolean
+  /** The body as the host has parsed it: then `body` is not called. Absent if it has not. */
+  readonly parsedBody?: { readonly value: unknown } | undefined
   /** Reads the whole content. Called at most once. @throws {Problem} `body_too_large` beyond `maxBytes`. */
   body(maxBytes: number): MaybePromise<Uint8Array>
   /** The address of the connection's peer, if the runtime reports it. */

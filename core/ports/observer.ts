@@ -27,7 +27,7 @@ export interface CompletedRequest {
   readonly requestId: string
   /** A registered method; absent for any other. */
   readonly method?: string | undefined
-  /** The endpoint, see `PartnerApi.routes`; absent when the path or the method has none. */
+  /** The endpoint; absent when the path or the method has none. */
   readonly route?: { readonly name: string; readonly path: string } | undefined
   /** Status of the response. */
   readonly status: number

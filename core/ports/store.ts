@@ -1,7 +1,7 @@
 /** The port of the service to its data. */
 import type { ClockReading } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { Key, LimitName, ModuleDefinition, Partner, Scope } from '../model.ts'
+import type { EndpointMethod, Key, LimitName, ModuleDefinition, Partner, Scope } from '../model.ts'
 import type { AuditLog } from './audit.ts'
 import type { Administration, KeyFilter } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
@@ -28,7 +28,7 @@ export interface RecordedEndpoint {
   /** Name in usage counts and the OpenAPI document; never changes. */
   readonly name: string
   /** `GET` includes `HEAD`. */
-  readonly method: 'GET' | 'POST'
+  readonly method: EndpointMethod
   /** The complete path, `{name}` for a parameter. */
   readonly path: string
   /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */

@@ -2,7 +2,7 @@
 import { Problem } from '../http/problem.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, Modules, Partner } from '../model.ts'
+import type { EndpointMethod, Key, Modules, Partner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { HandlerContext, KeyedRoute } from './route.ts'
 
@@ -24,11 +24,15 @@ export function toEndpointGrant({ partner, key, now }: Grant): EndpointGrant {
 
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
 
-/** @throws {RangeError} for what cannot be served; the message names the endpoint and a command that helps. */
+/**
+ * @param methods Those that it may have.
+ * @throws {RangeError} for what cannot be served; the message names the endpoint and a command that helps.
+ */
 export function assertUsable(
   { name, scope, method, path, limits }: KeyedRoute,
   routes: readonly { readonly name: string }[],
   modules: Modules,
+  methods: readonly EndpointMethod[] = ['GET', 'POST'],
 ): void {
   const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
   const params = `${path}`.match(/:\w+/g)?.map((each) => each.slice(1)) ?? []
@@ -36,8 +40,8 @@ export function assertUsable(
     ? 'its name must be 1–40 of a-z, 0-9 and -.'
     : routes.some((route) => route.name === name)
     ? 'its name is taken.'
-    : method !== 'GET' && method !== 'POST'
-    ? 'its method must be GET or POST.'
+    : !methods.includes(method)
+    ? `its method must be ${methods.join(' or ')}.`
     : !pathPattern.test(path) || new Set(params).size < params.length || params.some((each) => each in {})
     ? 'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.'
     : !Array.isArray(limits) || !limits.every((each) => OVERRIDABLE_LIMITS.includes(each))

@@ -10,7 +10,7 @@ import type { MaybePromise } from '../lib/promise.ts'
 import type { KeyStore } from '../admin/keys.ts'
 import type { ServiceLimits } from '../admin/successor.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import type { EndpointName, LimitName, Scope, SelfService } from '../model.ts'
+import type { EndpointMethod, EndpointName, LimitName, Scope, SelfService } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
@@ -37,7 +37,7 @@ interface RouteDescription {
 export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs = InputDefs>
   extends RouteDescription {
   readonly access: 'key'
-  readonly method: 'GET' | 'POST'
+  readonly method: EndpointMethod
   /** Absent: any valid key may use it. */
   readonly scope?: Scope
   /** What it does in place of the operator: the partner must be allowed to. */

@@ -6,6 +6,7 @@ import { DEFAULT_PROBLEM_BASE, PROBLEM_CODES, PROBLEMS } from '../http/problem.t
 import { LIMIT_NAMES, MAX_QUOTA_SECONDS } from '../limits/policies.ts'
 import {
   API_VERSION,
+  ENDPOINT_METHODS,
   type EndpointName,
   MAX_OWN_MODULES,
   MAX_STALE_IF_ERROR_SECONDS,
@@ -35,7 +36,7 @@ const keyHint: field.Schema<string> = field.text('Last four characters of the ke
 })
 /** What identifies an endpoint. */
 const endpointPlace = {
-  method: field.oneOf('HTTP method.', ['GET', 'POST']),
+  method: field.oneOf('HTTP method.', ENDPOINT_METHODS),
   // As long as the service accepts.
   path: field.text('Path with `{slug}` for a parameter.', '/service/public/profiles', 8192),
 }
@@ -338,7 +339,7 @@ const problemRecordSchema: field.Schema<wire.ProblemRecord> = field.named(
   {
     at: field.instant('When the request was checked.', '2026-11-20T09:00:00.000Z'),
     ...key,
-    method: field.oneOf('HTTP method.', ['GET', 'HEAD', 'POST']),
+    method: field.oneOf('HTTP method.', ENDPOINT_METHODS),
     path: field.text('Path of the request, without its query.', '/service/public/profiles', 500),
     ...problemMembers,
   },

@@ -8,6 +8,7 @@ import {
 } from '../../adapters/runtimes/node.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
+import { INTERNALS, type Servable } from '../../core/internals.ts'
 import { connectRaw, type RawConnection } from '../support/raw-connection.ts'
 
 export function json(status: number, value: object, withBody = true): HttpResponse {
@@ -36,16 +37,18 @@ interface Served {
 /** Serves a substitute for the service, by default one that responds to everything, until the test ends. */
 export async function serveStub(
   t: Test,
-  own: Partial<ServableApi> = {},
+  { refuse: refuseAs = refuse, connectionsRefused = () => undefined, ...own }: Partial<
+    ServableApi & Servable[typeof INTERNALS]
+  > = {},
   options: ServeOptions = {},
 ): Promise<Served> {
-  const server = await serve({
+  const api: ServableApi & Servable = {
     handle: () => json(200, {}),
-    refuse,
-    connectionsRefused: () => undefined,
     close: () => Promise.resolve(),
     ...own,
-  }, { port: 0, drainTimeoutMs: 200, ...options })
+    [INTERNALS]: { refuse: refuseAs, connectionsRefused },
+  }
+  const server = await serve(api, { port: 0, drainTimeoutMs: 200, ...options })
   t.teardown(() => server.drain())
   return {
     server,

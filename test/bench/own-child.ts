@@ -1,5 +1,6 @@
 /** Times a service with as many own endpoints as the argument says: V8 must not have seen the routes of another one. */
 import process from 'node:process'
+import { internalsOf } from '../../core/internals.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { PARTNER } from '../support/partner.ts'
 import { ownEndpoints } from './own-endpoints.ts'
@@ -16,7 +17,7 @@ const plans = `/service/public/plans?partner=${PARTNER}`
 
 process.on('message', async () => {
   // As in a server, V8 knows all routes.
-  for (const { path } of service.routes.filter(({ access }) => access === 'key')) {
+  for (const { path } of internalsOf(service).routes.filter(({ access }) => access === 'key')) {
     for (const { handle } of [service, uncached]) await handle(exchangeFor(`${path}?partner=${PARTNER}`, key))
   }
   process.send?.([

@@ -1,6 +1,7 @@
 /** Section 12: the service below a base path. */
 import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
+import { internalsOf } from '../../core/internals.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { deployTo } from '../contract/http/deploy.ts'
 import { memory } from '../contract/http/stores.ts'
@@ -54,7 +55,7 @@ t.test('every path stands below the base path, and the catalog at the root too',
     [...new Set(hrefs)].sort(),
     ['docs', 'docs.md', 'health', 'openapi.json'].map((name) => `${basePath}/service/${name}`),
   )
-  for (const { path } of api.routes) {
+  for (const { path } of internalsOf(api).routes) {
     const isCatalog = path === '/.well-known/api-catalog'
     t.equal(path.startsWith(`${basePath}/service/`), !isCatalog, path)
     const options = { method: 'OPTIONS' }

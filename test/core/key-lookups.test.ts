@@ -6,6 +6,7 @@ import t from 'tap'
 import { importKeys } from '../../core/admin/import-keys.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { preparePrincipal } from '../../core/keys/principal.ts'
 import { parseCidr } from '../../core/lib/ip-address.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
@@ -287,7 +288,7 @@ await t.test('of 10,000 unknown keys from one address, only the quota of failure
   seen.lookUps = 0
   t.strictSame(await sendAtOnce(api, garbage(10_000)), { 401: 20, 429: 9_980 })
   t.equal(seen.lookUps, 20)
-  const { limits } = await api.measurements()
+  const { limits } = await internalsOf(api).measurements()
   t.same(limits.authfail, { allowed: 20, refused: 9_980 }, 'those of a blocked address are counted, too')
   t.equal(await statusOf(api, text), 200, 'a known key passes')
   t.equal(await statusOf(api, (await importKey()).text), 429, 'an unknown key is limited')

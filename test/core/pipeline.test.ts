@@ -3,6 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
 import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
@@ -215,10 +216,13 @@ t.test('look-ups of an address wait for each other beyond its quota of failures'
   t.strictSame(await statuses(api, [key, ...others]), [200, 200, 200, 200])
   t.strictSame([lookUps, mostUnderWay], [5, 1])
   lookUps = 0
-  const { allowed, refused } = { ...(await api.measurements()).limits.authfail }
+  const { allowed, refused } = { ...(await internalsOf(api).measurements()).limits.authfail }
   t.strictSame((await statuses(api, [forged(1), forged(2), forged(3)])).sort(), [401, 429, 429])
   t.equal(lookUps, 1)
-  t.strictSame((await api.measurements()).limits.authfail, { allowed: allowed + 1, refused: refused + 2 })
+  t.strictSame((await internalsOf(api).measurements()).limits.authfail, {
+    allowed: allowed + 1,
+    refused: refused + 2,
+  })
   t.strictSame(await statuses(api, [key, forged(4)]), [200, 429], 'a known key passes')
   t.equal(lookUps, 1)
   await keys.revoke(id)

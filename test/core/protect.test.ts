@@ -1,11 +1,9 @@
 /** Routes of the host's own router behind the checks of the service (contract, section 12). */
-import fc from 'fast-check'
 import t from 'tap'
-import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { LogEvent } from '../../core/log.ts'
+import { ENDPOINT_METHODS, takesBody } from '../../core/model.ts'
 import type { EndpointGrant } from '../../core/routes/host-code.ts'
-import { defineEndpoint } from '../../core/routes/own.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { serveStore } from '../support/partner-service.ts'
@@ -177,13 +175,35 @@ t.test('a POST names its partner in the body, which the handler can still read',
   }
 })
 
+t.test('every method: the partner is in the query, or in the body of those that have one', async (t) => {
+  const shop = await serveShop()
+  for (const method of ENDPOINT_METHODS) {
+    const fetch = shop.api.protect(
+      { ...route, name: method.toLowerCase(), method },
+      () => new Response('done'),
+    )
+    const headers = { ...headersOf(shop.key), 'Content-Type': 'application/json' }
+    const inQuery = new Request('http://localhost/shop?partner=demo', { method, headers })
+    if (!takesBody(method)) t.equal((await fetch(inQuery)).status, 200, method)
+    else {
+      t.equal((await fetch(inQuery)).status, 400, method)
+      const inBody = { method, headers, body: '{"partner":"demo"}' }
+      t.equal((await fetch(new Request('http://localhost/shop?partner=acme', inBody))).status, 200, method)
+    }
+    const other = await fetch(
+      new Request('http://localhost/shop', { method: method === 'PUT' ? 'POST' : 'PUT' }),
+    )
+    t.match([other.status, other.headers.get('allow')], [405, method])
+  }
+})
+
 t.test('a route that cannot be protected is refused at once', async (t) => {
   const { api } = await serveShop()
   const add = (more: object) => () => api.protect({ ...route, ...more }, () => new Response())
   t.throws(add({ name: 'plans' }), new RangeError('The endpoint plans: its name is taken.'))
   t.throws(add({ scope: 'read:none' }), /modules define NAME --scope read:none/)
   t.throws(add({ name: 'Invoice' }), /its name must be 1–40 of/)
-  for (const method of ['PUT', 'get']) t.throws(add({ method }), /its method must be GET or POST/)
+  t.throws(add({ method: 'get' }), /its method must be GET or HEAD or POST or PUT or PATCH or DELETE/)
   for (const path of ['shop', '/a(b', '/x/[[...slug', '/:id/:id', '/:constructor', undefined]) {
     t.throws(add({ path }), /its path must be of segments/, String(path))
   }
@@ -192,106 +212,4 @@ t.test('a route that cannot be protected is refused at once', async (t) => {
   // The host's router decides what it sends here.
   api.protect({ ...route, path: '/service/directory' }, () => new Response())
   t.throws(add({}), /its name is taken/)
-})
-
-/** What decides about a request besides the state of its partner. */
-interface Sent {
-  readonly method: string
-  readonly key: string
-  readonly credential: 'header' | 'bearer' | 'both' | 'none'
-  readonly partner: string
-  readonly body: string
-  readonly type: string
-  readonly headers: Readonly<Record<string, string>>
-}
-
-function mostly<T>(usual: T, others: readonly NoInfer<T>[]): fc.Arbitrary<T> {
-  return fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, fc.constantFrom(...others))
-}
-
-const anyRequest = (powerful: string, keys: readonly string[]): fc.Arbitrary<Sent> => {
-  const partner = mostly('demo', ['acme', 'none', '', 'demo&partner=demo', '%ff'])
-  const json = fc.record({ partner: fc.constantFrom('demo', 'demo', 'acme', 7, null) }, { requiredKeys: [] })
-  return fc.record({
-    method: fc.constantFrom('GET', 'GET', 'POST', 'POST', 'HEAD', 'OPTIONS', 'PUT'),
-    key: mostly(powerful, keys),
-    credential: mostly<Sent['credential']>('header', ['bearer', 'both', 'none']),
-    partner,
-    body: fc.oneof(
-      json.map((value) => JSON.stringify(value)),
-      fc.constantFrom('', '[]', '{', '{"a":1,"a":2}'),
-    ),
-    type: mostly('application/json', ['text/plain']),
-    headers: mostly<Sent['headers']>({}, [{ Origin: 'http://a' }, { 'Service-Version': '1' }, {
-      'Content-Encoding': 'gzip',
-    }]),
-  })
-}
-
-function toRequest({ method, key, credential, partner, body, type, headers }: Sent, path: string): Request {
-  const sent = new Headers(headers)
-  if (/header|both/.test(credential)) sent.set('X-Service-Partner-Key', key)
-  if (/bearer|both/.test(credential)) sent.set('Authorization', `Bearer ${key}`)
-  const hasBody = method === 'POST' || method === 'PUT'
-  if (hasBody) sent.set('Content-Type', type)
-  const query = partner === '' ? '' : `?partner=${partner}`
-  return new Request(`http://localhost${path}${method === 'POST' ? '' : query}`, {
-    ...{ method, headers: sent, body: hasBody ? body : null },
-  })
-}
-
-t.test('a protected route and an endpoint of the same definition decide alike', async (t) => {
-  const store = await openMemoryStore()
-  await createModuleAdministration(store, { actor: 'test' })
-    .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
-  const endpoints = (['GET', 'POST'] as const).map((method) =>
-    defineEndpoint({
-      ...route,
-      method,
-      name: `own-${method.toLowerCase()}`,
-      path: '/own',
-      handle: () => ({ data: 1 }),
-    })
-  )
-  const { api, world: { partners, issue, keys } } = await serveStore(store, { endpoints })
-  const texts = Object.values(keys).map(({ text }) => text)
-  await partners.activate('demo', ['orders'])
-  const powerful = (await issue({ partner: 'demo' })).text
-  const hosts = new Map((['GET', 'POST'] as const).map((method) => [
-    method as string,
-    api.protect({ ...route, method, name: method.toLowerCase() }, () => new Response()),
-  ]))
-  const outcomes = new Map<string, number>()
-  await fc.assert(
-    fc.asyncProperty(
-      anyRequest(powerful, [...texts, `${powerful}x`]),
-      fc.constantFrom('active', 'suspended', 'inactive'),
-      async (sent, state) => {
-        if (state === 'suspended') await partners.suspend('demo')
-        if (state === 'inactive') await partners.deactivate('demo', ['orders'])
-        try {
-          const method = sent.method === 'HEAD' ? 'GET' : sent.method
-          const [own, host] = await Promise.all([
-            api.fetch(toRequest(sent, '/service/own')),
-            (hosts.get(method) ?? hosts.get('GET')!)(toRequest(sent, '/shop')),
-          ])
-          const [expected, actual] = await Promise.all([own, host].map(async (response) => {
-            const code = response.status < 400 || sent.method === 'HEAD'
-              ? ''
-              : JSON.parse(await response.text()).code
-            return `${response.status} ${code}`
-          }))
-          outcomes.set(expected!, (outcomes.get(expected!) ?? 0) + 1)
-          t.equal(actual, expected, JSON.stringify(sent))
-        } finally {
-          if (state === 'suspended') await partners.resume('demo')
-          if (state === 'inactive') await partners.activate('demo', ['orders'])
-        }
-      },
-    ),
-    { numRuns: 600 },
-  )
-  for (const code of ['200 ', '403 partner_mismatch', '403 module_inactive']) {
-    t.ok(outcomes.has(code), code)
-  }
 })

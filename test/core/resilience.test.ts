@@ -3,6 +3,7 @@ import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
 import { directoryOf } from '../../core/content/custom-directory.ts'
 import type { HttpRequest } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Directory } from '../../core/ports/directory.ts'
 import type { CompletedRequest } from '../../core/ports/observer.ts'
@@ -58,7 +59,7 @@ t.test('an observer may be an instance of a class, and throw when a response is 
     const api = createPartnerApi({ store }, { observers, logLevel: 'all', log: (event) => log.push(event) })
     t.equal((await api.handle(get(page, key))).status, 200)
     t.equal((await api.handle(get(page, undefined))).status, 401)
-    t.equal(api.refuse('malformed_request').status, 400)
+    t.equal(internalsOf(api).refuse('malformed_request').status, 400)
     for (const { calls, statuses } of observers) {
       t.strictSame(statuses, [200, 401, 400])
       t.ok(calls.includes('listProfiles'))
@@ -119,7 +120,7 @@ t.test('the default log level omits successful requests and logs refused credent
   })
   const from = { 'x-forwarded-for': '203.0.113.9' }
   await api.handle(get(page, key, from))
-  api.refuse('malformed_request', '192.0.2.2')
+  internalsOf(api).refuse('malformed_request', '192.0.2.2')
   t.same(events, [], 'successful responses and framing errors are not logged')
   await api.handle(get(page, `${key},${key}`, from))
   await api.handle(get(page, 'nothing', from))
@@ -146,7 +147,7 @@ t.test('client input is not logged unvalidated', async (t) => {
   for (const made of [key, key.replaceAll('_', '%5F'), 'x'.repeat(20_000), '192.0.2.1 or so', '']) {
     await api.handle({ ...get('/service/nowhere', key, { 'x-forwarded-for': made }), method: made })
     t.match(last(), { status: 404, path: '/service/nowhere', method: undefined, address: undefined })
-    api.refuse('malformed_request', made)
+    internalsOf(api).refuse('malformed_request', made)
     t.match(last(), { status: 400, address: undefined })
     if (made !== '') t.notMatch(JSON.stringify(events), made)
   }
@@ -209,7 +210,7 @@ t.test('a search that is given up is 503 overloaded, and the store counts as ava
   t.match([status, JSON.parse(String(body)).code], [503, 'overloaded'])
   t.match(headers[headers.indexOf('Retry-After') + 1], /^\d+$/)
   t.equal((await api.handle(get('/service/health', undefined))).status, 200)
-  t.equal((await api.measurements()).isStoreAvailable, true)
+  t.equal((await internalsOf(api).measurements()).isStoreAvailable, true)
   t.strictSame(codes, ['overloaded', undefined])
 })
 

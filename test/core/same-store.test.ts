@@ -3,6 +3,7 @@ import t from 'tap'
 import { serve } from '../../adapters/runtimes/node.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import { internalsOf } from '../../core/internals.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { plan, stamp } from '../contract/store/samples.ts'
@@ -55,7 +56,7 @@ for (const [name, open] of Object.entries(stores)) {
     }
     t.strictSame(statuses, [200, 200, 200, 200, 429, 429, 429, 429])
     const counted = await Promise.all(
-      services.map(async (service) => (await service.measurements()).limits.key),
+      services.map(async (service) => (await internalsOf(service).measurements()).limits.key),
     )
     t.strictSame(counted, [{ allowed: 2, refused: 2 }, { allowed: 2, refused: 2 }], 'each reports its own')
     await Promise.all(services.map((service) => service.close()))

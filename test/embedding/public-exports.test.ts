@@ -17,6 +17,7 @@ import {
   type Profile,
   type Store,
 } from '../../core/mod.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
 const actor = 'embedder'
@@ -302,7 +303,7 @@ test('an invalid row is left out of full pages, logged once and counted', async 
   const slugs = [...first.data, ...data].map(({ slug }) => slug)
   t.strictSame([slugs, page.has_more], [['anders', 'cosy', 'day', 'elm'], false])
   t.equal((await read(api, key, '/public/profiles/bad?partner=acme')).status, 404)
-  t.ok((await api.measurements()).invalidRows >= 2)
+  t.ok((await internalsOf(api).measurements()).invalidRows >= 2)
   const reason = 'profile "bad": country must be an ISO 3166-1 alpha-2 code or XK, in upper case, not "UK"'
   t.strictSame(
     errors,

@@ -10,6 +10,7 @@ import { createResponseConverter } from '../../core/http/fetch.ts'
 import { clientAddressOf } from '../../core/http/client-address.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from '../../core/http/problem.ts'
+import { INTERNALS, type Servable } from '../../core/internals.ts'
 
 /** A response. `cached` is a body of bytes that all responses with the same text share. */
 export type PlainResponse = Pick<HttpResponse, 'status' | 'headers'> & {
@@ -71,13 +72,12 @@ async function handle(request: HttpRequest): Promise<HttpResponse> {
   }
 }
 
-const api: ServableApi = {
+const api: ServableApi & Servable = {
   handle(request) {
     if (request.target === '/now') return json(200, {})
     return request.target === '/large-now' ? large() : handle(request)
   },
-  refuse,
-  connectionsRefused: (limit) => report({ refusing: limit }),
+  [INTERNALS]: { refuse, connectionsRefused: (limit) => report({ refusing: limit }) },
   close() {
     report({ closed: true })
     return Promise.resolve()

@@ -1,5 +1,6 @@
 /** A service in this process, with access to its store. */
 import { createPartnerApi, type PartnerApi, type PartnerApiPorts } from '../../core/api.ts'
+import { internalsOf } from '../../core/internals.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
@@ -49,7 +50,7 @@ export async function serveStore(
     const found = conventionViolations(response, 'Service-Version')
     const method = more.method ?? 'GET'
     if (response.status <= 201 && method !== 'HEAD') {
-      found.push(...schemaViolations(sent.target, response, method, api.routes))
+      found.push(...schemaViolations(sent.target, response, method, internalsOf(api).routes))
     }
     if (found.length === 0 && response.headers.get('service-version') === VERSION) return response
     throw new Error(`${method} ${path.slice(0, 200)} → ${response.status}: ${found.join('; ')}`)

@@ -1,0 +1,233 @@
+/** Middleware for Express, Connect and Fastify (contract, section 12). */
+import { request as httpRequest, type ServerResponse } from 'node:http'
+import express from 'express'
+import t from 'tap'
+import { createGuard, grantOf, type NodeRequest } from '../../adapters/runtimes/node.ts'
+import type { LogEvent } from '../../core/log.ts'
+import { ENDPOINT_METHODS, type EndpointMethod, takesBody } from '../../core/model.ts'
+import type { PartnerApiOptions } from '../../core/settings.ts'
+import { until } from '../postgres/until.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
+import { serveStore } from '../support/partner-service.ts'
+import { type Answer, HOSTS, listen } from './guarded.ts'
+
+const route = (method: EndpointMethod) => ({
+  name: `invoice-${method.toLowerCase()}`,
+  method,
+  path: '/invoices/:id' as const,
+  scope: 'read:orders',
+  summary: 'Get an invoice',
+})
+
+async function serveShop(options: PartnerApiOptions = {}) {
+  const service = await serveStore(await openMemoryStore(), options)
+  const { modules, partners, issue } = service.world
+  await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
+  for (const slug of ['demo', 'acme']) await partners.activate(slug, ['orders'])
+  return { ...service, key: await issue({ partner: 'demo' }) }
+}
+
+const withKey = (key: { readonly text: string }) => ({ 'X-Service-Partner-Key': key.text })
+
+/** The fields of a response that name the request and the limits. */
+function fieldsOf({ headers }: Response) {
+  const names = ['x-request-id', 'service-version', 'ratelimit', 'ratelimit-policy', 'cache-control', 'vary']
+  return Object.fromEntries(names.map((name) => [name, headers.get(name)]))
+}
+
+const SERVICE_FIELDS = {
+  'x-request-id': /^req_/,
+  'service-version': '2026-11-20',
+  'ratelimit': /^"key";r=/,
+  'ratelimit-policy': /^"key";q=/,
+}
+
+for (const [name, makeHost] of Object.entries(HOSTS)) {
+  t.test(name, async (t) => {
+    await t.test('every method', async (t) => {
+      const { api, key } = await serveShop()
+      for (const method of ENDPOINT_METHODS) {
+        const url = await listen(t, await makeHost(createGuard(api, route(method)), {}))
+        const call = (partner: string, init: RequestInit = {}) =>
+          takesBody(method)
+            ? fetch(`${url}/invoices/7`, {
+              method,
+              body: JSON.stringify({ partner, any: [1] }),
+              ...init,
+              headers: { ...withKey(key), 'content-type': 'application/json', ...init.headers },
+            })
+            : fetch(`${url}/invoices/7?partner=${partner}`, { method, headers: withKey(key) })
+        const granted = await call('demo')
+        t.equal(granted.status, 200, method)
+        t.match(fieldsOf(granted), {
+          ...SERVICE_FIELDS,
+          'cache-control': 'private, no-store',
+          'vary': 'Authorization, X-Service-Partner-Key, Service-Version',
+        })
+        const body = takesBody(method) ? { partner: 'demo', any: [1] } : undefined
+        if (method !== 'HEAD') t.match(await granted.json(), { partner: 'demo', key: key.id, body })
+        const refused = await call('acme')
+        t.equal(refused.status, 403)
+        t.match(fieldsOf(refused), { ...SERVICE_FIELDS, 'cache-control': 'no-store' })
+        t.match(Object.fromEntries(refused.headers), {
+          'content-type': 'application/problem+json',
+          'referrer-policy': 'no-referrer',
+          'x-content-type-options': 'nosniff',
+        })
+        if (method !== 'HEAD') {
+          t.match(await refused.json(), { code: 'partner_mismatch', instance: '/invoices/7' })
+        }
+        if (takesBody(method)) {
+          t.equal((await call('demo', { headers: { 'content-encoding': 'br' } })).status, 415)
+        }
+        const other = await fetch(`${url}/invoices/7`, { method: method === 'PUT' ? 'DELETE' : 'PUT' })
+        t.equal(other.status, 405)
+        t.match(other.headers.get('allow'), method)
+        t.equal((await fetch(`${url}/invoices/7`, { method: 'OPTIONS' })).status, 204)
+      }
+    })
+
+    await t.test('the host cannot change the fields of the service, and may have its own caching', async (t) => {
+      const { api, key } = await serveShop()
+      const guard = createGuard(api, route('GET'))
+      const own = { 'x-request-id': 'mine', RateLimit: 'none', 'Cache-Control': 'no-cache', Vary: 'Accept' }
+      const answers: readonly Answer[] = [
+        (_, response) => {
+          response.removeHeader('X-Request-Id')
+          response.removeHeader('RateLimit')
+          response.setHeader('RateLimit-Policy', 'none')
+          response.setHeader('Cache-Control', 'no-cache')
+          response.setHeader('Vary', 'Accept')
+          response.end('a')
+        },
+        (_, response) => response.writeHead(200, own).end('a'),
+        (_, response) => response.writeHead(200, 'Fine', Object.entries(own).flat()).end('a'),
+      ]
+      for (const answer of answers) {
+        const url = await listen(t, await makeHost(guard, { answer }))
+        const response = await fetch(`${url}/invoices/7?partner=demo`, { headers: withKey(key) })
+        t.match(fieldsOf(response), { ...SERVICE_FIELDS, 'cache-control': 'no-cache', vary: 'Accept' })
+        t.equal(await response.text(), 'a')
+      }
+    })
+
+    await t.test('the final status is counted and logged when the response ends', async (t) => {
+      const log: LogEvent[] = []
+      const { api, key, request } = await serveShop({ log: (event) => log.push(event), logLevel: 'all' })
+      const pending: ServerResponse[] = []
+      const answer: Answer = (_, response) => void pending.push(response)
+      const url = await listen(t, await makeHost(createGuard(api, route('GET')), { answer }))
+      const sent = fetch(`${url}/invoices/7?partner=demo`, { headers: withKey(key) })
+      await until(() => pending.length === 1, 'the handler to be called')
+      t.strictSame(log, [], 'nothing is logged yet')
+      pending[0]!.writeHead(404).end()
+      t.equal((await sent).status, 404)
+      await until(() => log.length > 0, 'the response to be logged')
+      t.match(log, [{
+        endpoint: 'invoice-get',
+        path: '/invoices/7',
+        status: 404,
+        partner: 'demo',
+        key_id: key.id,
+      }])
+
+      const left = httpRequest(`${url}/invoices/7?partner=demo`, { headers: withKey(key) }).end()
+      left.on('error', () => undefined)
+      await until(() => pending.length === 2, 'the handler to be called')
+      left.destroy()
+      await until(() => log.length === 2, 'a request whose client has gone to be logged')
+      await api.flush()
+      const { json } = await request('/partner/reports/summary?partner=demo')
+      t.match(json.data.requests.by_endpoint, [{ path: '/invoices/{id}', requests: 2, errors: 1 }])
+    })
+
+    await t.test('the address of the client, and what an option throws', async (t) => {
+      const { api, world } = await serveShop()
+      const fenced = await world.issue({ partner: 'demo', allow: ['198.51.100.0/24'] })
+      let address = (): string | undefined => '198.51.100.7'
+      const seen: unknown[] = []
+      const guard = createGuard(api, route('GET'), {
+        address(request: NodeRequest) {
+          seen.push(request.method)
+          return address()
+        },
+      })
+      const url = await listen(t, await makeHost(guard, {}))
+      const status = async () =>
+        (await fetch(`${url}/invoices/7?partner=demo`, { headers: withKey(fenced) })).status
+      t.equal(await status(), 200)
+      address = () => undefined
+      t.equal(await status(), 403)
+      address = () => {
+        throw new Error('no address')
+      }
+      t.equal(await status(), 500)
+      t.strictSame(seen, ['GET', 'GET', 'GET'])
+    })
+  })
+}
+
+t.test('a body counts as the host has parsed it, and is left parsed otherwise', async (t) => {
+  const { api, key } = await serveShop()
+  const guard = createGuard(api, route('POST'))
+  const app = express()
+  const answer = (request: express.Request, response: express.Response) => {
+    response.json({ partner: grantOf(request).partner.slug, body: request.body })
+  }
+  app.post('/unparsed', guard, express.json(), answer)
+  app.post('/parsed', express.json({ limit: '1mb', type: () => true }), guard, answer)
+  app.post('/form', express.urlencoded(), guard, answer)
+  app.post('/bytes', express.raw({ type: () => true, limit: '1mb' }), guard, (request, response) => {
+    response.json({ partner: grantOf(request).partner.slug, body: String(request.body) })
+  })
+  app.post('/text', express.text({ type: () => true }), guard, answer)
+  app.post('/dropped', (request, _, next) => void request.on('end', next).resume(), guard, answer)
+  const url = await listen(t, app)
+  const post = async (path: string, body: string, more: Record<string, string> = {}) => {
+    const headers = { ...withKey(key), 'content-type': 'application/json', ...more }
+    const response = await fetch(`${url}/${path}`, { method: 'POST', body, headers })
+    const { code = '', body: read } = await response.json() as {
+      readonly code?: string
+      readonly body?: unknown
+    }
+    return [response.status, code, read]
+  }
+  const body = '{"partner":"demo","any":[1]}'
+  const parsed = { partner: 'demo', any: [1] }
+  for (const path of ['unparsed', 'parsed', 'form']) {
+    t.strictSame(await post(path, body), [200, '', parsed], path)
+  }
+  for (const path of ['bytes', 'text']) t.strictSame(await post(path, body), [200, '', body], path)
+  t.strictSame(await post('dropped', body), [500, 'internal', undefined])
+  const large = `{"partner":"demo","x":"${'x'.repeat(33_000)}"}`
+  t.equal((await post('parsed', large))[0], 200, 'its size is the affair of the host')
+  for (const path of ['unparsed', 'bytes']) {
+    t.strictSame(await post(path, large), [413, 'body_too_large', undefined])
+  }
+  const repeated = '{"partner":"acme","partner":"demo"}'
+  t.equal((await post('parsed', repeated))[0], 200, 'as are repeated names')
+  t.strictSame(await post('unparsed', repeated), [400, 'malformed_request', undefined])
+  for (const path of ['unparsed', 'parsed', 'bytes']) {
+    t.strictSame(await post(path, '[]'), [422, 'invalid_body', undefined], path)
+    t.strictSame(await post(path, '{}'), [400, 'partner_missing', undefined], path)
+    t.strictSame(await post(path, '{"partner":"acme"}'), [403, 'partner_mismatch', undefined], path)
+    const text = await post(path, body, { 'content-type': 'text/plain' })
+    t.strictSame(text, [415, 'unsupported_media_type', undefined], path)
+  }
+  const form = await post('form', 'partner=demo', { 'content-type': 'application/x-www-form-urlencoded' })
+  t.strictSame(form, [415, 'unsupported_media_type', undefined])
+})
+
+t.test('what is misused is an error', async (t) => {
+  const { api } = await serveShop()
+  t.throws(() => createGuard(api, { ...route('GET'), name: 'plans' }), /its name is taken/)
+  t.throws(() => createGuard(api, { ...route('GET'), scope: 'read:none' }), /modules define NAME/)
+  const misspelt = Object.assign(route('GET'), { sumary: 'a' })
+  t.throws(
+    () => createGuard(api, misspelt),
+    /createGuard: there is no option "sumary". Did you mean "summary"/,
+  )
+  t.throws(() => createGuard(api, route('GET'), { adress: 1 } as object), /Did you mean "address"/)
+  t.throws(() => createGuard({} as never, route('GET')), /This is no service/)
+  t.throws(() => grantOf({}), /No guard has let this request through/)
+})
