@@ -1,4 +1,4 @@
-import type { StoreError, StoreErrorCode } from '../adapters/stores/store-error.ts'
+import type { StoreError, StoreErrorCode } from '../adapters/stores/sql/store-error.ts'
 import type { AdminError, Remedy } from '../core/admin/validate.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */

@@ -1,4 +1,4 @@
-import type { Migration } from '../../adapters/stores/schema.ts'
+import type { Migration } from '../../adapters/stores/sql/schema.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
 export type Severity = 'warning' | 'error'

@@ -1,7 +1,6 @@
 /** `store copy`. */
 import { existsSync, realpathSync } from 'node:fs'
-import { copyStore, type TableReport } from '../../adapters/stores/copy/copy.ts'
-import type { CopyDatabase } from '../../adapters/stores/copy/ends.ts'
+import { type CopyDatabase, copyStore, type TableReport } from '../../adapters/stores/sql/copy.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'

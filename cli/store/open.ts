@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
-import type { MigrationStatus } from '../../adapters/stores/schema.ts'
+import type { MigrationStatus } from '../../adapters/stores/sql/schema.ts'
 import { readModules } from '../../core/admin/apply.ts'
 import type { Modules } from '../../core/model.ts'
 import { createClock } from '../../core/lib/clock.ts'

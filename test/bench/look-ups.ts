@@ -5,10 +5,10 @@
  */
 import postgres, { type Sql } from 'postgres'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import type { StoredRow } from '../../adapters/stores/row-format.ts'
-import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../adapters/stores/tables.ts'
-import type { KeyFacts } from '../../core/model.ts'
+import type { StoredRow } from '../../adapters/stores/sql/row-format.ts'
+import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../adapters/stores/sql/tables.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import type { KeyFacts } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { key as keyOf, partner as partnerOf } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'

@@ -2,11 +2,11 @@
 import t from 'tap'
 import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
 import type { Database } from '../../adapters/stores/postgres/database.ts'
-import type { Revisions } from '../../adapters/stores/postgres/revisions.ts'
 import { batchKeyLookups, gatherLookUps } from '../../adapters/stores/postgres/look-ups.ts'
+import type { Revisions } from '../../adapters/stores/postgres/revisions.ts'
 import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
 import { createKeyLookup } from '../../adapters/stores/sql/partners-and-keys.ts'
-import { KEYS, PARTNERS } from '../../adapters/stores/tables.ts'
+import { KEYS, PARTNERS } from '../../adapters/stores/sql/tables.ts'
 import type { KeyFacts } from '../../core/model.ts'
 import { key, partner } from '../contract/store/samples.ts'
 

@@ -1,7 +1,7 @@
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { createContentAdministration } from '../../adapters/stores/content.ts'
+import { createContentAdministration } from '../../adapters/stores/sql/content.ts'
 import { done, query as statement, runWork } from '../../adapters/stores/sql/database.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { andThen } from '../../core/lib/promise.ts'

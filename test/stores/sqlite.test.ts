@@ -3,15 +3,13 @@ import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import { copyStore } from '../../adapters/stores/copy/copy.ts'
+import { copyStore } from '../../adapters/stores/sql/copy.ts'
 import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Replica } from '../../core/ports/replicas.ts'
 import { durableContract } from '../contract/store/durable.ts'
-import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
-import { tamperingContract } from '../contract/store/tampering.ts'
 import {
   apply,
   claim,
@@ -24,6 +22,8 @@ import {
   T0,
   usageCount,
 } from '../contract/store/samples.ts'
+import { sharedStoreContract, storeContract } from '../contract/store/suites.ts'
+import { tamperingContract } from '../contract/store/tampering.ts'
 import { newFile } from '../support/cli-program.ts'
 import { openMemoryStore, shareMemoryStore } from '../support/memory-store.ts'
 

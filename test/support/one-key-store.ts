@@ -1,5 +1,5 @@
 import { sha256 } from '../../adapters/digest.ts'
-import { newSettings } from '../../adapters/stores/schema.ts'
+import { newSettings } from '../../adapters/stores/sql/schema.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { MODULE_NAMES, MODULES } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'

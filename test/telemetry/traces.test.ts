@@ -10,7 +10,7 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
 import { createTracing, type TracingOptions } from '../../adapters/opentelemetry.ts'
-import { StoreError } from '../../adapters/stores/store-error.ts'
+import { StoreError } from '../../adapters/stores/sql/store-error.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'

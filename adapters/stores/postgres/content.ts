@@ -7,12 +7,16 @@ import type {
   ContentRecords,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { type ContentTable, createContentAdministration } from '../content.ts'
-import type { StoredRow } from '../row-format.ts'
-import { createPlainTables, createTable } from '../sql/content.ts'
+import {
+  type ContentTable,
+  createContentAdministration,
+  createPlainTables,
+  createTable,
+} from '../sql/content.ts'
 import { query, rowsSql, type SqlDatabase, type Work } from '../sql/database.ts'
-import { StoreError } from '../store-error.ts'
-import { CONTENT_TABLES, PROFILES } from '../tables.ts'
+import type { StoredRow } from '../sql/row-format.ts'
+import { StoreError } from '../sql/store-error.ts'
+import { CONTENT_TABLES, PROFILES } from '../sql/tables.ts'
 import type { Database } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { DIALECT, listText } from './sql.ts'

@@ -1,8 +1,8 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Directory } from '../../../core/ports/directory.ts'
-import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
-import { readPage, toPageRange } from './pages.ts'
+import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../sql/tables.ts'
 import type { Database } from './database.ts'
+import { readPage, toPageRange } from './pages.ts'
 import { searchPage } from './search.ts'
 
 export function createDirectory(database: Database) {

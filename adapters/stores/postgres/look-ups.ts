@@ -1,8 +1,8 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
-import type { StoredRow, Value } from '../row-format.ts'
 import { selectFacts } from '../sql/partners-and-keys.ts'
-import { readKeyFacts } from '../tables.ts'
+import type { StoredRow, Value } from '../sql/row-format.ts'
+import { readKeyFacts } from '../sql/tables.ts'
 import type { Database } from './database.ts'
 import { listText } from './sql.ts'
 

@@ -1,3 +1,4 @@
+import { runWork } from '../sql/database.ts'
 import {
   applyMigrations,
   checkMigrations,
@@ -8,9 +9,8 @@ import {
   type Schema,
   type SchemaDialect,
   toMigrationStatus,
-} from '../schema.ts'
-import { runWork } from '../sql/database.ts'
-import { missingSettingsError, StoreError } from '../store-error.ts'
+} from '../sql/schema.ts'
+import { missingSettingsError, StoreError } from '../sql/store-error.ts'
 import type { Query } from './connection.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'

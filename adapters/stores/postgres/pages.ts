@@ -1,5 +1,5 @@
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
-import { CARD_COLUMNS, type CardRow, startPosition } from '../tables.ts'
+import { CARD_COLUMNS, type CardRow, startPosition } from '../sql/tables.ts'
 import type { Value } from './connection.ts'
 import type { Database } from './database.ts'
 import { listText } from './sql.ts'

@@ -1,4 +1,5 @@
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
+import { pruneSql, type SqlDatabase } from '../sql/database.ts'
 import {
   ageOf,
   createRegistration,
@@ -8,8 +9,7 @@ import {
   REPLICA_RETENTION_MS,
   type ReplicaStatements,
   toProgress,
-} from '../replicas.ts'
-import { pruneSql, type SqlDatabase } from '../sql/database.ts'
+} from '../sql/replicas.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'

@@ -1,4 +1,4 @@
-import { CARD_COLUMNS, type CardRow } from '../tables.ts'
+import { CARD_COLUMNS, type CardRow } from '../sql/tables.ts'
 import type { Query, Value } from './connection.ts'
 import type { Database } from './database.ts'
 import { prefixQuery } from './listings.ts'

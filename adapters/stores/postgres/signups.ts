@@ -2,6 +2,8 @@ import { delay, timeout } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
+import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
+import type { Value } from '../sql/row-format.ts'
 import {
   type Attempt,
   type ClaimRow,
@@ -11,14 +13,11 @@ import {
   createSignupRemoval,
   duplicateIdError,
   repeatedOutcome,
-  SIGNUP_COLUMNS,
-  signupRow,
   unknownKeyError,
-} from '../signups.ts'
-import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
+} from '../sql/signups.ts'
+import { StoreError } from '../sql/store-error.ts'
+import { SIGNUP_COLUMNS, signupRow } from '../sql/tables.ts'
 import { enqueueSql } from '../sql/webhooks.ts'
-import type { Value } from '../row-format.ts'
-import { StoreError } from '../store-error.ts'
 import type { Database } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'

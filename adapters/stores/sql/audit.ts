@@ -4,9 +4,9 @@ import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { sha256 } from '../../digest.ts'
-import { safeColumns } from '../row-format.ts'
-import { AUDIT_ENTRIES, readSequence } from '../tables.ts'
 import { type Dialect, query, rowsSql, rowsText, type SqlDatabase, type Work, writeRows } from './database.ts'
+import { safeColumns } from './row-format.ts'
+import { AUDIT_ENTRIES, readSequence } from './tables.ts'
 import { enqueueSql, EVENTS } from './webhooks.ts'
 
 /**

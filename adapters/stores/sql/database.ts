@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
-import { INTEGER_COLUMNS, type RowFormat, type StoredRow, type Value } from '../row-format.ts'
+import { INTEGER_COLUMNS, type RowFormat, type StoredRow, type Value } from './row-format.ts'
 
 /** Runs a statement with the parameters `$1`, `$2`, …. Its tables are in the schema `partner_api`. */
 export type Query = <R extends readonly Value[] = StoredRow>(

@@ -11,16 +11,6 @@ import type { Administration, Change, KeyFilter } from '../../../core/ports/chan
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
-import { includesWord, type StoredRow, type Value } from '../row-format.ts'
-import {
-  CLAIMS,
-  DIGEST_SCHEMES,
-  KEY_FACTS_COLUMNS,
-  KEYS,
-  MODULES,
-  PARTNERS,
-  readKeyFacts,
-} from '../tables.ts'
 import {
   type Dialect,
   idsSql,
@@ -32,6 +22,8 @@ import {
   type Work,
   writeRows,
 } from './database.ts'
+import { includesWord, type StoredRow, type Value } from './row-format.ts'
+import { CLAIMS, DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from './tables.ts'
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`

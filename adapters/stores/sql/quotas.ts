@@ -1,8 +1,8 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import { isDurable } from '../../../core/limits/partner-quotas.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../../../core/ports/quotas.ts'
-import { createRowFormat, type Value } from '../row-format.ts'
 import { type Dialect, pruneSql, type Query, rowsSql, rowsText, type SqlDatabase } from './database.ts'
+import { createRowFormat, type Value } from './row-format.ts'
 
 const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 

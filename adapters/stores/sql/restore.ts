@@ -7,9 +7,6 @@ import { modulesWith } from '../../../core/model.ts'
 import type { AuditEntry, AuditHead } from '../../../core/ports/audit.ts'
 import type { AuditContext, Change } from '../../../core/ports/changes.ts'
 import { readPages } from '../../../core/ports/store.ts'
-import type { RowFormat } from '../row-format.ts'
-import { CLAIMS, KEYS, MODULES, PARTNERS } from '../tables.ts'
-import { changeWebhook, WEBHOOKS } from '../webhooks.ts'
 import { appendAuditRecords, createAuditLog } from './audit.ts'
 import {
   type Dialect,
@@ -22,7 +19,9 @@ import {
   writeRows,
 } from './database.ts'
 import { applyFacts, selectModules } from './partners-and-keys.ts'
-import { selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
+import type { RowFormat } from './row-format.ts'
+import { CLAIMS, KEYS, MODULES, PARTNERS, WEBHOOKS } from './tables.ts'
+import { changeWebhook, selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
 
 /** The store that a restore replaces, which is only read. */
 export type ReplacedStore = Pick<SqlDatabase, 'dialect' | 'read' | 'readCatalog'>

@@ -1,13 +1,13 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Catalog, Directory } from '../../../core/ports/directory.ts'
-import { sha256 } from '../../digest.ts'
-import type { RowFormat } from '../row-format.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { CONTENT_TABLES, ENDPOINTS } from '../tables.ts'
+import { sha256 } from '../../digest.ts'
 import { createAuditLog } from './audit.ts'
 import { rowsSql, rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
+import type { RowFormat } from './row-format.ts'
+import { CONTENT_TABLES, ENDPOINTS } from './tables.ts'
 import { createWebhookStore } from './webhooks.ts'
 
 /** The members of a store whose statements are the same for both databases. */

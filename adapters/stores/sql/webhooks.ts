@@ -1,23 +1,22 @@
+/** Webhooks and their outbox. */
+import { webhookSnapshot } from '../../../core/audit/records.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import { MS_PER_DAY } from '../../../core/lib/time.ts'
+import type { AuditContext } from '../../../core/ports/changes.ts'
 import {
   type Delivery,
   type DeliveryResult,
+  MAX_WEBHOOKS,
   RETENTION_MS,
+  type Webhook,
+  type WebhookChangeType,
   type WebhookEvent,
   type WebhookStore,
 } from '../../../core/ports/webhooks.ts'
-import { createRowFormat } from '../row-format.ts'
+import { webhookDisabledEvent } from '../../../core/webhooks/events.ts'
 import {
-  changeWebhook,
-  DELIVERIES,
-  MAX_BATCH,
-  MAX_COUNT,
-  newestFirst,
-  storableResult,
-  WEBHOOKS,
-} from '../webhooks.ts'
-import {
+  type AuditedChange,
   type Dialect,
   idsSql,
   idsText,
@@ -27,6 +26,14 @@ import {
   type SqlDatabase,
   upsertRowsSql,
 } from './database.ts'
+import { createRowFormat } from './row-format.ts'
+import { StoreError } from './store-error.ts'
+import { DELIVERIES, WEBHOOKS } from './tables.ts'
+
+/** Deliveries that are removed at once: a statement holds the write lock of SQLite. */
+const MAX_BATCH = 500
+/** Deliveries that are counted at most, for the same reason. */
+const MAX_COUNT = 10_000
 
 export const EVENTS = createRowFormat<WebhookEvent>()(['id', 'type', 'partner', 'createdAt', 'payload'])
 
@@ -216,4 +223,37 @@ export function createWebhookStore(
         () => andThen(write([statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
       ),
   }
+}
+
+function newestFirst(a: Delivery, b: Delivery): number {
+  return b.createdAt - a.createdAt || compareCodePoints(b.id, a.id)
+}
+
+/** Applies a change to a webhook. Its audit record has no secrets, and `failingSince` is no change. */
+export function changeWebhook(
+  stored: readonly Webhook[],
+  id: string,
+  type: WebhookChangeType,
+  context: AuditContext,
+  change: Parameters<WebhookStore['changeWebhook']>[3],
+): Required<AuditedChange<Webhook | undefined>> {
+  const before = stored.find((webhook) => webhook.id === id)
+  const changed = change(before)
+  const events = () => type === 'webhook.disabled' ? [webhookDisabledEvent(after!, context)] : []
+  if (changed === before) return { result: before, auditRecords: [], events }
+  const after = changed &&
+    { ...changed, disabledAt: changed.state === 'active' ? undefined : before?.disabledAt ?? context.at }
+  if (before === undefined && stored.length >= MAX_WEBHOOKS) {
+    throw new StoreError('refused', `The webhook cannot be created: there are ${MAX_WEBHOOKS} already.`)
+  }
+  const { partner } = (after ?? before)!
+  const states = { before: before && webhookSnapshot(before), after: after && webhookSnapshot(after) }
+  const record = { type, partner, keyId: undefined, subject: id, ...states }
+  return { result: after, events, auditRecords: [record] }
+}
+
+/** What a database can store: errors come from other servers. */
+function storableResult(result: DeliveryResult): DeliveryResult {
+  const lastError = result.lastError?.slice(0, 500).toWellFormed().replaceAll('\0', '')
+  return { ...result, retryMs: Math.round(result.retryMs), lastError }
 }

@@ -4,8 +4,8 @@ import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { ReplacedStore } from '../sql/restore.ts'
+import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
-import { StoreError } from '../store-error.ts'
 import {
   type Database,
   errorMessage,

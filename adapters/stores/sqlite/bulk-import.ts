@@ -1,11 +1,11 @@
 import { fold } from '../../../core/lib/text.ts'
 import type { ImportOptions, ProfileRecord } from '../../../core/ports/content.ts'
-import { createImportLog } from '../content.ts'
-import { randomHex } from '../schema.ts'
-import { StoreError } from '../store-error.ts'
-import { type ProfileRow, PROFILES } from '../tables.ts'
-import { searchTerms } from './profile-table.ts'
+import { createImportLog } from '../sql/content.ts'
+import { randomHex } from '../sql/schema.ts'
+import { StoreError } from '../sql/store-error.ts'
+import { type ProfileRow, PROFILES } from '../sql/tables.ts'
 import { type Database, upsertSql } from './database.ts'
+import { searchTerms } from './profile-table.ts'
 import {
   addWords,
   buildCounters,

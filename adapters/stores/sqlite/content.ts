@@ -5,11 +5,10 @@ import type {
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
-import { createContentAdministration, type RunContentChange } from '../content.ts'
-import type { StoredRow } from '../row-format.ts'
-import { createPlainTables } from '../sql/content.ts'
-import { StoreError } from '../store-error.ts'
-import { CONTENT_TABLES } from '../tables.ts'
+import { createContentAdministration, createPlainTables, type RunContentChange } from '../sql/content.ts'
+import type { StoredRow } from '../sql/row-format.ts'
+import { StoreError } from '../sql/store-error.ts'
+import { CONTENT_TABLES } from '../sql/tables.ts'
 import { createBulkImport } from './bulk-import.ts'
 import type { Database } from './database.ts'
 import { createProfileTable } from './profile-table.ts'

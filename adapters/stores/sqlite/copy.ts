@@ -1,9 +1,9 @@
-import type { CopyDatabase } from '../copy/ends.ts'
+import type { CopyDatabase } from '../sql/copy.ts'
 import { runWork } from '../sql/database.ts'
-import { danglingReferenceError } from '../store-error.ts'
-import { createProfileTable } from './profile-table.ts'
+import { danglingReferenceError } from '../sql/store-error.ts'
 import { errorMessage, lockFile, openDatabase } from './database.ts'
 import { checkSchema, configure, migrate, readSchema } from './migrate.ts'
+import { createProfileTable } from './profile-table.ts'
 import { createQuery, DIALECT } from './sql-database.ts'
 
 /**

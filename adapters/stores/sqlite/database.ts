@@ -4,8 +4,8 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Remedy } from '../../../core/admin/validate.ts'
 import { createClock } from '../../../core/lib/clock.ts'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
-import type { Value } from '../row-format.ts'
-import { StoreError } from '../store-error.ts'
+import type { Value } from '../sql/row-format.ts'
+import { StoreError } from '../sql/store-error.ts'
 import { trackFileIdentity } from './file-identity.ts'
 
 /** Of this process. Not the date, which may jump and come back. */

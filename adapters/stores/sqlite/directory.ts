@@ -1,6 +1,6 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Directory } from '../../../core/ports/directory.ts'
-import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../tables.ts'
+import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../sql/tables.ts'
 import type { Database } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import { anyOf, audienceTerms, createProfileSearch } from './search.ts'

@@ -1,3 +1,5 @@
+import { runWork } from '../sql/database.ts'
+import type { Value } from '../sql/row-format.ts'
 import {
   applyMigrations,
   checkMigrations,
@@ -8,13 +10,11 @@ import {
   type Schema,
   type SchemaDialect,
   toMigrationStatus,
-} from '../schema.ts'
-import type { Value } from '../row-format.ts'
-import { runWork } from '../sql/database.ts'
-import { missingSettingsError, StoreError } from '../store-error.ts'
+} from '../sql/schema.ts'
+import { missingSettingsError, StoreError } from '../sql/store-error.ts'
 import { type Database, retryWhileBusy, unusableError, withReader } from './database.ts'
-import { createQuery } from './sql-database.ts'
 import * as store from './migrations/001-store.ts'
+import { createQuery } from './sql-database.ts'
 
 export const MIGRATIONS: readonly Migration[] = [store]
 

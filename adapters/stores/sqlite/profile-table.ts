@@ -1,9 +1,9 @@
 import { searchText } from '../../../core/content/profile-index.ts'
 import { fold } from '../../../core/lib/text.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
-import type { ContentTable } from '../content.ts'
+import type { ContentTable } from '../sql/content.ts'
 import { done } from '../sql/database.ts'
-import { type ProfileRow, PROFILES } from '../tables.ts'
+import { type ProfileRow, PROFILES } from '../sql/tables.ts'
 import { type Database, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
 

@@ -1,9 +1,9 @@
 /** The new tables of profiles that a bulk import builds: who builds them, and the steps, in order. */
 import { delay } from '../../../core/lib/promise.ts'
-import type { Value } from '../row-format.ts'
-import { StoreError } from '../store-error.ts'
-import { longWords } from './profile-table.ts'
+import type { Value } from '../sql/row-format.ts'
+import { StoreError } from '../sql/store-error.ts'
 import type { Database } from './database.ts'
+import { longWords } from './profile-table.ts'
 import { MAX_LABEL } from './ranks.ts'
 
 /** The aim for how long a step holds the write lock, and the time that others then have it. */

@@ -1,5 +1,5 @@
 import type { Revision } from '../../../core/ports/facts.ts'
-import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../store-error.ts'
+import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
 import type { Database } from './database.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>

@@ -8,6 +8,8 @@ import process from 'node:process'
 import { ignoreFailure, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
+import type { Query } from '../sql/database.ts'
+import { createQuotaStore } from '../sql/quotas.ts'
 import {
   createRegistration,
   LIVE_GRACE_MS,
@@ -15,10 +17,8 @@ import {
   REPLICA_RETENTION_MS,
   type ReplicaIdentity,
   toProgress,
-} from '../replicas.ts'
-import type { Value } from '../row-format.ts'
-import type { Query } from '../sql/database.ts'
-import { createQuotaStore } from '../sql/quotas.ts'
+} from '../sql/replicas.ts'
+import type { Value } from '../sql/row-format.ts'
 import { clock, closedError, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { createQuery, DIALECT, type SyncQuery } from './sql-database.ts'

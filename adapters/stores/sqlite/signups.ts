@@ -10,13 +10,10 @@ import {
   createSignupRemoval,
   duplicateIdError,
   repeatedOutcome,
-  SIGNUP_COLUMNS,
-  type SignupRow,
-  signupRow,
   unknownKeyError,
-} from '../signups.ts'
-import { StoreError } from '../store-error.ts'
-import { COPIED_TABLES } from '../tables.ts'
+} from '../sql/signups.ts'
+import { StoreError } from '../sql/store-error.ts'
+import { COPIED_TABLES, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../sql/tables.ts'
 import { type Database, placeholders, retryWhileBusy, runWithRetry, upsertSql } from './database.ts'
 import type { SqliteDatabase } from './sql-database.ts'
 

@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
-import { StoreError } from '../store-error.ts'
+import { StoreError } from '../sql/store-error.ts'
 import type { Database } from './database.ts'
 
 /** After so much work, a search pauses for as long as it took, and other requests are answered. */

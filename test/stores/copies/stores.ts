@@ -2,10 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type CopyProgress, copyStore, type TableReport } from '../../../adapters/stores/copy/copy.ts'
-import type { CopyDatabase } from '../../../adapters/stores/copy/ends.ts'
 import { openPostgresCopy } from '../../../adapters/stores/postgres/copy.ts'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
+import {
+  type CopyDatabase,
+  type CopyProgress,
+  copyStore,
+  type TableReport,
+} from '../../../adapters/stores/sql/copy.ts'
 import { openSqliteCopy } from '../../../adapters/stores/sqlite/copy.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { Store } from '../../../core/ports/store.ts'

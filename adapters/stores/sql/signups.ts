@@ -1,46 +1,18 @@
 /** Signups as all SQL stores keep them, and the outcomes that all stores share. */
-import { signupsAuditRecord } from '../../core/audit/records.ts'
-import { all, andThen, type MaybePromise } from '../../core/lib/promise.ts'
-import { compareCodePoints } from '../../core/lib/text.ts'
-import type { Environment } from '../../core/model.ts'
+import { signupsAuditRecord } from '../../../core/audit/records.ts'
+import { all, andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import { compareCodePoints } from '../../../core/lib/text.ts'
 import {
   CLAIM_LIFETIME_MS,
   type IdempotencyClaim,
   type Signup,
-  type SignupInput,
   type SignupOutcome,
   type SignupStore,
-} from '../../core/ports/signups.ts'
-import { idsSql, idsText, query, type SqlDatabase } from './sql/database.ts'
-import { deleteDeliveriesSql } from './sql/webhooks.ts'
+} from '../../../core/ports/signups.ts'
+import { idsSql, idsText, query, type SqlDatabase } from './database.ts'
 import { StoreError } from './store-error.ts'
-
-/** The columns of a signup, in the order of `SignupRow`. */
-export const SIGNUP_COLUMNS = ['id', 'partner', 'key_id', 'environment', 'created_at', 'record'] as const
-
-export type SignupRow = [
-  id: string,
-  partner: string,
-  keyId: string,
-  environment: Environment,
-  createdAt: number,
-  record: string,
-]
-
-export function signupRow(signup: Signup): SignupRow {
-  const { id, partner, keyId, environment, createdAt } = signup
-  return [id, partner, keyId, environment, createdAt, JSON.stringify(pickInput(signup))]
-}
-
-export function readSignup([id, partner, keyId, environment, createdAt, record]: SignupRow): Signup {
-  return { ...pickInput(JSON.parse(record)), id, partner, keyId, environment, createdAt }
-}
-
-/** Exactly the members of the form, absent ones as `undefined`. */
-function pickInput(input: SignupInput): SignupInput {
-  const { email, name, company, country, plan, profile, locale, message, consentAt, metadata } = input
-  return { email, name, company, country, plan, profile, locale, message, consentAt, metadata }
-}
+import { readSignup, SIGNUP_COLUMNS, type SignupRow } from './tables.ts'
+import { deleteDeliveriesSql } from './webhooks.ts'
 
 /** @param newest The condition, order and limit of all signups: after the position `$1`, `$2`, and `$3` of them. */
 export function createSignupList({ read }: Pick<SqlDatabase, 'read'>, newest: string) {

@@ -1,5 +1,5 @@
-import { andThen, type MaybePromise } from '../../core/lib/promise.ts'
-import type { Store } from '../../core/ports/store.ts'
+import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { Store } from '../../../core/ports/store.ts'
 
 /** Adds `onChange` to a store. A change that fails calls no listener: during an outage, services keep what they have. */
 export function withChangeListeners(store: Store): Store {

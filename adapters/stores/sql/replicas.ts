@@ -1,8 +1,8 @@
 /** The registration of a replica in a store that several processes share. */
-import { drawId } from '../../core/lib/ids.ts'
-import { completesWithin, type MaybePromise } from '../../core/lib/promise.ts'
-import type { Revision } from '../../core/ports/facts.ts'
-import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../core/ports/replicas.ts'
+import { drawId } from '../../../core/lib/ids.ts'
+import { completesWithin, type MaybePromise } from '../../../core/lib/promise.ts'
+import type { Revision } from '../../../core/ports/facts.ts'
+import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../../core/ports/replicas.ts'
 import { StoreError } from './store-error.ts'
 
 /** Milliseconds for which a replica stays registered after the end of its lease: by then, its cached facts are unusable. */

@@ -1,4 +1,4 @@
-import { createLruCache } from '../../core/lib/lru.ts'
+import { createLruCache } from '../../../core/lib/lru.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 

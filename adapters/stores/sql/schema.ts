@@ -1,8 +1,8 @@
 /** What stores share about being created and migrated: settings and schema versions. */
-import { KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
-import type { StoreSettings } from '../../core/ports/store.ts'
-import { sha256 } from '../digest.ts'
-import { type Query, query, type Work } from './sql/database.ts'
+import { KEY_PREFIX_PATTERN } from '../../../core/keys/format.ts'
+import type { StoreSettings } from '../../../core/ports/store.ts'
+import { sha256 } from '../../digest.ts'
+import { type Query, query, type Work } from './database.ts'
 import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */

@@ -1,8 +1,9 @@
 /** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
-import { type Fields, type ObjectFormat, pickFields } from '../../core/content/fields.ts'
-import { CARD_FIELDS, DETAIL_FIELDS } from '../../core/content/directory-fields.ts'
-import { CONTENT_FORMATS } from '../../core/content/kinds.ts'
+import { CARD_FIELDS, DETAIL_FIELDS } from '../../../core/content/directory-fields.ts'
+import { type Fields, type ObjectFormat, pickFields } from '../../../core/content/fields.ts'
+import { CONTENT_FORMATS } from '../../../core/content/kinds.ts'
 import type {
+  Environment,
   Industry,
   Key,
   KeyFacts,
@@ -12,13 +13,15 @@ import type {
   Partner,
   Profile,
   ProfileCard,
-} from '../../core/model.ts'
-import type { AuditEntry } from '../../core/ports/audit.ts'
-import type { ContentKind, ContentRecords, ProfileRecord } from '../../core/ports/content.ts'
-import type { Claim, DigestScheme } from '../../core/ports/changes.ts'
-import type { ProfileQuery } from '../../core/ports/directory.ts'
-import type { KeyUsage, RecordedProblem } from '../../core/ports/reports.ts'
-import type { RecordedEndpoint } from '../../core/ports/store.ts'
+} from '../../../core/model.ts'
+import type { AuditEntry } from '../../../core/ports/audit.ts'
+import type { Claim, DigestScheme } from '../../../core/ports/changes.ts'
+import type { ContentKind, ContentRecords, ProfileRecord } from '../../../core/ports/content.ts'
+import type { ProfileQuery } from '../../../core/ports/directory.ts'
+import type { KeyUsage, RecordedProblem } from '../../../core/ports/reports.ts'
+import type { Signup, SignupInput } from '../../../core/ports/signups.ts'
+import type { RecordedEndpoint } from '../../../core/ports/store.ts'
+import type { Delivery, Webhook } from '../../../core/ports/webhooks.ts'
 import {
   type Codec,
   createRowFormat,
@@ -27,8 +30,6 @@ import {
   type Value,
   wordList,
 } from './row-format.ts'
-import { SIGNUP_COLUMNS } from './signups.ts'
-import { DELIVERIES, WEBHOOKS } from './webhooks.ts'
 
 /** JSON, with NULL for the empty value. */
 function jsonCodec<T extends object>(empty: T): Codec<T> {
@@ -121,6 +122,52 @@ export const KEY_USAGE = createRowFormat<KeyUsage>()(['keyId', 'day', 'endpoint'
 export const PROBLEMS = createRowFormat<RecordedProblem>()(
   ['keyId', 'at', 'id', 'partner', 'environment', 'record'],
 )
+
+/** The columns of a signup, in the order of `SignupRow`. */
+export const SIGNUP_COLUMNS = ['id', 'partner', 'key_id', 'environment', 'created_at', 'record'] as const
+
+export type SignupRow = [
+  id: string,
+  partner: string,
+  keyId: string,
+  environment: Environment,
+  createdAt: number,
+  record: string,
+]
+
+export function signupRow(signup: Signup): SignupRow {
+  const { id, partner, keyId, environment, createdAt } = signup
+  return [id, partner, keyId, environment, createdAt, JSON.stringify(pickInput(signup))]
+}
+
+export function readSignup([id, partner, keyId, environment, createdAt, record]: SignupRow): Signup {
+  return { ...pickInput(JSON.parse(record)), id, partner, keyId, environment, createdAt }
+}
+
+/** Exactly the members of the form, absent ones as `undefined`. */
+function pickInput(input: SignupInput): SignupInput {
+  const { email, name, company, country, plan, profile, locale, message, consentAt, metadata } = input
+  return { email, name, company, country, plan, profile, locale, message, consentAt, metadata }
+}
+
+const json = { encode: JSON.stringify, decode: JSON.parse } satisfies Codec<readonly never[]>
+
+type Secret = Webhook['secrets'][number]
+
+const secretsCodec: Codec<readonly Secret[]> = {
+  encode: JSON.stringify,
+  decode: (text) => JSON.parse(text).map(({ sealed, expiresAt }: Secret) => ({ sealed, expiresAt })),
+}
+
+export const WEBHOOKS = createRowFormat<Webhook>({ events: json, secrets: secretsCodec })([
+  ...['id', 'url', 'events', 'partner', 'state', 'createdAt', 'secrets', 'failingSince'] as const,
+  'disabledAt',
+])
+
+export const DELIVERIES = createRowFormat<Delivery>()([
+  ...['webhook', 'id', 'type', 'partner', 'createdAt', 'payload'] as const,
+  ...['state', 'attempts', 'dueAt', 'lastStatus', 'lastError'] as const,
+])
 
 /** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
 export function readSequence(text: string): number {
