@@ -6,6 +6,7 @@ import { createAuditLog } from '../../adapters/stores/sql/audit.ts'
 import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
 import type { Value } from '../../adapters/stores/sql/row-format.ts'
 import { type Database, openDatabase } from '../../adapters/stores/sqlite/database.ts'
+import { createLists } from '../../adapters/stores/sqlite/lists.ts'
 import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
 import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
 import { createSqlDatabase } from '../../adapters/stores/sqlite/sql-database.ts'
@@ -55,6 +56,7 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const sql = createSqlDatabase(explained, createRevisions(database, file))
   const auditLog = createAuditLog(sql)
   const administration = createAdministration(sql)
+  const { listKeys } = createLists(sql)
   const signups = createSignups(explained, sql)
   const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
     '(partner=? AND environment=? AND (recency,id)>(?,?))'
@@ -67,12 +69,12 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [
     [() => administration.listPartners('a', 9), 'SEARCH partner USING PRIMARY KEY (slug>?)'],
     [
-      () => administration.listKeys({}, undefined, 9),
+      () => listKeys({}, undefined, 9),
       ...ofAllKeys,
     ],
     [
       () =>
-        administration.listKeys(
+        listKeys(
           { environment: 'live', scope: 'read:plans', states: KEY_STATES, endsBefore: 9, unusedSince: 9 },
           undefined,
           9,
@@ -82,17 +84,17 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
       ...ofAllKeys.slice(2),
     ],
     [
-      () => administration.listKeys({ tag: 'eu', environment: 'live', states: KEY_STATES }, undefined, 9),
+      () => listKeys({ tag: 'eu', environment: 'live', states: KEY_STATES }, undefined, 9),
       ...ofAllKeys.map((step) => step.replace('partner_key_listed', 'partner_key_tagged')),
     ],
     [
-      () => administration.listKeys({ partner: 'big' }, undefined, 9),
+      () => listKeys({ partner: 'big' }, undefined, 9),
       ...ofAllKeys.map((step) =>
         step.replace('partner_key_listed (', 'partner_key_by_partner (partner=? AND ')
       ),
     ],
     [
-      () => administration.listKeys({ partner: 'big', endsBefore: 9 }, undefined, 9),
+      () => listKeys({ partner: 'big', endsBefore: 9 }, undefined, 9),
       ...ofAllKeys.map((step) =>
         step.replace('COVERING INDEX partner_key_listed (', 'INDEX partner_key_by_partner (partner=? AND ')
       ),

@@ -41,7 +41,7 @@ export interface Database {
    */
   transaction<T>(
     work: TransactionWork<T>,
-    options?: { readonly readOnly: boolean },
+    options?: Omit<TransactionOptions, 'place'>,
   ): Promise<T>
   /** Runs `work` in a transaction that is `readOnly`. Each statement has a quarter of the time of a look-up. */
   search<T>(work: (query: Query) => Promise<T>): Promise<T>

@@ -43,7 +43,7 @@ export function createReplicaRegistry(
         written = ''
         // Committed synchronously: if a crash undid it, receipts would not wait for the replica.
         const [row] = await database.write<[now: number]>(registerSql, identity)
-        prune([pruneReplicasSql], [row![0] - pruneAfterMs])
+        prune(pruneReplicasSql, [row![0] - pruneAfterMs])
       },
       async confirm(identity, { facts, content }, skewMs) {
         const row = [...identity, facts, content, skewMs]

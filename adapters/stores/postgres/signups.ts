@@ -68,7 +68,7 @@ export function createSignups(database: Database, sql: SqlDatabase) {
     // After each group, this would take a third of the time.
     if (unpruned < maxGroup) return
     unpruned = 0
-    sql.prune([pruneClaimsSql], [attempts[0]!.signup.createdAt])
+    sql.prune(pruneClaimsSql, [attempts[0]!.signup.createdAt])
   }
 
   return {

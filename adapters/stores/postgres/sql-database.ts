@@ -9,30 +9,25 @@ import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT } from './sql.ts'
 
-/** undefined_table, undefined_column, feature_not_supported: not every compatible server has each catalog. */
-const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])
+/** Milliseconds for each statement of a transaction that is no administrative change: what a single statement has. */
+const statementTimeoutMs = 10_000
 
 export function createSqlDatabase(database: Database, revisions: Revisions): SqlDatabase {
-  const write: SqlDatabase['write'] = (statements, parameters, guard) => {
-    const parts = statements.slice(0, -1).map((sql, index) => `part${index} AS (${sql} RETURNING 1)`)
-    if (guard !== undefined) parts.unshift(`guard AS (${guard} RETURNING 1)`)
-    return database.write((parts.length > 0 ? `WITH ${parts} ` : '') + statements.at(-1), parameters)
-  }
+  const transaction: SqlDatabase['transaction'] = (work) =>
+    database.transaction(async (query) => await runWork(work(), query), {
+      readOnly: false,
+      statementTimeoutMs,
+    })
   return {
     dialect: DIALECT,
     lookUp: database.lookUp,
     read: database.read,
-    readCatalog: (sql) =>
-      database.read<never>(sql).catch((error) => {
-        if (error instanceof SqlError && missingCatalog.has(error.code)) return []
-        throw error
-      }),
-    write,
+    write: database.write,
+    transaction,
     // Commits of one moment share a sync.
-    writeUnsynced: write,
-    prune: (statements, parameters) => {
-      for (const sql of statements) void database.asyncCommit(sql, parameters).catch(() => undefined)
-    },
+    writeUnsynced: database.write,
+    transactionUnsynced: transaction,
+    prune: (sql, parameters) => void database.asyncCommit(sql, parameters).catch(() => undefined),
     change: (kind, context, work) => runAudited(database, revisions, kind, context, work),
   }
 }

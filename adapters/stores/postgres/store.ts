@@ -12,6 +12,7 @@ import { createContent } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
+import { createLists } from './lists.ts'
 import { batchKeyLookups, gatherLookUps } from './look-ups.ts'
 import { checkMigrated, migrate } from './migrate.ts'
 import { createReplicaRegistry } from './replicas.ts'
@@ -95,6 +96,7 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     clock: revisions.clock,
     directoryRevision: async () => (await revisions.current()).content,
     findKey: batchKeyLookups(database, shared.findKey),
+    ...createLists(sql),
     ...createDirectory(database),
     ...createContent(database, sql),
     ...createSignups(database, sql),

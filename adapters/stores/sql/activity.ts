@@ -9,7 +9,7 @@ import {
   type Reports,
 } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
-import type { Dialect, SqlDatabase } from './database.ts'
+import type { SqlDatabase } from './database.ts'
 import { readSignup } from './tables.ts'
 
 /** Replaces `sgn_` in the id of a signup. */
@@ -18,10 +18,14 @@ const SIGNUP_PREFIX = 'act_'
 /** Precedes the id of a key. Its lower-case letters keep it apart from drawn ids. */
 const EXPIRY_PREFIX = 'act_expired_'
 
+/**
+ * @param entries A query for the rows of `entriesSql` of each of `AUDITED_TYPES`.
+ */
 export function createActivityList(
-  { dialect, read }: Pick<SqlDatabase, 'dialect' | 'read'>,
+  { read }: Pick<SqlDatabase, 'read'>,
+  entries: string,
 ): Reports['listActivity'] {
-  const selectActivity = activitySql(dialect)
+  const selectActivity = activitySql(entries)
   return (partner, { types, after, limit }, now) => {
     const requested = JSON.stringify(types.length === 0 ? ACTIVITY_TYPES : types)
     // No id is empty: rows at `now` come after this position.
@@ -78,7 +82,8 @@ const segmentSql = ({ type, source, recency, shown, afterId, details }: Segment)
     LIMIT CASE WHEN CAST($3 AS TEXT) LIKE '%"' || ${type} || '"%' THEN CAST($2 AS BIGINT) ELSE 0 END
   ) AS segment`
 
-const entriesSql = (type: string) =>
+/** The first rows of a type of audit entry. @param type An SQL expression. */
+export const entriesSql = (type: string): string =>
   segmentSql({
     type,
     // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its
@@ -115,16 +120,19 @@ function storedId(id: string, prefix: string, stored: string): string {
   return id < prefix ? '' : '\u{10ffff}'
 }
 
-const auditedTypes = ACTIVITY_TYPES.filter((type) => type !== 'signup.created' && type !== 'key.expired')
+/** The types of activity that are audit entries. */
+export const AUDITED_TYPES: readonly ActivityType[] = ACTIVITY_TYPES.filter((type) =>
+  type !== 'signup.created' && type !== 'key.expired'
+)
 
 /**
  * Parameters: the partner, the limit, JSON of types, and the position before the page: its recency, and its id among
  * entries, signups and keys. Reading details for the rows of the page only would make it so costly to PostgreSQL's planner
  * that each call is planned anew.
  */
-const activitySql = ({ forEach }: Dialect) => `
+const activitySql = (entries: string) => `
   SELECT type, -recency, id, key_id, subject, after FROM (
-    ${forEach(auditedTypes, entriesSql)} UNION ALL ${signupsSql} UNION ALL ${expiriesSql}
+    ${entries} UNION ALL ${signupsSql} UNION ALL ${expiriesSql}
   ) AS merged
   ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)`
 

@@ -1,5 +1,5 @@
 import { type AuditRecord, chainRecords } from '../../../core/audit/records.ts'
-import { all, andThen } from '../../../core/lib/promise.ts'
+import { andThen } from '../../../core/lib/promise.ts'
 import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
@@ -59,8 +59,8 @@ export function* appendAuditRecords(
 }
 
 export function createAuditLog(
-  { read, readCatalog, dialect }: Pick<SqlDatabase, 'read' | 'readCatalog' | 'dialect'>,
-): Required<AuditLog> {
+  { read, dialect }: Pick<SqlDatabase, 'read' | 'dialect'>,
+): Omit<AuditLog, 'auditIntruders'> {
   /** Entries of all or of one partner: SQL, and what follows the other parameters. */
   function entriesOf(partner: string | undefined, parameter: string) {
     // Qualified: the output column of the same name is a cast, which has no index.
@@ -99,12 +99,6 @@ export function createAuditLog(
         const [sequence, hash] = row!
         return { sequence: Number(sequence), hash }
       }),
-
-    auditIntruders: () =>
-      all(
-        dialect.intruders.map((sql) => readCatalog<[name: string]>(sql)),
-        (found) => [...new Set(found.flat(2))].sort(),
-      ),
   }
 }
 

@@ -21,21 +21,11 @@ export interface Dialect {
   readonly least: string
   readonly greatest: string
   readonly forUpdate: string
-  /** Whether the `guard` of `SqlDatabase.write` has added a row. */
-  readonly guarded: string
   readonly skipLocked: string
-  /** The last characters of a text. */
-  last(column: string, characters: number): string
   /** An integer column, as the index has it that only some lists are to be read by. */
   indexed(column: string): string
-  /** The rows of a query for each value, which it takes as an SQL expression. */
-  forEach(values: readonly string[], sql: (value: string) => string): string
-  /** Columns of the keys in a page: a table with a condition, an order and a limit. */
-  selectKeys(columns: readonly string[], page: string): string
   /** The columns that follow from others, if the database does not generate them. */
   derived(columns: Readonly<Record<string, string>>): Readonly<Record<string, string>>
-  /** Select the names of what changes the effect of statements: triggers, rules, views and policies. */
-  readonly intruders: readonly string[]
 }
 
 /** A database as the SQL stores use it. */
@@ -44,23 +34,16 @@ export interface SqlDatabase {
   /** For a short read that a request waits for. */
   readonly lookUp: Query
   readonly read: Query
-  /** Reads a table of the system. Without that table, there are no rows. */
-  readonly readCatalog: Query
-  /**
-   * Runs statements with the same parameters in one transaction.
-   *
-   * @param guard An insertion to be run first: unless it adds a row, `Dialect.guarded` statements change nothing.
-   * @returns The rows of the last statement.
-   */
-  write(
-    statements: readonly string[],
-    parameters: readonly Value[],
-    guard?: string,
-  ): MaybePromise<StoredRow[]>
+  /** Runs a statement that changes rows, and commits it. */
+  readonly write: Query
   /** The same for what may be lost in a power failure: then it is attempted again. */
-  readonly writeUnsynced: SqlDatabase['write']
-  /** Runs each statement in the background, and ignores errors. */
-  prune(statements: readonly string[], parameters: readonly Value[]): void
+  readonly writeUnsynced: Query
+  /** Runs steps in a transaction: each sees what those before it have changed. @param work May run more than once. */
+  readonly transaction: RunTransaction
+  /** The same for what may be lost in a power failure: then it is attempted again. */
+  readonly transactionUnsynced: RunTransaction
+  /** Runs a statement in the background, and ignores errors. */
+  prune(sql: string, parameters: readonly Value[]): void
   /**
    * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
    * each other.
@@ -74,6 +57,8 @@ export interface SqlDatabase {
     work: (revision: string) => Work<AuditedChange<T>>,
   ): MaybePromise<T>
 }
+
+type RunTransaction = <T>(work: () => Work<T>) => MaybePromise<T>
 
 export type ChangeKind = keyof Revision | 'uncached'
 

@@ -6,7 +6,7 @@ import {
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
-import type { KeyState, Module } from '../../../core/model.ts'
+import type { Key, KeyState, Module } from '../../../core/model.ts'
 import type { Administration, Change, KeyFilter } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
@@ -43,7 +43,9 @@ const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 const selectOthersChange = `
   SELECT 1 FROM partner_api.audit WHERE key_id = $1 AND type <> 'key.issued' AND actor <> $2 LIMIT 1`
 
-export function createAdministration({ dialect, lookUp, read, change }: SqlDatabase): Administration {
+export function createAdministration(
+  { dialect, lookUp, read, change }: SqlDatabase,
+): Omit<Administration, 'listKeys'> {
   const ids = idsSql(dialect, '$1')
   return {
     listPartners(after = '', limit, tag) {
@@ -59,19 +61,6 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
 
     maxKeyLifetimeMs: () =>
       andThen(read<[string]>(selectStoreUpdate), ([[after] = ['{}']]) => JSON.parse(after).maxKeyLifetimeMs),
-
-    listKeys(filter, after, limit) {
-      const { createdAt, id } = after ?? firstKeyPosition
-      const parameters: Value[] = [createdAt, id, limit]
-      const conditions = keyConditions(filter, (value) => `$${parameters.push(value)}`)
-      const created = filter.partner === undefined ? dialect.indexed('created_at') : 'created_at'
-      const sql = dialect.selectKeys(
-        KEYS.columns,
-        `partner_api.partner_key WHERE (${created}, id) > ($1, $2)${conditions}
-        ORDER BY ${created}, id LIMIT CAST($3 AS BIGINT)`,
-      )
-      return andThen(read(sql, parameters), (rows) => rows.map(KEYS.read))
-    },
 
     listChain: (id, since, now) =>
       andThen(read(selectChain, [id, since, now]), (rows) => rows.map(KEYS.read)),
@@ -93,7 +82,7 @@ export function createAdministration({ dialect, lookUp, read, change }: SqlDatab
     findDigests: (digests) =>
       all([
         read(selectSchemes),
-        read(`${selectKeys} WHERE ${dialect.last('digest', 64)} IN ${ids}`, [idsText(digests)]),
+        read(`${selectKeys} WHERE substr(digest, length(digest) - 63) IN ${ids}`, [idsText(digests)]),
       ], ([schemes, keys]) => (
         { schemes: schemes.map((row) => DIGEST_SCHEMES.read(row).id), keys: keys.map(KEYS.read) }
       )),
@@ -136,6 +125,23 @@ const selectChain = `
   )
   ${selectKeys} WHERE id IN (SELECT id FROM chain) AND ${inForce.replaceAll(':now', '$3')}
   ORDER BY created_at, id`
+
+/**
+ * Which keys a list has.
+ *
+ * @returns SQL conditions, each after an AND, and the parameters of the statement: the instant and the id of the position,
+ * the limit, and those of the conditions.
+ */
+export function selectKeyList(
+  filter: KeyFilter,
+  after: Pick<Key, 'createdAt' | 'id'> | undefined,
+  limit: number,
+): { readonly conditions: string; readonly parameters: readonly Value[] } {
+  const { createdAt, id } = after ?? firstKeyPosition
+  const parameters: Value[] = [createdAt, id, limit]
+  const conditions = keyConditions(filter, (value) => `$${parameters.push(value)}`)
+  return { conditions, parameters }
+}
 
 /**
  * The conditions of a filter, each after an AND.
@@ -288,7 +294,7 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
 
     recordKeyUses(uses) {
       if (uses.size === 0) return
-      return andThen(write([updateLastUsed], [JSON.stringify([...uses])]), () => undefined)
+      return andThen(write(updateLastUsed, [JSON.stringify([...uses])]), () => undefined)
     },
   } satisfies Pick<FactSource, 'listModules' | 'findKey' | 'findImportedKey' | 'recordKeyUses'>
 }

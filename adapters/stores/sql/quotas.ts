@@ -37,7 +37,7 @@ export function createQuotaStore(
       const write = isDurable({ ...request, name: request.policy }) ? commit : asyncCommit
       return andThen(write<WindowRow>(take, parameters), ([row]) => {
         const [now, , taken, granted] = row!
-        if (granted === taken && opened++ % pruneEvery === 0) prune([pruneWindows], [now])
+        if (granted === taken && opened++ % pruneEvery === 0) prune(pruneWindows, [now])
         return toLease(row, request)
       })
     },

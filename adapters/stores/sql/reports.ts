@@ -6,8 +6,16 @@ import {
   type Reports,
   type UsageCount,
 } from '../../../core/ports/reports.ts'
-import { createActivityList } from './activity.ts'
-import { type Dialect, idsSql, idsText, pruneSql, rowsSql, rowsText, type SqlDatabase } from './database.ts'
+import {
+  type Dialect,
+  idsSql,
+  idsText,
+  pruneSql,
+  query,
+  rowsSql,
+  rowsText,
+  type SqlDatabase,
+} from './database.ts'
 import { createRowFormat } from './row-format.ts'
 import { createSummaries, requestSums } from './summaries.ts'
 import { COPIED_TABLES, KEY_USAGE, PROBLEMS } from './tables.ts'
@@ -25,18 +33,17 @@ const COUNTS = createRowFormat<UsageCount>()(
   ['partner', 'keyId', 'environment', 'day', 'endpoint', 'requests', 'errors'],
 )
 
-export function createReports(sql: SqlDatabase): Reports {
-  const { dialect, read, write, prune } = sql
-  const additions = [
-    addCountsSql(dialect, request_counts, `environment = 'live'`),
-    addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL'),
-    `INSERT INTO partner_api.problem (${PROBLEMS.columns})
-    SELECT ${PROBLEMS.columns} FROM ${rowsSql(dialect, PROBLEMS.columns, '$3')} AS given
-    WHERE ${dialect.guarded} ON CONFLICT DO NOTHING`,
-  ]
-  // First: a concurrent repetition waits for it, and adds nothing.
+export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
+  const { dialect, read, transaction, prune } = sql
+  const addCounts = addCountsSql(dialect, request_counts, `environment = 'live'`)
+  const addKeyCounts = addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL')
+  const addProblems = `
+    INSERT INTO partner_api.problem (${PROBLEMS.columns})
+    SELECT ${PROBLEMS.columns} FROM ${rowsSql(dialect, PROBLEMS.columns)} AS given
+    WHERE true ON CONFLICT DO NOTHING`
   const addBatch = `
-    INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now}) ON CONFLICT (id) DO NOTHING`
+    INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now})
+    ON CONFLICT (id) DO NOTHING RETURNING 1`
   const pruneBatches = pruneSql(dialect, {
     table: 'usage_batch',
     key: ['id'],
@@ -64,18 +71,27 @@ export function createReports(sql: SqlDatabase): Reports {
 
   return {
     ...createSummaries(sql),
-    listActivity: createActivityList(sql),
 
     recordUsage(counts, batch, keepFrom, problems = []) {
       if (counts.length === 0 && problems.length === 0) return
-      const added = [batch, rowsText(COUNTS, counts), rowsText(PROBLEMS, problems)]
-      return andThen(write(additions, added, addBatch), () => {
-        prune([pruneBatches], [])
-        const [keyIds, times] = [problems.map(({ keyId }) => keyId), problems.map(({ at }) => at)]
-        if (problems.length > 0) prune([trimProblems], [idsText(keyIds), Math.min(...times)])
+      const added = transaction(function* () {
+        // A concurrent repetition waits here until the first one is committed.
+        const isNew = (yield* query(addBatch, [batch])).length > 0
+        if (!isNew) return
+        yield* query(addCounts, [rowsText(COUNTS, counts)])
+        yield* query(addKeyCounts, [rowsText(COUNTS, counts)])
+        yield* query(addProblems, [rowsText(PROBLEMS, problems)])
+      })
+      return andThen(added, () => {
+        prune(pruneBatches, [])
+        if (problems.length > 0) {
+          const keyIds = problems.map(({ keyId }) => keyId)
+          const firstAt = Math.min(...problems.map(({ at }) => at))
+          prune(trimProblems, [idsText(keyIds), firstAt])
+        }
         if (keepFrom === undefined) return
-        prune(pruneCounts, [keepFrom])
-        prune([pruneProblems], [])
+        for (const pruneTable of pruneCounts) prune(pruneTable, [keepFrom])
+        prune(pruneProblems, [])
       })
     },
 
@@ -124,7 +140,7 @@ const trimProblemsSql = (dialect: Dialect) => {
 }
 
 /**
- * Adds the counts of a parameter, `$2`, to a table. Processes add rows in one order, which prevents deadlocks, and sum them
+ * Adds the counts of a parameter, `$1`, to a table. Processes add rows in one order, which prevents deadlocks, and sum them
  * up before, because a statement can change each row only once.
  */
 function addCountsSql(
@@ -135,8 +151,8 @@ function addCountsSql(
   const key = columns.slice(0, keyLength)
   return `
     INSERT INTO partner_api.${name} AS sums (${columns})
-    SELECT ${key}, ${requestSums} FROM ${rowsSql(dialect, COUNTS.columns, '$2')} AS counts
-    WHERE ${condition} AND ${dialect.guarded} GROUP BY ${key} ORDER BY ${key}
+    SELECT ${key}, ${requestSums} FROM ${rowsSql(dialect, COUNTS.columns)} AS counts
+    WHERE ${condition} GROUP BY ${key} ORDER BY ${key}
     ON CONFLICT (${key}) DO UPDATE
     SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`
 }

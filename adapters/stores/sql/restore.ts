@@ -24,7 +24,7 @@ import { CLAIMS, KEYS, MODULES, PARTNERS, WEBHOOKS } from './tables.ts'
 import { changeWebhook, selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
 
 /** The store that a restore replaces, which is only read. */
-export type ReplacedStore = Pick<SqlDatabase, 'dialect' | 'read' | 'readCatalog'>
+export type ReplacedStore = Pick<SqlDatabase, 'dialect' | 'read'>
 
 /** What administrators did since the backup, as the log of the replaced store has it. */
 export interface ChangesSince {

@@ -3,12 +3,19 @@ import type { Catalog, Directory } from '../../../core/ports/directory.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { createAuditLog } from './audit.ts'
-import { rowsSql, rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
+import { query, rowsSql, rowsText, type SqlDatabase, upsertRowsSql } from './database.ts'
 import { createAdministration, createKeyLookup } from './partners-and-keys.ts'
 import { createReports } from './reports.ts'
 import type { RowFormat } from './row-format.ts'
 import { CONTENT_TABLES, ENDPOINTS } from './tables.ts'
 import { createWebhookStore } from './webhooks.ts'
+
+/** The lists of a store whose statements each database has for itself. */
+export interface StoreLists {
+  readonly listKeys: Store['listKeys']
+  readonly listActivity: Store['listActivity']
+  readonly auditIntruders: Store['auditIntruders']
+}
 
 /** The members of a store whose statements are the same for both databases. */
 export function createSharedMembers(sql: SqlDatabase) {
@@ -41,14 +48,19 @@ function createCatalog({ lookUp, read }: SqlDatabase) {
   } satisfies Catalog & Pick<Directory, 'listIndustries'>
 }
 
-function createEndpointRecords({ dialect, read, writeUnsynced }: SqlDatabase) {
+function createEndpointRecords({ dialect, read, transactionUnsynced }: SqlDatabase) {
   const upsert = upsertRowsSql(dialect, 'endpoint', ENDPOINTS.columns, { keys: ['service', 'name'] })
   // An endpoint of another name was renamed.
-  const replace = `DELETE FROM partner_api.endpoint WHERE (service, method, path) IN
+  const deleteSamePath = `
+    DELETE FROM partner_api.endpoint WHERE (service, method, path) IN
     (SELECT service, method, path FROM ${rowsSql(dialect, ENDPOINTS.columns)} AS given)`
   return {
     recordEndpoints: (endpoints) =>
-      andThen(writeUnsynced([replace, upsert], [rowsText(ENDPOINTS, endpoints)]), () => undefined),
+      transactionUnsynced(function* () {
+        const rows = [rowsText(ENDPOINTS, endpoints)]
+        yield* query(deleteSamePath, rows)
+        yield* query(upsert, rows)
+      }),
     listEndpoints: () =>
       andThen(
         read(`SELECT ${ENDPOINTS.columns} FROM partner_api.endpoint ORDER BY name, service`),

@@ -159,7 +159,7 @@ export function upsertWebhooksSql(dialect: Dialect): string {
 }
 
 export function createWebhookStore(
-  { dialect, read, write, writeUnsynced, change }: SqlDatabase,
+  { dialect, read, write, writeUnsynced, transactionUnsynced, change }: SqlDatabase,
 ): WebhookStore {
   const statements = statementsOf(dialect)
   const upsert = upsertWebhooksSql(dialect)
@@ -182,23 +182,28 @@ export function createWebhookStore(
 
     enqueue(events, webhook) {
       if (events.length === 0) return
-      const sql = webhook === undefined ? enqueueSql(dialect) : enqueueSql(dialect, undefined, 'w.id = $2')
-      const parameters = [rowsText(EVENTS, events), ...webhook === undefined ? [] : [webhook]]
-      return andThen(write([sql], parameters), () => undefined)
+      const rows = rowsText(EVENTS, events)
+      const enqueued = webhook === undefined
+        ? write(enqueueSql(dialect), [rows])
+        : write(enqueueSql(dialect, undefined, 'w.id = $2'), [rows, webhook])
+      return andThen(enqueued, () => undefined)
     },
 
     dueWebhooks: () => andThen(read<[id: string]>(statements.selectDue), (found) => found.map(([id]) => id)),
 
     leaseDeliveries: (webhook, limit, leaseMs) =>
       andThen(
-        writeUnsynced([statements.lease], [webhook, limit, leaseMs]),
+        writeUnsynced(statements.lease, [webhook, limit, leaseMs]),
         (found) => found.map(DELIVERIES.read).sort((a, b) => newestFirst(b, a)),
       ),
 
     settleDeliveries(settled) {
       if (settled.length === 0) return
-      const parameters = [rowsText(RESULTS, settled.map(storableResult))]
-      return andThen(writeUnsynced([statements.settle, statements.setFailing], parameters), () => undefined)
+      const rows = [rowsText(RESULTS, settled.map(storableResult))]
+      return transactionUnsynced(function* () {
+        yield* query(statements.settle, rows)
+        yield* query(statements.setFailing, rows)
+      })
     },
 
     listDeliveries: (webhook, state, { createdAt, id } = newest, limit) =>
@@ -213,14 +218,14 @@ export function createWebhookStore(
 
     replayDeliveries: (webhook, ids) =>
       andThen(
-        write([statements.replay], [webhook, idsText(ids)]),
+        write(statements.replay, [webhook, idsText(ids)]),
         (replayed) => replayed.map(([id]) => String(id)),
       ),
 
     pruneDeliveries: () =>
       andThen(
-        write([statements.advance], []),
-        () => andThen(write([statements.prune], []), (pruned) => pruned.map(PRUNED.read)),
+        write(statements.advance),
+        () => andThen(write(statements.prune), (pruned) => pruned.map(PRUNED.read)),
       ),
   }
 }

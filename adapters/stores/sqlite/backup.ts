@@ -14,6 +14,7 @@ import {
   searchIndexRemedy,
   unusableError,
 } from './database.ts'
+import { createLists } from './lists.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
@@ -62,7 +63,8 @@ export async function copyFile(
     }
     if (migrates) migrate(database, copy, undefined)
     const revisions = createRevisions(database, store)
-    const records = createSharedMembers(createSqlDatabase(database, revisions))
+    const sql = createSqlDatabase(database, revisions)
+    const records = { ...createSharedMembers(sql), ...createLists(sql) }
     const { brokenAt, differences, head } = await verifyAuditLog(records)
     if (brokenAt !== undefined) warnings.push(`the audit log is broken at entry ${brokenAt}`)
     warnings.push(...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))

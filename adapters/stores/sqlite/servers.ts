@@ -117,7 +117,7 @@ export function createServersFile(
           exists() ? use((query) => query(sql, parameters)[0] as R | undefined) : undefined,
         commit: (sql, parameters) => use((query) => database!.synced(() => query(sql, parameters))),
         asyncCommit: useQuery,
-        prune: ([sql], parameters) => ignoreFailure(() => useQuery(sql!, parameters)),
+        prune: (sql, parameters) => ignoreFailure(() => useQuery(sql, parameters)),
         pruneEvery: 64,
       }, 'quota_term'),
     },

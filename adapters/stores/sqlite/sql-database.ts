@@ -4,7 +4,7 @@ import { ignoreFailure } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
-import { type Dialect, rowsText, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
+import { type Dialect, type Query, rowsText, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
 import type { StoredRow, Value } from '../sql/row-format.ts'
 import { enqueueSql, EVENTS } from '../sql/webhooks.ts'
 import { type Database, runWithRetry } from './database.ts'
@@ -16,18 +16,9 @@ export const DIALECT: Dialect = {
   least: 'min',
   greatest: 'max',
   forUpdate: '',
-  guarded: 'true',
   skipLocked: '',
-  last: (column, characters) => `substr(${column}, -${characters})`,
   indexed: (column) => column,
-  forEach: (values, sql) => values.map((value) => sql(`'${value}'`)).join(' UNION ALL '),
-  // The inner query reads an index only.
-  selectKeys: (columns, page) => `
-    SELECT ${columns} FROM (SELECT created_at AS page_at, id AS page_id FROM ${page}) AS page
-    CROSS JOIN partner_key ON id = page_id ORDER BY page_at, page_id`,
   derived: () => ({}),
-  // The store itself has no triggers or views.
-  intruders: ["SELECT name FROM sqlite_schema WHERE type IN ('trigger', 'view')"],
 }
 
 export type SyncQuery = <R extends readonly Value[] = StoredRow>(
@@ -46,8 +37,8 @@ export function createQuery(database: Pick<Database, 'statement'>): SyncQuery {
     const text = sql.replaceAll('partner_api.', '').replace(/\$(\d+)/g, '?$1')
     const statement = database.statement<StoredRow>(text.replaceAll(':now', `?${count + 1}`))
     return text.includes(':now')
-      ? (parameters) => statement.all(...parameters.slice(0, count), clock.now())
-      : (parameters) => statement.all(...parameters.length > count ? parameters.slice(0, count) : parameters)
+      ? (parameters) => statement.all(...parameters, clock.now())
+      : (parameters) => statement.all(...parameters)
   }
 
   return <R extends readonly Value[]>(sql: string, parameters: readonly Value[] = []) => {
@@ -68,15 +59,10 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
   /** All work is synchronous. */
   const runNow = <T>(work: Work<T>) => runWork(work, query) as T
 
-  const writeUnsynced: SqlDatabase['write'] = (statements, parameters) =>
-    // A sync of the disk would delay signups.
-    runWithRetry(() =>
-      database.unsynced(() => database.transaction(() => runAll(statements, parameters), { wait: false }))
-    )
-
-  function runAll(statements: readonly string[], parameters: readonly Value[]): StoredRow[] {
-    return statements.map((sql) => query(sql, parameters)).at(-1)!
-  }
+  /** A sync of the disk would delay signups. */
+  const unsyncedWithRetry = <T>(work: () => T) =>
+    runWithRetry(() => database.unsynced(() => database.transaction(work, { wait: false })))
+  const writeUnsynced: Query = (sql, parameters) => unsyncedWithRetry(() => query(sql, parameters))
 
   /** To be called in the transaction of the change, as `addEvents` is. */
   function appendAudit(
@@ -91,14 +77,11 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
     dialect: DIALECT,
     lookUp: query,
     read: query,
-    readCatalog: query,
-    write: (statements, parameters, guard) =>
-      transactionWithRetry(() => {
-        const isGuarded = guard === undefined || query(`${guard} RETURNING 1`, parameters).length > 0
-        return isGuarded ? runAll(statements, parameters) : []
-      }),
+    write: (sql, parameters) => transactionWithRetry(() => query(sql, parameters)),
     writeUnsynced,
-    prune: (statements, parameters) => ignoreFailure(() => writeUnsynced(statements, parameters)),
+    transaction: (work) => transactionWithRetry(() => runNow(work())),
+    transactionUnsynced: (work) => unsyncedWithRetry(() => runNow(work())),
+    prune: (sql, parameters) => ignoreFailure(() => writeUnsynced(sql, parameters)),
 
     change(kind, context, work) {
       const change = () => {

@@ -9,6 +9,7 @@ import { createSharedMembers } from '../sql/store.ts'
 import { createContent } from './content.ts'
 import { type Database, openDatabase, retryWhileBusy, unusableError, withReader } from './database.ts'
 import { createDirectory } from './directory.ts'
+import { createLists } from './lists.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
 import { cleanUpAbandonedImport } from './rebuild.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
@@ -108,6 +109,7 @@ function assemble(database: Database, file: string, revisions: Revisions, settin
     check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
+    ...createLists(sql),
     ...createDirectory(database),
     ...createContent(database, revisions, sql),
     ...createSignups(database, sql),
