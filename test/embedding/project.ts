@@ -36,8 +36,11 @@ export const storeIn = (folder: string): string => `sqlite:${join(folder, 'partn
 
 const peers = ['express', 'fastify', 'hono', '@hono']
 
-/** The packages are the sources under their names: `test/package` tests that what npm installs is the same. */
-export async function createProject(): Promise<Project> {
+/**
+ * The packages are the sources under their names: `test/package` tests that what npm installs is the same.
+ * @param more Further packages of the tests that it can import.
+ */
+export async function createProject(more: readonly string[] = []): Promise<Project> {
   const home = mkdtempSync(join(tmpdir(), 'partner-api-project-'))
   const link = (target: string, path: string) => {
     mkdirSync(join(home, 'node_modules', path, '..'), { recursive: true })
@@ -52,7 +55,7 @@ export async function createProject(): Promise<Project> {
     writeFileSync(join(home, 'node_modules', name, 'package.json'), JSON.stringify(manifest))
   }
   for (const name of Object.keys(MANIFEST.dependencies)) link(join(ROOT, 'node_modules', name), name)
-  for (const peer of peers) {
+  for (const peer of [...peers, ...more]) {
     const own = join(ROOT, 'test/embedding/node_modules', peer)
     link(existsSync(own) ? own : join(ROOT, 'test/node_modules', peer), peer)
   }

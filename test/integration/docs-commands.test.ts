@@ -46,7 +46,8 @@ const printed: Readonly<Record<string, readonly RegExp[]>> = {
     /audit log is intact/,
     /\d ok and \d not allowed/,
   ],
-  'docs/own-endpoints.md': [/"id":"c42".*"has_more":false/, /Invoice a17 for Acme Travel/],
+  'docs/own-endpoints.md': [/"id":"c42".*"has_more":false/],
+  'docs/protect.md': [/Invoice a17 for Acme Travel/, /function/],
   'docs/partners.md': [/"has_more":true/, /The key is valid\./],
   'docs/plan-changes.md': [/1 key\./, /successor: +\w{12}, until/],
   'docs/postgres.md': [
