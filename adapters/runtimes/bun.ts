@@ -3,11 +3,12 @@
  *
  * @module
  */
-import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
+import { FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { internalsOf } from '../../core/internals.ts'
 import { assertInteger, assertOptions } from '../../core/lib/options.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import { createBunResponseConverter } from './bun-response.ts'
 import {
   createPendingRequests,
   createRunningServer,
@@ -63,7 +64,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
   const { refuse } = internalsOf(api)
-  const convert = createResponseConverter(() => refuse('internal'))
+  const convert = createBunResponseConverter(() => refuse('internal'))
   const pending = createPendingRequests(settings.requestTimeoutMs)
   function respond(request: BunRequest, response: HttpResponse): Response {
     pending.end(request)

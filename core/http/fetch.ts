@@ -187,93 +187,35 @@ export function isHost(value: string): boolean {
   return !/[^!$-.0-;=A-[\]_a-z~]/.test(value)
 }
 
-/** What the last response with a cached body, or with any other one, was made of. */
-interface LastResponse {
-  /** Never given out: a host may change what it gets, and some hosts replace `Response` by one that copies nothing. */
-  readonly response: Response
-  headers: readonly string[]
-  /** Text where possible: Bun and Deno copy bytes before they send them. */
-  readonly content: string | Uint8Array<ArrayBuffer>
-}
-
-/** On Deno, headers take more memory than most bodies. */
-const maxLastResponses = 2_048
-
-const decoder = new TextDecoder()
-/** The key of responses without a cached body. */
-const noCachedBody = new Uint8Array()
-/** Deno copies a `Response` faster than it makes one with headers. Node and Workers copy bodies as streams. */
-const isDeno = 'Deno' in globalThis
-/** Bun's `Response` copies headers, unless a host replaces it. */
-const BunResponse = 'Bun' in globalThis ? Response : undefined
-
 /**
- * Converts responses to `Response`. Of two with the same cached body, and of two without one, the second reuses the
- * headers of the first if they have the same names, and sets only those that changed.
+ * Converts responses to `Response`.
  *
  * @param createFallback Makes the response in place of one that cannot be sent.
  */
 export function createResponseConverter(
   createFallback: (error: unknown) => HttpResponse,
 ): (response: HttpResponse) => WebResponse {
-  let lastByBody = new WeakMap<Uint8Array, LastResponse>()
-  let count = 0
-
-  function toResponse({ status, headers: given, body }: HttpResponse): Response {
-    // The rest of a late request must not be read as the next one.
-    const headers = status === 408 ? [...given, 'Connection', 'close'] : given
-    const isCached = body instanceof Uint8Array
-    if (isDeno && !isCached) return addHeaders(new Response(body ?? null, { status }), headers)
-    const key = isCached ? body : noCachedBody
-    let last = lastByBody.get(key)
-    if (last === undefined || !updateHeaders(last, headers)) {
-      if (count++ % maxLastResponses === 0) lastByBody = new WeakMap()
-      const isCompressed = headers.includes('Content-Encoding')
-      const content = isCompressed ? key as Uint8Array<ArrayBuffer> : decoder.decode(key)
-      const response = addHeaders(new Response(content), headers)
-      lastByBody.set(key, last = { response, headers, content })
-    }
-    // Cached bodies are sent with 200. Clones share bytes, but not text.
-    if (isDeno && typeof last.content === 'string') return last.response.clone()
-    const native = last.response.headers
-    // Workers would compress the content again without `encodeBody`.
-    const init = {
-      status,
-      headers: Response === BunResponse ? native : new Headers(native),
-      encodeBody: 'manual',
-    }
-    return new Response(isCached ? last.content : body ?? null, init)
-  }
-
   return (response) => {
     try {
       return response.own ?? toResponse(response)
     } catch (error) {
-      // An invalid header value: the kept headers may now be those of two responses.
-      lastByBody = new WeakMap()
+      // A header has an invalid value.
       return toResponse(createFallback(error))
     }
   }
 }
 
-/** @returns Whether the header names are the same, and the values now are. */
-function updateHeaders(last: LastResponse, headers: readonly string[]): boolean {
-  if (last.headers.length !== headers.length) return false
-  const native = last.response.headers
-  for (let index = 0; index < headers.length; index += 2) {
-    const name = headers[index]!
-    const value = headers[index + 1]!
-    if (name !== last.headers[index]) return false
-    if (value !== last.headers[index + 1]) native.set(name, value)
-  }
-  last.headers = headers
-  return true
+function toResponse(response: HttpResponse): Response {
+  const { status, body } = response
+  const headers = new Headers()
+  const fields = sentHeaders(response)
+  for (let index = 0; index < fields.length; index += 2) headers.append(fields[index]!, fields[index + 1]!)
+  // Workers would compress a compressed body again.
+  const init = { status, headers, encodeBody: 'manual' }
+  return new Response(body as string | Uint8Array<ArrayBuffer> | undefined ?? null, init)
 }
 
-function addHeaders(response: Response, headers: readonly string[]): Response {
-  const native = response.headers
-  // Of the text.
-  native.delete('Content-Type')
-  for (let index = 0; index < headers.length; index += 2) native.append(headers[index]!, headers[index + 1]!)
-  return response
+/** The headers of a response. The rest of a late request must not be read as the next one. */
+export function sentHeaders({ status, headers }: HttpResponse): readonly string[] {
+  return status === 408 ? [...headers, 'Connection', 'close'] : headers
 }

@@ -6,6 +6,7 @@ import process from 'node:process'
 import { createInterface } from 'node:readline'
 import type { ServeOptions } from '../../adapters/runtimes/node.ts'
 import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import { createBunResponseConverter } from '../../adapters/runtimes/bun-response.ts'
 import { createResponseConverter } from '../../core/http/fetch.ts'
 import { clientAddressOf } from '../../core/http/client-address.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
@@ -102,7 +103,8 @@ async function attempt(options: ListenOptions): Promise<void> {
  */
 async function convert(responses: readonly PlainResponse[]): Promise<void> {
   const bodies = new Map<string, Uint8Array>()
-  const respond = createResponseConverter(() => refuse('internal'))
+  const createConverter = runtime === 'bun' ? createBunResponseConverter : createResponseConverter
+  const respond = createConverter(() => refuse('internal'))
   const makeAll = () =>
     responses.map(({ status, headers, body, cached }) => {
       if (cached === undefined) return respond({ status, headers, body })
