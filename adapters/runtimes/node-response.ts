@@ -6,14 +6,14 @@ export const isDeno: boolean = 'Deno' in globalThis
 
 export function writeResponse(
   response: ServerResponse,
-  { status, headers, body, utf8 }: HttpResponse,
+  { status, headers, body }: HttpResponse,
   closesConnection: boolean,
 ): void {
   if (isDeno) validate(headers)
   response.writeHead(status, closesConnection ? [...headers, 'Connection', 'close'] : headers as string[])
   if (body === undefined) response.end()
   // Node writes a text in one piece with the head, and Latin-1 as it is.
-  else response.end(utf8 ?? (typeof body === 'string' ? toLatin1(body) : keptText(body)), 'latin1')
+  else response.end(typeof body === 'string' ? toLatin1(body) : keptText(body), 'latin1')
 }
 
 /** Sets headers without `writeHead`, whose array is misread by middleware that replaces it (`on-headers` before 1.1). */

@@ -36,17 +36,9 @@ export interface StaticDocument {
   readonly variesBy?: 'Accept'
 }
 
-/** A text, also as a string whose characters are the bytes of the text in UTF-8. */
-export interface EncodedText {
-  readonly text: string
-  readonly utf8: string
-}
-
 /** What a handler returns: the value of `data`, and of `page` for paged lists. */
 export interface HandlerResult {
   readonly data?: unknown
-  /** The body of the response to a POST, in place of `data`. */
-  readonly json?: EncodedText
   readonly page?: Page
   /** A page in place of JSON. */
   readonly html?: string
@@ -101,8 +93,6 @@ export interface HttpResponse {
   readonly headers: readonly string[]
   /** Absent for HEAD, 204 and 304. */
   readonly body: BodyContent | undefined
-  /** The bytes of a text as characters, which Node need not encode. */
-  readonly utf8?: string | undefined
   /** The response of a protected route of the host's, to send in place of these members. */
   readonly own?: WebResponse
 }
@@ -116,11 +106,6 @@ const measureBuffer = new Uint8Array(65_536)
 
 export function encode(text: string): Uint8Array {
   return encoder.encode(text)
-}
-
-export function encodeText(text: string): EncodedText {
-  const bytes = Array.from(encode(text), (byte) => String.fromCharCode(byte))
-  return { text, utf8: bytes.join('') }
 }
 
 /** The length of a text in UTF-8. Encoding into a buffer that is reused allocates nothing. */

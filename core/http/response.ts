@@ -68,10 +68,9 @@ export function createResponseWriter(
 
     /** Responds to a POST, or to a GET that must not be cached. */
     respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
-      const { html, json: encoded, headers, cacheControl } = result
+      const { html, headers, cacheControl } = result
       const type = html === undefined ? json : htmlType
-      const content = encoded ?? { text: html ?? serialize(result) }
-      return uncached(status, type, content, meta, common, headers, cacheControl)
+      return uncached(status, type, html ?? serialize(result), meta, common, headers, cacheControl)
     },
 
     /** Headers of a response of the host's, which may have its own values for the first two. */
@@ -96,11 +95,11 @@ export function createResponseWriter(
       ]
       if (page !== undefined) {
         const { html, headers: more } = page(problem, meta.requestId)
-        return uncached(status, htmlType, { text: html }, meta, common, [...headers, ...more])
+        return uncached(status, htmlType, html, meta, common, [...headers, ...more])
       }
       const document = problemDocument(code, members, problemBase, toReference(path), meta.requestId)
-      const content = { text: JSON.stringify(document) }
-      return uncached(status, 'application/problem+json', content, meta, common, headers)
+      const text = JSON.stringify(document)
+      return uncached(status, 'application/problem+json', text, meta, common, headers)
     },
 
     respondOptions(allow: string, requestId: string): HttpResponse {
@@ -123,16 +122,16 @@ async function compress({ body, headers }: CachedBody, sha256: Sha256): Promise<
 function uncached(
   status: number,
   type: string,
-  { text, utf8 }: { readonly text: string; readonly utf8?: string },
+  text: string,
   { request, requestId, rateLimit }: RequestMeta,
   common: readonly string[],
   headers: readonly string[] = [],
   cacheControl: string = 'no-store',
 ): HttpResponse {
-  const fields = contentHeaders(type, utf8?.length ?? byteLength(text))
+  const fields = contentHeaders(type, byteLength(text))
   fields.push('Cache-Control', cacheControl, ...common, 'X-Request-Id', requestId)
   fields.push(...headers, ...rateLimitHeaders(rateLimit))
-  return { status, headers: fields, body: request?.method === 'HEAD' ? undefined : text, utf8 }
+  return { status, headers: fields, body: request?.method === 'HEAD' ? undefined : text }
 }
 
 function rateLimitHeaders(fields: RateLimitFields | undefined): string[] {

@@ -1,14 +1,11 @@
-import { type EncodedText, encodeText } from '../http/message.ts'
-import type { Principal } from '../keys/principal.ts'
-import { createLruCache } from '../lib/lru.ts'
 import { all, type MaybePromise } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { RateLimitState } from '../limits/limiter.ts'
-import { countedAs } from '../limits/partner-quotas.ts'
-import { LIMIT_NAMES, type Policy } from '../limits/policies.ts'
+import { type Counted, countedAs } from '../limits/partner-quotas.ts'
+import { LIMIT_NAMES } from '../limits/policies.ts'
+import { API_VERSION } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import { partner } from '../schemas/inputs.ts'
-import { API_VERSION } from '../model.ts'
 import type { Verification } from '../wire.ts'
 import { definePost, type Endpoint, type Staleness } from './route.ts'
 
@@ -19,72 +16,42 @@ export const verifyKey = definePost({
   body: { partner },
   limits: ['verify'],
   handle({ client }, grant, { endpoints, limiter, elapsed, staleness }) {
-    const { head, limits } = describeKey(grant, endpoints)
+    const counted = policiesMet(grant, client)
     const now = elapsed()
-    const texts: string[] = []
-    const states: MaybePromise<RateLimitState>[] = []
-    for (const each of limits) {
-      const { policy, subject } = countedAs(each.policy, grant.key.id, grant.partner, grant.now)
-      const counted = policy.name === 'authfail' ? client() : subject
-      if (counted === undefined) continue
-      texts.push(policy === each.policy ? each.text : limitText(policy))
-      states.push(limiter.peek(policy, counted, now))
-    }
-    return all(states, (left: readonly RateLimitState[]) => {
-      let tail = '['
-      for (let index = 0; index < left.length; index++) {
-        const { remaining, resetSeconds } = left[index]!
-        tail += `${index === 0 ? '' : ','}${texts[index]}${remaining},"resets_in_seconds":${resetSeconds}}`
-      }
-      tail += `],${checkText(grant.now, staleness)}}}`
-      return { json: { text: head.text + tail, utf8: head.utf8 + tail } }
+    const states = counted.map(({ policy, subject }): MaybePromise<RateLimitState> =>
+      limiter.peek(policy, subject, now)
+    )
+    return all<RateLimitState[], { data: Verification }>(states, (left) => {
+      const limits = counted.map(({ policy: { name, quota, windowSeconds } }, index) => ({
+        policy: name,
+        quota,
+        window_seconds: windowSeconds,
+        remaining: left[index]!.remaining,
+        resets_in_seconds: left[index]!.resetSeconds,
+      }))
+      return { data: describeKey(grant, endpoints, limits, staleness) }
     })
   },
 })
 
-/** What every check of a key shows alike. */
-interface Description {
-  readonly principal: Principal
-  readonly endpoints: readonly Endpoint[]
-  /** The body as far as `limits`. */
-  readonly head: EncodedText
-  /** The active policies, and the JSON of each as far as `remaining`. */
-  readonly limits: readonly { readonly policy: Policy; readonly text: string }[]
-}
-
-/** Serialising them again would take two thirds of the time of a check. Each has 7 KB. */
-const descriptions = createLruCache<Description>(1_000)
-
-function describeKey(grant: Grant, endpoints: readonly Endpoint[]): Description {
-  const { principal, key } = grant
-  const last = descriptions.get(key.id)
-  // A change of facts makes the principal anew.
-  if (last?.principal === principal && last.endpoints === endpoints) return last
-  const data = JSON.stringify({ data: describeFacts(grant, endpoints) })
-  const head = encodeText(`${data.slice(0, -2)},"limits":`)
-  const limits = LIMIT_NAMES.flatMap((name) => {
+/** The active policies that the key meets, each with what it counts requests under. */
+function policiesMet({ principal, partner, key, now }: Grant, client: () => string | undefined): Counted[] {
+  return LIMIT_NAMES.flatMap((name) => {
     const policy = principal.policies[name]
     if (policy === undefined) return []
-    // The key meets it only if the partner may rotate keys.
-    if (name === 'rotate' && !principal.partner.selfService.includes(name)) return []
-    return [{ policy, text: limitText(policy) }]
+    if (name === 'rotate' && !partner.selfService.includes(name)) return []
+    if (name !== 'authfail') return countedAs(policy, key.id, partner, now)
+    const subject = client()
+    return subject === undefined ? [] : { policy, subject }
   })
-  const description = { principal, endpoints, head, limits }
-  descriptions.set(key.id, description)
-  return description
 }
 
-/** The JSON of a policy as far as `remaining`. */
-function limitText({ name: policy, quota, windowSeconds: window_seconds }: Policy): string {
-  return `${JSON.stringify({ policy, quota, window_seconds }).slice(0, -1)},"remaining":`
-}
-
-type Check = 'limits' | 'version' | 'checked_at' | 'max_staleness_ms' | 'stale_if_error'
-
-function describeFacts(
-  { partner, key, principal: { modules, heldScopes, activeScopes } }: Grant,
+function describeKey(
+  { partner, key, now, principal: { modules, heldScopes, activeScopes } }: Grant,
   endpoints: readonly Endpoint[],
-): Omit<Verification, Check> {
+  limits: Verification['limits'],
+  staleness: Staleness,
+): Verification {
   return {
     valid: true,
     partner: { slug: partner.slug, name: partner.name },
@@ -106,19 +73,20 @@ function describeFacts(
       const held = heldScopes.has(scope)
       return { module, active, ready: active && held, missing_scope: held ? null : scope }
     }),
-    endpoints: endpoints.flatMap(({ method, path, scope }) =>
-      scope === undefined
-        ? []
-        : [{ method, path, scope, allowed: heldScopes.has(scope) && activeScopes.has(scope) }]
-    ),
+    endpoints: endpoints.flatMap(({ method, path, scope }) => {
+      if (scope === undefined) return []
+      return { method, path, scope, allowed: heldScopes.has(scope) && activeScopes.has(scope) }
+    }),
+    limits,
+    version: API_VERSION,
+    checked_at: rfc3339(now),
+    max_staleness_ms: staleness.maxStalenessMs,
+    stale_if_error: describeOutage(staleness),
   }
 }
 
-/** The members that depend on the time, after `limits`. */
-function checkText(now: number, { maxStalenessMs, staleIfErrorMs, staleWindow }: Staleness): string {
-  const checkedAt = rfc3339(now)
-  const text = `"version":"${API_VERSION}","checked_at":"${checkedAt}","max_staleness_ms":${maxStalenessMs}`
-  if (staleIfErrorMs === 0) return text
-  const staleness = { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(staleWindow()?.since) }
-  return `${text},"stale_if_error":${JSON.stringify(staleness)}`
+/** @returns `undefined` for a service whose cached facts never outlive an outage. */
+function describeOutage({ staleIfErrorMs, staleWindow }: Staleness): Verification['stale_if_error'] {
+  if (staleIfErrorMs === 0) return undefined
+  return { seconds: staleIfErrorMs / 1000, since: optionalRfc3339(staleWindow()?.since) }
 }
