@@ -6,7 +6,6 @@ import {
   authenticate,
   checkKeyStatus,
   createRecheck,
-  endLookUp,
   readmit,
   requireCredential,
 } from './authenticate-request.ts'
@@ -18,15 +17,13 @@ import { Problem } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { respondCached } from './http/response.ts'
-import type { Principal } from './keys/principal.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
-import { rfc3339 } from './lib/time.ts'
 import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { registeredMethod } from './log.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import { notifyCompleted } from './ports/observer.ts'
-import type { RecordedProblem } from './ports/reports.ts'
 import { createPublicHandler } from './public-endpoints.ts'
+import { describeProblem } from './reports/problem-log.ts'
 import {
   type AuthenticatedContext,
   clientOf,
@@ -36,10 +33,9 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { allowedMethods, type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
-import { ROUTES } from './routes/router.ts'
+import { type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
+import { ROUTES, selectRoute, SERVER_METHODS } from './routes/router.ts'
 import { API_VERSION, takesBody } from './model.ts'
-import type { ProblemRecord } from './wire.ts'
 
 /** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
 export type Pipeline = (request: HttpRequest, host?: HostCall) => MaybePromise<HttpResponse>
@@ -92,7 +88,6 @@ function finishLater(context: RequestContext, response: Promise<HttpResponse>): 
     (error: unknown) => fail(context, error),
   ).catch((error: unknown) => {
     // What was thrown cannot be answered or logged: a host's error may be any value.
-    context.failureCount = undefined
     return fail(context, new Error('A value that cannot be reported was thrown.', { cause: typeof error }))
   })
 }
@@ -105,7 +100,8 @@ function handle(
   if (typeof route === 'string') return context.service.writer.respondOptions(route, context.requestId)
   negotiate(context, route)
   if (route.access === 'open') return handlePublic(context, route)
-  requireCredential(context)
+  const refused = requireCredential(context)
+  if (refused !== undefined) return refused
   const authenticated = authenticate(context, context.startedAt)
   if (!(authenticated instanceof Promise)) return afterAuthentication(authenticated)
   return authenticated.then((context) => {
@@ -116,7 +112,8 @@ function handle(
 }
 
 function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  checkKeyStatus(context)
+  const refused = checkKeyStatus(context)
+  if (refused !== undefined) return refused
   const { service, principal, route, startedAt, now } = context
   const result = consumeQuotas(service, principal, route, startedAt, now)
   if (!(result instanceof Promise)) {
@@ -138,17 +135,12 @@ const maxTargetBytes = 8192
 
 /** Steps 1 and 2: size, route, method. @returns For OPTIONS, the allowed methods. */
 function matchRoute(context: RequestContext): Route | string {
-  const { host, request: { method, target } } = context
-  const routeMethod = method === 'HEAD' ? 'GET' : method
-  const cached = routeMethod === 'GET' && host === undefined
-    ? context.service.responseCache.lookup(target)
-    : undefined
-  if (cached !== undefined) {
-    context.cached = cached
-    return setRoute(context, cached.path, cached.params, cached.route)
+  const { host, request: { method, target }, service: { responseCache, routes } } = context
+  if (host === undefined && (method === 'GET' || method === 'HEAD')) {
+    const cached = context.cached = responseCache.lookup(target)
+    if (cached !== undefined) return setRoute(context, cached.path, cached.params, cached.route)
   }
-  // The server as a whole (RFC 9110 §9.3.7).
-  if (target === '*' && method === 'OPTIONS') return 'GET, HEAD, POST, OPTIONS'
+  if (target === '*' && method === 'OPTIONS') return SERVER_METHODS
   if (target.length > maxTargetBytes) throw new Problem('uri_too_long')
   const end = target.indexOf('?')
   const path = end < 0 ? target : target.slice(0, end)
@@ -157,17 +149,12 @@ function matchRoute(context: RequestContext): Route | string {
     throw new Problem('malformed_request')
   }
   if (path.startsWith('/')) context.path = path
-  const match = host === undefined
-    ? context.service.routes.match(path)
-    : { routes: [host.route], params: NO_PARAMS }
+  const match = host === undefined ? routes.match(path) : { routes: [host.route], params: NO_PARAMS }
   if (match === undefined) throw new Problem('route_not_found')
   // A secret, if incomplete.
   if ('hasPage' in match.routes[0]!) context.path = path.replace(/[^/]+$/, '…')
-  const found = match.routes.find((route) => route.method === method || route.method === routeMethod)
-  if (found !== undefined) return setRoute(context, context.path, match.params, found)
-  const methods = [...allowedMethods(match.routes), 'OPTIONS'].join(', ')
-  if (method === 'OPTIONS') return methods
-  throw new Problem('method_not_allowed', { allow: methods })
+  const route = selectRoute(match.routes, method)
+  return typeof route === 'string' ? route : setRoute(context, context.path, match.params, route)
 }
 
 function setRoute(context: RequestContext, path: string, params: PathValues, route: Route): Route {
@@ -324,62 +311,29 @@ function validateAndHandle(context: AuthenticatedContext, grant: Grant): MaybePr
   )
 }
 
-/** Responds with a problem, once a failed authentication is counted: concurrent failures over the limit get 429. */
-function fail(context: RequestContext, error: unknown): MaybePromise<HttpResponse> {
+/** Responds with a problem. */
+function fail(context: RequestContext, error: unknown): HttpResponse {
   context.error = error
-  if (context.failureCount === undefined) return finish(context, respondProblem(context))
-  return context.failureCount.then((retryAfterSeconds) => {
-    if (retryAfterSeconds !== undefined) context.error = new Problem('rate_limited', { retryAfterSeconds })
-    return finish(context, respondProblem(context))
-  })
-}
-
-/** The response to the error of the context. */
-function respondProblem(context: RequestContext): HttpResponse {
-  const { service, error, path, problemPage } = context
+  const { service, path, problemPage } = context
   const problem = error instanceof Problem ? error : new Problem('internal')
-  return service.writer.respondProblem(problem, context, redactPath(path), problemPage)
+  return finish(context, service.writer.respondProblem(problem, context, redactPath(path), problemPage))
 }
 
 /** Counts the request of a key, and logs it. */
 function finish(context: RequestContext, response: HttpResponse): HttpResponse {
   const { principal, route } = context
   const { usage, logger, observer } = context.service
-  // After an outage, `context.error` fails the look-ups that wait for this one.
-  if (context.isLookUpPending) endLookUp(context)
   if (route !== undefined && principal !== undefined) {
     usage.count(principal.key, route.name, response.status, context.now)
     if (context.error !== undefined) {
-      usage.recordProblem(principal.key, context.now, () => toRecord(context, principal, response.status))
+      const isPrivate = context.isGranted && !ROUTES.includes(route)
+      const describe = () => describeProblem(context, principal, response.status, isPrivate)
+      usage.recordProblem(principal.key, context.now, describe)
     }
   }
   logger.requestCompleted(context, response.status)
   if (observer?.requestCompleted !== undefined) observe(context, response.status)
   return response
-}
-
-/** The problem as the partner may see it. What the host's code throws may be personal: only its code is recorded. */
-function toRecord(context: RequestContext, { partner, key }: Principal, status: number): RecordedProblem {
-  const { requestId: id, request: { method }, path, error, route, isGranted, now: at } = context
-  const { code } = error instanceof Problem ? error : new Problem('internal')
-  const isOwn = isGranted && !ROUTES.includes(route!)
-  const { message, members } = error instanceof Problem && !isOwn ? error : new Problem(code)
-  const { required_scope, required_module } = members
-  const record: ProblemRecord = {
-    at: rfc3339(at),
-    key_id: key.id,
-    hint: `…${key.hint}`,
-    method,
-    path: redactPath(path).slice(0, 500),
-    status,
-    code,
-    detail: message,
-    request_id: id,
-    required_scope,
-    required_module,
-  }
-  const { id: keyId, environment } = key
-  return { partner: partner.slug, environment, keyId, at, id, record: JSON.stringify(record) }
 }
 
 function observe(context: RequestContext, status: number): void {

@@ -1,5 +1,5 @@
 /** The endpoints that need no key: health, claims, and documents, which are made once. */
-import { beginLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
+import { admitLookUp, rejectCredential, requireUnblocked } from './authenticate-request.ts'
 import { prefers, prefersGzip } from './http/headers.ts'
 import type { HandlerResult, HttpResponse } from './http/message.ts'
 import { type InputError, MAX_BODY_BYTES, Problem } from './http/problem.ts'
@@ -20,7 +20,7 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   const compressed = memoize((route, endpoint) => andThen(plain(route, endpoint), writer.compress))
 
   return (context: RequestContext, route: OpenRoute | DocumentRoute): MaybePromise<HttpResponse> => {
-    const { params, request, service: { clock, elapsed } } = context
+    const { params, request, service: { clock } } = context
     const errors: InputError[] = []
     // Mailers add parameters to links.
     if (!('hasPage' in route)) readParameters(parseQuery(context), {}, false, errors)
@@ -37,13 +37,13 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
     const opened: OpenRequest = {
       params,
       now: () => clock.now(),
-      async lookUp(problem, find) {
-        await beginLookUp(context)
-        requireUnblocked(context, elapsed())
-        const found = await find() ?? rejectCredential(context, problem)
-        if (request.isAborted) throw new Problem('malformed_request')
-        return found
-      },
+      lookUp: async (problem, find) =>
+        await admitLookUp(context, async () => {
+          requireUnblocked(context)
+          const found = await find() ?? await rejectCredential(context, problem)
+          if (request.isAborted) throw new Problem('malformed_request')
+          return found
+        }),
     }
     const respond = (result: HandlerResult) => writer.respondUncached(result, route.status ?? 200, context)
     return route.hasPage

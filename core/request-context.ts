@@ -104,10 +104,6 @@ export class RequestContext {
   /** Whether its key may use the route: only then code of the host is called. */
   isGranted = false
   isCredentialRejected = false
-  /** Whether the credential is being looked up and counts as a failure until the look-up ends. */
-  isLookUpPending = false
-  /** The count of the failure, which the response waits for. Never rejects. */
-  failureCount: Promise<number | undefined> | undefined
   /** Makes the page of a problem, for a person who opens a link. */
   problemPage: ProblemPage | undefined
   /** Set once limits have been enforced. */

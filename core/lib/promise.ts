@@ -26,6 +26,29 @@ export function all<T extends readonly unknown[], R>(
     : next(values as unknown as T)
 }
 
+/**
+ * Calls `work` and then `last`, whether `work` returns, throws, or settles later.
+ *
+ * @param last Gets what was thrown.
+ */
+export function lastly<T>(work: () => MaybePromise<T>, last: (error?: unknown) => void): MaybePromise<T> {
+  const fail = (error: unknown): never => {
+    last(error)
+    throw error
+  }
+  let result: MaybePromise<T>
+  try {
+    result = work()
+  } catch (error) {
+    return fail(error)
+  }
+  const succeed = (value: T): T => {
+    last()
+    return value
+  }
+  return result instanceof Promise ? result.then(succeed, fail) : succeed(result)
+}
+
 /** Calls what must not fail its caller, and drops its error, also that of a promise. */
 export function ignoreFailure(call: () => unknown): void {
   try {

@@ -11,6 +11,7 @@ import {
   type Policy,
   subjectOf,
 } from './policies.ts'
+import { limitItem } from './rate-limit-fields.ts'
 
 /** The state of a quota after a request, or before one. */
 export interface RateLimitState {
@@ -222,7 +223,7 @@ export function consumeQuotas(
       const waits = met.map(([, state]) => retryAfterSeconds(state)).filter((wait) => wait !== undefined)
       return {
         policy: sorted.map(([{ field }]) => field).join(', '),
-        limit: sorted.map((each) => limitItem(...each)).join(', '),
+        limit: sorted.map(([{ name }, state]) => limitItem(name, state)).join(', '),
         retryAfterSeconds: waits.length === 0 ? undefined : Math.max(...waits),
       }
     },
@@ -246,13 +247,9 @@ function consumeQuota(
 function toResult(policy: Policy, state: RateLimitState): RateLimitResult {
   return {
     policy: policy.field,
-    limit: limitItem(policy, state),
+    limit: limitItem(policy.name, state),
     retryAfterSeconds: retryAfterSeconds(state),
   }
-}
-
-function limitItem({ name }: Policy, { remaining, resetSeconds }: RateLimitState): string {
-  return `"${name}";r=${remaining};t=${resetSeconds}`
 }
 
 /** Whole seconds to wait; `undefined` when the request was within the quota. */

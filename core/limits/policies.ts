@@ -7,6 +7,7 @@ import type {
   PartnerQuota,
   ServiceLimit,
 } from '../model.ts'
+import { policyItem } from './rate-limit-fields.ts'
 
 /** The policies for which a key may have its own limit. */
 export const OVERRIDABLE_LIMITS: readonly OverridableLimit[] = ['key', 'signup', 'verify']
@@ -61,14 +62,14 @@ export const LIMIT_NAMES: readonly LimitName[] = ['key', ...PARTNER_QUOTAS, ...S
 /** A policy with the limit in force. */
 export interface Policy extends Limit {
   readonly name: LimitName
-  /** Its item in `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-11 §3). */
+  /** The item of the policy in `RateLimit-Policy`. */
   readonly field: string
   /** Of a month: whole seconds from the request to its end. */
   readonly resetSeconds?: number
 }
 
 export function createPolicy(name: LimitName, { quota, windowSeconds }: Limit): Policy {
-  return { name, quota, windowSeconds, field: `"${name}";q=${quota};w=${windowSeconds}` }
+  return { name, quota, windowSeconds, field: policyItem(name, { quota, windowSeconds }) }
 }
 
 /** The policies that are on. */

@@ -1,4 +1,5 @@
 /** The headers of responses, with examples that the service sends: mocks and readers take them at their word. */
+import { limitItem, policyItem } from '../limits/rate-limit-fields.ts'
 import type { Limit, ServiceLimit } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import type { DocumentSettings, HeaderObject, Named, Reference } from './model.ts'
@@ -44,16 +45,8 @@ function exampleOf(
       const scope = status === 403 && route.access === 'key' ? route.scope : undefined
       return scope === undefined ? usual : `${usual}, error="insufficient_scope", scope="${scope}"`
     },
-    'RateLimit-Policy': () =>
-      listOf(policies, (policy, { quota, windowSeconds }) => `"${policy}";q=${quota};w=${windowSeconds}`),
-    'RateLimit': () =>
-      listOf(
-        policies,
-        (policy, { quota, windowSeconds }) =>
-          isRefused
-            ? `"${policy}";r=0;t=${Math.min(waitSeconds, windowSeconds)}`
-            : `"${policy}";r=${quota - 1};t=${windowSeconds}`,
-      ),
+    'RateLimit-Policy': () => listOf(policies, policyItem),
+    'RateLimit': () => listOf(policies, isRefused ? refusedItem : allowedItem),
   }
   return Object.hasOwn(fields, name) ? fields[name]!() : usual
 }
@@ -64,6 +57,14 @@ type PolicyEntry = readonly [name: string, limit: Limit]
 function policiesOf(names: readonly string[], { limits }: DocumentSettings): readonly PolicyEntry[] {
   return names.map((name): PolicyEntry => [name, limits[name as ServiceLimit]])
     .filter(([, limit]) => limit.quota > 0)
+}
+
+function allowedItem(policy: string, { quota, windowSeconds }: Limit): string {
+  return limitItem(policy, { remaining: quota - 1, resetSeconds: windowSeconds })
+}
+
+function refusedItem(policy: string, { windowSeconds }: Limit): string {
+  return limitItem(policy, { remaining: 0, resetSeconds: Math.min(waitSeconds, windowSeconds) })
 }
 
 function listOf(policies: readonly PolicyEntry[], write: (name: string, limit: Limit) => string) {

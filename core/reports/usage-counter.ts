@@ -1,11 +1,11 @@
 import { createFairShare } from '../lib/fair-share.ts'
 import { drawId } from '../lib/ids.ts'
-import { createLruCache } from '../lib/lru.ts'
 import { MS_PER_DAY, utcDay } from '../lib/time.ts'
 import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
-import { PROBLEMS_PER_HOUR, type RecordedProblem, type Reports, type UsageCount } from '../ports/reports.ts'
+import type { RecordedProblem, Reports, UsageCount } from '../ports/reports.ts'
+import { createProblemLog } from './problem-log.ts'
 
 export type UsageCounter = ReturnType<typeof createUsageCounter>
 
@@ -15,11 +15,6 @@ const writeDelayMs = 2_000
 const maxCountsPerWrite = 100
 /** A problem is in three indexes, and the problems of its hour are read with it. */
 const maxProblemsPerWrite = 25
-
-/** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
-const maxProblemKeys = 20_000
-/** Problems that wait to be written, of all partners. */
-const maxPendingProblems = 1_000
 
 /** Counts and problems that were sent, kept unchanged until the store has them. */
 interface Batch {
@@ -43,7 +38,7 @@ export function createUsageCounter(
   maxCounters = 50_000,
 ) {
   const counters = createCounters(maxCounters)
-  const problems = createProblemQueue()
+  const problems = createProblemLog()
   let unsent: Batch[] = []
   let isFailing = false
 
@@ -77,7 +72,7 @@ export function createUsageCounter(
       counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
-    /** Records the problem of a request that is counted, see `createProblemQueue`. */
+    /** Records the problem of a request that is counted, see `createProblemLog`. */
     recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
@@ -98,56 +93,6 @@ function toBatches(counts: readonly UsageCount[], problems: readonly RecordedPro
     })
   }
   return batches
-}
-
-/**
- * Problems that wait to be written: so many an hour and key. When all places are taken, a partner takes one from that with
- * the most, as long as that has more. Problems that are not recorded cost a look at the counts.
- */
-function createProblemQueue() {
-  const counters = createLruCache<{ hour: number; problems: number }>(maxProblemKeys)
-  const pending = new Map<string, RecordedProblem[]>()
-  let size = 0
-  let dropped = 0
-
-  /** @returns Whether a partner that has so many may have another one. */
-  function makePlace(count: number): boolean {
-    if (size < maxPendingProblems) return true
-    dropped++
-    let most: RecordedProblem[] = []
-    for (const problems of pending.values()) {
-      if (problems.length > most.length) most = problems
-    }
-    if (most.length <= count + 1) return false
-    most.pop()
-    size--
-    return true
-  }
-
-  return {
-    /** @param describe Called if the problem is recorded. */
-    add({ id, partner }: CountedKey, now: number, describe: () => RecordedProblem): void {
-      const hour = Math.floor(now / 3_600_000)
-      let counter = counters.get(id)
-      if (counter?.hour !== hour) counters.set(id, counter = { hour, problems: 0 })
-      if (counter.problems >= PROBLEMS_PER_HOUR) return
-      const problems = pending.get(partner) ?? []
-      if (!makePlace(problems.length)) return
-      pending.set(partner, problems)
-      problems.push(describe())
-      size++
-      counter.problems++
-    },
-
-    drain(): readonly RecordedProblem[] {
-      const drained = [...pending.values()].flat()
-      pending.clear()
-      size = 0
-      return drained
-    },
-
-    dropped: () => dropped,
-  }
 }
 
 interface Counter extends UsageCount {

@@ -13,7 +13,16 @@ import { showClaim, useClaim } from './claims.ts'
 import { apiCatalog, docs, docsMarkdown, endpointMarkdown, health, openapi } from './open.ts'
 import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
-import { completePath, type Endpoint, endpointPath, NO_PARAMS, type PathValues, type Route } from './route.ts'
+import { Problem } from '../http/problem.ts'
+import {
+  allowedMethods,
+  completePath,
+  type Endpoint,
+  endpointPath,
+  NO_PARAMS,
+  type PathValues,
+  type Route,
+} from './route.ts'
 import { revokeKey, rotateKey } from './key-changes.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
@@ -92,6 +101,25 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
       list = [...endpoints.values()]
     },
   }
+}
+
+/** The methods of the server as a whole (RFC 9110 §9.3.7). */
+export const SERVER_METHODS = 'GET, HEAD, POST, OPTIONS'
+
+/**
+ * Selects the route of a method from those of a path.
+ *
+ * @returns For OPTIONS, the methods that the path has.
+ * @throws {Problem} `method_not_allowed`.
+ */
+export function selectRoute(routes: readonly Route[], method: string): Route | string {
+  // The host may serve HEAD itself.
+  const served = routes.find((route) => route.method === method) ??
+    routes.find((route) => method === 'HEAD' && route.method === 'GET')
+  if (served !== undefined) return served
+  const allow = [...allowedMethods(routes), 'OPTIONS'].join(', ')
+  if (method === 'OPTIONS') return allow
+  throw new Problem('method_not_allowed', { allow })
 }
 
 const emptyOrDotSegment = /\/\.{0,2}(?:\/|$)/
