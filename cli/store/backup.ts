@@ -1,5 +1,14 @@
 /** `store backup`, `store restore` and `store reconcile`. */
-import { closeSync, existsSync, openSync, realpathSync, rmSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { ReplacedStore, Restoration } from '../../adapters/stores/sql/restore.ts'
@@ -29,7 +38,7 @@ export async function backUp(
   ])
   requireFile(store)
   const isThere = existsSync(file)
-  const target = isThere ? realpathSync(file) : resolve(file)
+  const target = endOfLinks(file)
   const parts = ['', '-wal', '-shm', '-journal', '-servers'].map((end) => realpathSync(store) + end)
   if (parts.includes(target)) throw usageError(`${file} is the store itself.`)
   // A device is not to be replaced by a file.
@@ -71,7 +80,7 @@ export async function restore(
   )
   if (!existsSync(file)) throw new CliError(3, 'store_missing', `There is no backup at ${file}.`)
   const isThere = existsSync(path)
-  const store = isThere ? realpathSync(path) : resolve(path)
+  const store = endOfLinks(path)
   if (realpathSync(file) === store) throw usageError(`${file} is the store itself.`)
   if (isThere && !replace && !dryRun) {
     const advice = 'To keep it under another name, pass --replace; --dry-run shows what that does.'
@@ -84,7 +93,8 @@ export async function restore(
     await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
       const restored = openCopy(copy)
       const context = { actor, at: Date.now() }
-      const found = await secure(restored.sql, { ...target, place: store }, options, context)
+      const replacing = { ...target, place: store, mayBeSwapped: false }
+      const found = await secure(restored.sql, replacing, options, context)
         .finally(restored.close)
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
       if (!dryRun) target.replaceBy(copy, kept)
@@ -110,13 +120,14 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
   warnAboutPasswords(output, [url])
   const place = await describeStore(invocation)
   const replacedPlace = await describeStore({ ...invocation, storeUrl: url })
-  if (place === replacedPlace) throw usageError(`--store and --replaced are the same store: ${place}.`)
+  const sameStoreError = () => usageError(`--store and --replaced are the same store: ${place}.`)
+  if (place === replacedPlace) throw sameStoreError()
   const urls = [storeUrl, url].map((each) => parseDurableUrl(each, 'A memory: store is not restored.'))
   if (urls.some(({ kind }) => kind === 'sqlite')) {
     throw usageError('store reconcile is for PostgreSQL: for SQLite, store restore does the same.')
   }
   await confirmAsBackedUp(invocation, options)
-  const { openRestored } = await import('../../adapters/stores/postgres/restored.ts')
+  const { assertNotServed, openRestored } = await import('../../adapters/stores/postgres/restored.ts')
   const restored = await openRestored(storeUrl)
   try {
     let failure: Error | undefined
@@ -125,7 +136,12 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
       return undefined
     })
     try {
-      const other = { sql: replaced?.sql, failure, place: replacedPlace }
+      // One database may have several host names, and poolers.
+      if (restored.identity !== undefined && restored.identity === replaced?.identity) {
+        throw sameStoreError()
+      }
+      await assertNotServed(restored, replaced)
+      const other = { sql: replaced?.sql, failure, place: replacedPlace, mayBeSwapped: true }
       const found = await secure(restored.sql, other, options, { actor, at: restored.now() })
       output.done = { detail: 'The restored store was changed.' }
       await printRestoration(output, found, replaced?.sql, {
@@ -142,6 +158,22 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
   }
 }
 
+/**
+ * The file that a path leads to, also through a link to a file that is not there.
+ *
+ * @throws {CliError} where links lead in a circle.
+ */
+function endOfLinks(path: string): string {
+  let end = resolve(path)
+  // As many as Linux follows.
+  for (let links = 0; links < 40; links++) {
+    if (existsSync(end)) return realpathSync(end)
+    if (!lstatSync(end, { throwIfNoEntry: false })?.isSymbolicLink()) return end
+    end = resolve(realpathSync(dirname(end)), readlinkSync(end))
+  }
+  throw new CliError(1, 'file_not_created', `Nothing was changed: ${path} is a link that leads to itself.`)
+}
+
 async function confirmAsBackedUp({ io }: Invocation, { asBackedUp, yes }: RestoreOptions): Promise<void> {
   if (!asBackedUp || yes) return
   const consequence = 'Keys and partners that were revoked or restricted since the backup are accepted again.'
@@ -155,37 +187,49 @@ interface Replaced {
   /** Why it cannot be read. */
   readonly failure: Error | undefined
   readonly place: string
+  /** Whether it is an argument, as is the restored one. */
+  readonly mayBeSwapped: boolean
 }
 
 /** Secures a restored store. @throws {CliError} where what the replaced store refuses cannot be known, without `force`. */
 async function secure(
   restored: SqlDatabase,
-  { sql, failure, place }: Replaced,
+  { sql, failure, place, mayBeSwapped }: Replaced,
   { asBackedUp = false, force = false }: RestoreOptions,
   context: AuditContext,
 ): Promise<Restoration> {
   const { ReplacedStoreError, secureRestored } = await import('../../adapters/stores/sql/restore.ts')
+  const how = { asBackedUp, mayBeSwapped }
   let reason = failure
   if (reason === undefined) {
     try {
-      return await secureRestored(restored, sql, asBackedUp, context)
+      return await secureRestored(restored, sql, how, context)
     } catch (error) {
       if (!(error instanceof ReplacedStoreError)) throw error
       reason = error
     }
   }
-  if (force) return await secureRestored(restored, undefined, asBackedUp, context)
+  const code = reason instanceof ReplacedStoreError ? reason.code : 'replaced_unreadable'
   const { message } = reason instanceof ReplacedStoreError ? reason : toCliError(reason)
   const sentence = message.replace(/\.$/, '')
+  if (code === 'replaced_older') {
+    const detail = `${sentence}: are --store and --replaced swapped?`
+    throw new CliError(1, code, `Nothing was changed: the replaced store ${place} is older: ${detail}`)
+  }
+  if (code === 'replaced_changed') {
+    const detail = `${sentence}. Stop what administers it, and start again.`
+    throw new CliError(1, code, `Nothing was changed: the replaced store ${place} is in use: ${detail}`)
+  }
+  if (force) return await secureRestored(restored, undefined, how, context)
   const advice =
-    'What it refuses is unknown. To restore without it, and accept keys that were revoked since the ' +
-    'backup, pass --force.'
-  if (reason instanceof ReplacedStoreError && reason.code === 'replaced_unrelated') {
+    'Nothing can be narrowed without it: to restore all the same, and accept again what was revoked or restricted since ' +
+    'the backup, pass --force.'
+  if (code === 'replaced_unrelated') {
     const detail = `Nothing was changed: the replaced store ${place} is another one: ${sentence}. ${advice}`
-    throw new CliError(1, 'replaced_unrelated', detail)
+    throw new CliError(1, code, detail)
   }
   const detail = `Nothing was changed: the replaced store ${place} cannot be read: ${sentence}. ${advice}`
-  throw new CliError(3, 'replaced_unreadable', detail)
+  throw new CliError(3, code, detail)
 }
 
 /** What is printed of a restore beside its result. */

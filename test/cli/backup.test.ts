@@ -13,10 +13,15 @@ import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'tap'
+import { copyStore } from '../../adapters/stores/sql/copy.ts'
+import { openForReplacement } from '../../adapters/stores/sqlite/backup.ts'
+import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
+import { until } from '../postgres/until.ts'
 import {
   documentOf,
   ending,
   newFile,
+  preload,
   programOn,
   runProgram,
   startProgram,
@@ -220,12 +225,12 @@ test('a replaced store that is empty, or has values that cannot be read, needs -
   const damages: Readonly<Record<string, () => void>> = {
     'is empty': () => writeFileSync(file, ''),
     'no such table': () => edit(file, 'DROP TABLE store'),
-    'in JSON': () => edit(file, "UPDATE partner SET limits = '{'"),
+    'the row acme of partner: .* in JSON': () => edit(file, "UPDATE partner SET limits = '{'"),
   }
   for (const [reason, damage] of Object.entries(damages)) {
     damage()
     const { code, error } = await json('store', 'restore', backup, '--replace')
-    t.match({ code, error }, { code: 3, error: { code: 'replaced_unreadable', detail: reason } })
+    t.match({ code, error }, { code: 3, error: { code: 'replaced_unreadable', detail: new RegExp(reason) } })
     t.notMatch(error.detail, 'Unexpected')
     t.match(await json('store', 'restore', backup, '--replace', '--force'), {
       code: 0,
@@ -241,6 +246,61 @@ test('of two restores at once, one replaces nothing', async (t) => {
   const ended = await Promise.all([1, 2].map(() => ending(startProgram(restore))))
   t.same(ended.map(({ code }) => code).sort(), [0, 1])
   t.notMatch(beside(file).join(' '), /partial|replaced/)
+})
+
+/** Has a program wait before it locks a file, until there is a file `go`; it has written `ready` then. */
+function waitingToLock(ready: string, go: string) {
+  return preload(`
+    import { existsSync, writeFileSync } from 'node:fs'
+    import { DatabaseSync } from 'node:sqlite'
+    const { exec } = DatabaseSync.prototype
+    DatabaseSync.prototype.exec = function (sql) {
+      if (sql.includes('EXCLUSIVE')) {
+        writeFileSync(${JSON.stringify(ready)}, '')
+        while (!existsSync(${
+    JSON.stringify(go)
+  })) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+      }
+      return exec.call(this, sql)
+    }`)
+}
+
+test('a restore that opened the store before another replaced it changes nothing', async (t) => {
+  const { file, issued: [key], backup, run, json } = await filled(1)
+  await run('store', 'backup', backup)
+  const [ready, go] = [`${file}.ready`, `${file}.go`]
+  const restore = ['--store', `sqlite:${file}`, 'store', 'restore', backup, '--replace', '--force', '--json']
+  const second = ending(startProgram(restore, waitingToLock(ready, go)))
+  await until(() => existsSync(ready), 'the second restore to open the store')
+  t.match(await run('store', 'restore', backup, '--replace'), { code: 0 })
+  await run('keys', 'revoke', key!.id)
+  writeFileSync(go, '')
+  const ended = await second
+  t.match(ended, { code: 1 })
+  t.match(documentOf(ended).error, { code: 'refused', detail: /Another process has created or replaced/ })
+  t.match((await json('keys', 'show', key!.id)).data, { state: 'revoked' })
+})
+
+test('a copy of a store that was opened before a restore replaced it is refused', async (t) => {
+  const { file, backup, run } = await filled(1)
+  await run('store', 'backup', backup)
+  const source = openSqliteCopy(file, { create: false })
+  t.match(await run('store', 'restore', backup, '--replace'), { code: 0 })
+  const target = () => Promise.resolve(openSqliteCopy(`${file}.copy`, { create: true }))
+  await t.rejects(copyStore(source, target), { code: 'refused', message: /has created or replaced/ })
+  await source.close()
+  t.notOk(existsSync(`${file}.copy`))
+})
+
+test('a store that cannot be read, and that another restore replaces meanwhile, is not replaced again', async (t) => {
+  const { file, backup, run } = await filled(1)
+  await run('store', 'backup', backup)
+  writeFileSync(file, 'damaged')
+  const target = openForReplacement(file, { isThere: true, lock: true })
+  t.match(target.failure, { code: 'unreachable' })
+  t.match(await run('store', 'restore', backup, '--replace', '--force'), { code: 0 })
+  t.throws(() => target.replaceBy(backup, `${file}.kept`), { code: 'refused' })
+  t.match(await run('partners', 'list'), { code: 0, stdout: /acme/ })
 })
 
 test('a store that contradicts its audit log is backed up with a warning, and not restored without --force', async (t) => {

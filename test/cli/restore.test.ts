@@ -1,6 +1,6 @@
 /** What a restored store accepts: nothing that the replaced one refuses, on SQLite and PostgreSQL. */
 import { once } from 'node:events'
-import { existsSync, readdirSync, watch, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, watch, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import postgres from 'postgres'
 import { type Test, test } from 'tap'
@@ -12,6 +12,7 @@ import { hasServer } from '../postgres/binaries.ts'
 import { type PostgresServer, startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 import {
+  clockAhead,
   documentOf,
   ending,
   newFile,
@@ -20,6 +21,7 @@ import {
   startProgram,
   startServing,
   stopServing,
+  temporaryFolder,
 } from '../support/cli-program.ts'
 import { startReceiver } from '../support/webhook-receiver.ts'
 
@@ -314,6 +316,48 @@ test('a store without an entry of the backup is not replaced without --force', a
   t.match((await programOn(other).json('partners', 'list')).data, [{ slug: 'acme' }])
 })
 
+test('a clock that is ahead during a restore leaves no link open', async (t) => {
+  const place = sqlitePlace()
+  const { run, json } = programOn(place.url)
+  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
+  const claim = ['--claim', '12h', '--public-url', 'http://localhost']
+  const { data: { link } } = await json('keys', 'issue', 'acme', '--name', 'K', ...claim)
+  await place.backUp()
+  const ended = await runProcess([...place.restore, '--json'], clockAhead(86_400_000))
+  t.match(documentOf(ended), { data: { revoked_claims: 1 } })
+  const store = await place.open(place.url)
+  const api = createPartnerApi({ store })
+  t.equal((await api.fetch(new Request(link, { method: 'POST' }))).status, 410)
+  await api.close()
+  await store.close()
+})
+
+test('a restore and a backup write where a link leads, also to a file that is not there', async (t) => {
+  const place = sqlitePlace()
+  const { run } = programOn(place.url)
+  await run('partners', 'create', 'acme', '--name', 'Acme')
+  await place.backUp()
+  const [folder, backup] = [temporaryFolder(), `${place.url.replace('sqlite:', '')}.backup`]
+  const links = { store: 'data/store.db', backup: 'data/backup.db', lost: 'none/store.db', circle: 'circle' }
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, `${folder}/${name}`)
+  mkdirSync(`${folder}/data`)
+  t.match(await run('--store', `sqlite:${folder}/store`, 'store', 'restore', backup), { code: 0 })
+  t.match(await run('store', 'backup', `${folder}/backup`), { code: 0 })
+  for (const name of ['store', 'backup'] as const) {
+    t.ok(lstatSync(`${folder}/${name}`).isSymbolicLink(), name)
+    t.match(await programOn(`sqlite:${folder}/${links[name]}`).json('partners', 'list'), {
+      data: [{ slug: 'acme' }],
+    })
+  }
+  for (const name of ['lost', 'circle']) {
+    t.match(await programOn(`sqlite:${folder}/${name}`).json('store', 'restore', backup), {
+      code: 1,
+      error: { code: 'file_not_created', detail: /^Nothing was changed: / },
+    })
+  }
+  t.notOk(existsSync(`${folder}/none`))
+})
+
 test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   const server = await startServer()
   t.teardown(() => server.close())
@@ -375,5 +419,101 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
       error: { detail: /for SQLite/ },
     })
     t.match(await json(...reconcile, '--as-backed-up'), { code: 2, error: { code: 'usage' } })
+  })
+
+  /** A store with a partner and a key, and its backup. */
+  async function backedUp() {
+    const place = await postgresPlace(server)
+    const { run, json } = programOn(place.url)
+    await run('migrate')
+    await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
+    const { data: { id } } = await json('keys', 'issue', 'acme', '--name', 'K')
+    await place.backUp()
+    const restored = programOn(place.restored)
+    const reconcile = ['store', 'reconcile', '--replaced', place.url]
+    return { place, run, json, id: id as string, restored, reconcile }
+  }
+
+  await t.test('a reconciliation with the stores swapped is refused', async (t) => {
+    const { place, run, json, restored, reconcile } = await backedUp()
+    t.match(await restored.json(...reconcile), { code: 0 })
+    t.match(await restored.json(...reconcile), { code: 0 }, 'one that is repeated is not')
+    await place.backUp()
+    const { data: { id } } = await json('keys', 'issue', 'acme', '--name', 'Since')
+    const swapped = ['store', 'reconcile', '--replaced', place.restored]
+    for (const more of [[], ['--force'], ['--as-backed-up', '--yes']]) {
+      t.match(await json(...swapped, ...more), {
+        code: 1,
+        error: {
+          code: 'replaced_older',
+          detail: /^Nothing was changed: .* are --store and --replaced swapped\?/,
+        },
+      })
+    }
+    t.match(await json('keys', 'show', id), { data: { state: 'active' } })
+    t.match(await run('keys', 'revoke', id), { code: 0 })
+    t.match(await restored.json(...reconcile), { code: 0, data: { since: { entries: 2 } } })
+  })
+
+  await t.test('one database under two names is not reconciled with itself', async (t) => {
+    const { place, json } = await backedUp()
+    const { data: seal } = await json('audit', 'seal')
+    const hosts = `${server.host}:${server.port}`
+    const other = place.url.replace(hosts, `${hosts},${hosts}`)
+    t.match(await json('store', 'reconcile', '--replaced', other), {
+      code: 2,
+      error: { code: 'usage', detail: /are the same store/ },
+    })
+    t.match(await json('store', 'copy', '--from', place.url, '--to', other), {
+      code: 1,
+      error: { code: 'refused', detail: /is the source/ },
+    })
+    t.same((await json('audit', 'seal')).data, seal)
+  })
+
+  await t.test('a replaced store that is administered meanwhile is not lost', async (t) => {
+    const { place, run, id, restored } = await backedUp()
+    const seal = (await restored.json('audit', 'seal')).data
+    const { admin } = server
+    const sql = postgres(server.adminUrl(new URL(place.restored).pathname.slice(1)), { max: 1 })
+    t.teardown(() => sql.end({ timeout: 0 }))
+    // Keys are narrowed before partners.
+    const lock = await sql.reserve()
+    await lock`BEGIN`
+    await lock`LOCK TABLE partner_api.partner`
+    const reconciling = runProcess([...place.restore, '--json', '--force'])
+    const waiting = () => admin`select 1 from pg_stat_activity where wait_event_type = 'Lock'`
+    await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
+    t.match(await run('keys', 'revoke', id), { code: 0 })
+    await lock`ROLLBACK`
+    lock.release()
+    t.match(documentOf(await reconciling).error, {
+      code: 'replaced_changed',
+      detail: /^Nothing was changed: /,
+    })
+    t.same((await restored.json('audit', 'seal')).data, seal)
+    t.match(await runProcess(place.restore), { code: 0 })
+    t.match(await restored.json('keys', 'show', id), { data: { state: 'revoked' } })
+  })
+
+  await t.test('a restored store that servers use is not reconciled', async (t) => {
+    const place = await postgresPlace(server)
+    await programOn(place.url).run('migrate')
+    const register = async (url: string, name: string) => {
+      const sql = postgres(url, { max: 1 })
+      await sql`INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
+        VALUES (${name}, ${name}, 1000, '', '', floor(extract(epoch FROM clock_timestamp()) * 1000))`
+      await sql.end()
+    }
+    await register(place.url, 'of-the-dump')
+    await place.backUp()
+    const { json } = programOn(place.restored)
+    const reconcile = ['store', 'reconcile', '--replaced', place.url]
+    t.match(await json(...reconcile), { code: 0 })
+    await register(place.restored, 'web-1')
+    t.match(await json(...reconcile), {
+      code: 1,
+      error: { code: 'refused', detail: /^Servers use .*: web-1\. Stop/ },
+    })
   })
 })

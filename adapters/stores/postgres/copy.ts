@@ -1,13 +1,13 @@
 import type { CopyDatabase } from '../sql/copy.ts'
 import { runWork } from '../sql/database.ts'
-import { LIVE_GRACE_MS } from '../sql/replicas.ts'
 import { danglingReferenceError, StoreError } from '../sql/store-error.ts'
 import { COPIED_TABLES } from '../sql/tables.ts'
 import { openProfileTable } from './content.ts'
 import { connect, type Database } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
-import { DIALECT, SERVER_NOW } from './sql.ts'
+import { inUseError, LIVE_REPLICAS } from './replicas.ts'
+import { DIALECT } from './sql.ts'
 
 /** To count the signups of years or to analyze a table may take minutes. */
 const timeoutMs = 600_000
@@ -16,8 +16,7 @@ const timeoutMs = 600_000
 const setNoTimeouts =
   "SELECT set_config('idle_in_transaction_session_timeout', '0', true), set_config('statement_timeout', '0', true)"
 
-const selectReplicas = `
-  SELECT name FROM partner_api.replica WHERE seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW} ORDER BY name`
+const selectReplicas = `SELECT name FROM ${LIVE_REPLICAS} ORDER BY name`
 
 /** Opens either end of a copy. Nothing is changed before it begins. */
 export function openPostgresCopy(url: string): CopyDatabase {
@@ -51,13 +50,7 @@ export function openPostgresCopy(url: string): CopyDatabase {
 
     async checkUnused() {
       const names = (await withStoreErrors(place, () => read<[name: string]>(selectReplicas))).flat()
-      if (names.length === 0) return
-      throw new StoreError(
-        'refused',
-        `Servers use the store ${place}: ${
-          names.join(', ')
-        }. Stop them first; one that was killed counts for a minute.`,
-      )
+      if (names.length > 0) throw inUseError(place, names)
     },
 
     openProfileTable,

@@ -10,6 +10,7 @@ import {
   type ReplicaStatements,
   toProgress,
 } from '../sql/replicas.ts'
+import { StoreError } from '../sql/store-error.ts'
 import type { Database } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'
@@ -74,6 +75,14 @@ export function createReplicaRegistry(
   }
 }
 
+/** The replicas that use a store. */
+export const LIVE_REPLICAS = `partner_api.replica WHERE seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW}`
+
+export function inUseError(place: string, names: readonly string[]): StoreError {
+  const detail = 'Stop them first; one that was killed counts for a minute.'
+  return new StoreError('refused', `Servers use the store ${place}: ${names.join(', ')}. ${detail}`)
+}
+
 /** One that was killed and starts again under its name has no lease left: receipts would name it twice. */
 const registerSql = `
   WITH ended AS (
@@ -92,8 +101,7 @@ const confirmSql = `
 
 const beatSql = `
   WITH confirmed AS (${confirmSql})
-  SELECT count(*) FROM partner_api.replica
-  WHERE id <> $1 AND seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW}`
+  SELECT count(*) FROM ${LIVE_REPLICAS} AND id <> $1`
 
 const progressSql = `
   SELECT id, name, lease_ms, facts, content, skew_ms FROM partner_api.replica

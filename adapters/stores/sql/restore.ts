@@ -51,10 +51,13 @@ export interface Restoration {
   readonly revokedClaims: number
 }
 
-/** What a replaced store refuses cannot be known: it cannot be read, or it is another store than that of the backup. */
+/**
+ * What a replaced store refuses cannot be known: it cannot be read, it is another store than that of the backup, it is older
+ * than the restored one, or it was changed meanwhile.
+ */
 export class ReplacedStoreError extends Error {
   override readonly name = 'ReplacedStoreError'
-  readonly code: 'replaced_unreadable' | 'replaced_unrelated'
+  readonly code: 'replaced_unreadable' | 'replaced_unrelated' | 'replaced_older' | 'replaced_changed'
 
   constructor(code: ReplacedStoreError['code'], message: string, options?: ErrorOptions) {
     super(message, options)
@@ -68,29 +71,49 @@ export class ReplacedStoreError extends Error {
  * Memory does not grow with the stores.
  *
  * @param replaced `undefined` without one that can be read: then nothing is narrowed.
- * @param asBackedUp Whether what the replaced store refuses is to be accepted as it was in the backup.
+ * @param options.asBackedUp Whether what the replaced store refuses is to be accepted as it was in the backup.
+ * @param options.mayBeSwapped Whether `restored` may be the replaced store by mistake: it is refused where all that the
+ * other log has is in its own, too.
  * @throws {ReplacedStoreError} Then nothing is changed.
  */
 export async function secureRestored(
   restored: SqlDatabase,
   replaced: ReplacedStore | undefined,
-  asBackedUp: boolean,
+  { asBackedUp, mayBeSwapped }: { readonly asBackedUp: boolean; readonly mayBeSwapped: boolean },
   context: AuditContext,
 ): Promise<Restoration> {
   const backup = await createAuditLog(restored).auditHead()
   const other = replaced && { ...replaced, read: readingReplaced(replaced.read) }
   const head = other && await createAuditLog(other).auditHead()
   const since = other && head && await changesSince(restored, other, backup, head)
+  if (mayBeSwapped && since?.entries === 0) await assertNotSwapped(restored, backup, since.after)
   const { dialect } = restored
   return await restored.change('facts', context, function* () {
     const disabledWebhooks = yield* disableWebhooks(dialect, context)
     const revokedClaims = yield* revokeClaims(dialect, context)
     const isNarrowed = other !== undefined && !asBackedUp
     const narrowed = isNarrowed ? yield* narrow(dialect, other, context) : { partners: 0, keys: 0 }
+    if (other !== undefined) {
+      const [row] = yield* query('SELECT audit_hash FROM partner_api.store', [], other.read)
+      if (row?.[0] !== head?.hash) {
+        throw new ReplacedStoreError('replaced_changed', 'it was changed meanwhile')
+      }
+    }
     const mode = modeOf(other, asBackedUp)
     const result: Restoration = { mode, since, narrowed, disabledWebhooks, revokedClaims }
     return { result, auditRecords: [restoreAuditRecord(head, backup, mode)] }
   })
+}
+
+/** @throws {ReplacedStoreError} where the restored store has entries after `last` and does not end with a restore. */
+async function assertNotSwapped(restored: SqlDatabase, backup: AuditHead, last: number): Promise<void> {
+  if (backup.sequence === last) return
+  // A restore of a store that was not changed since can be repeated.
+  const [end] = await createAuditLog(restored).listAudit(backup.sequence - 1, 1)
+  if (end?.type === 'store.restored') return
+  const reason =
+    `its audit log ends at entry ${last}, and the restored store has the same log up to ${backup.sequence}`
+  throw new ReplacedStoreError('replaced_older', reason)
 }
 
 function modeOf(replaced: ReplacedStore | undefined, asBackedUp: boolean): RestoreMode {
@@ -108,22 +131,27 @@ export function readEntriesAfter(after: number, replaced: ReplacedStore): AsyncG
 function readingReplaced(read: Query): Query {
   return (sql, parameters) => {
     const rows: MaybePromise<never[]> = usingReplaced(() => read(sql, parameters))
-    return rows instanceof Promise ? rows.catch(failUnreadable) : rows
+    return rows instanceof Promise ? rows.catch((error) => failUnreadable(error)) : rows
   }
 }
 
-/** Runs `work` on values of the replaced store, which may be damaged, with each error as a `ReplacedStoreError`. */
-function usingReplaced<T>(work: () => T): T {
+/**
+ * Runs `work` on values of the replaced store, which may be damaged, with each error as a `ReplacedStoreError`.
+ *
+ * @param row The row of the values, for the message.
+ */
+function usingReplaced<T>(work: () => T, row?: string): T {
   try {
     return work()
   } catch (error) {
-    return failUnreadable(error)
+    return failUnreadable(error, row)
   }
 }
 
-function failUnreadable(cause: unknown): never {
-  const { message } = cause as Error
-  throw new ReplacedStoreError('replaced_unreadable', message.replace(/\.$/, ''), { cause })
+function failUnreadable(cause: unknown, row?: string): never {
+  const message = (cause as Error).message.replace(/\.$/, '')
+  const detail = row === undefined ? message : `${row}: ${message}`
+  throw new ReplacedStoreError('replaced_unreadable', detail, { cause })
 }
 
 async function changesSince(
@@ -159,7 +187,8 @@ async function changesSince(
 
 const pageRows = 500
 const hasNotEnded = `state NOT IN ('removed', 'retired', 'revoked')`
-const isOpen = `state = 'open' AND expires_at > $3`
+/** Also where it has ended by now: the clock of the machine may be ahead, and come back. */
+const isOpen = `state = 'open'`
 
 /** Narrows partners and keys. Keys come first: the removal of a partner then has few left to revoke at once. */
 function* narrow(
@@ -211,9 +240,14 @@ function* narrowRows<R>(
     after = ids.at(-1)!
     const records = rows.map(read)
     const replacedRows = yield* query(selectReplaced, [idsText(ids)], replaced.read)
-    const changes = usingReplaced(() => {
-      const others = new Map(replacedRows.map((row) => [String(row[0]), read(row)]))
-      return records.map((record, index) => narrowRow(record, others.get(ids[index]!)))
+    const place = (id: string) => `the row ${id} of ${table}`
+    const others = new Map(replacedRows.map((row) => {
+      const id = String(row[0])
+      return [id, usingReplaced(() => read(row), place(id))]
+    }))
+    const changes = records.map((record, index) => {
+      const id = ids[index]!
+      return usingReplaced(() => narrowRow(record, others.get(id)), place(id))
     })
     count += changes.filter(({ length }) => length > 0).length
     yield* applyAudited(dialect, changes.flat(), context)
@@ -223,7 +257,7 @@ function* narrowRows<R>(
 function* revokeClaims(dialect: Dialect, context: AuditContext): Work<number> {
   let count = 0
   for (let after = '';;) {
-    const rows = yield* query(pageSql('claim', CLAIMS.columns, isOpen), [after, pageRows, context.at])
+    const rows = yield* query(pageSql('claim', CLAIMS.columns, isOpen), [after, pageRows])
     if (rows.length === 0) return count
     count += rows.length
     after = String(rows.at(-1)![0])

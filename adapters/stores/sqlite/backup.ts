@@ -11,11 +11,13 @@ import {
   errorMessage,
   lockFile,
   openDatabase,
+  replacedMeanwhileError,
   searchIndexRemedy,
   unusableError,
 } from './database.ts'
 import { createLists } from './lists.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
+import { identityOf } from './file-identity.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
 import { createSqlDatabase } from './sql-database.ts'
@@ -146,9 +148,11 @@ export function putInPlace(copy: string, file: string): void {
  *
  * @param options.isThere Whether there is a file to be replaced.
  * @returns `sql` to read it, or why that fails. Both are `undefined` without a file.
- * @throws {StoreError} `refused` while another process has it open, and for the database of another program.
+ * @throws {StoreError} `refused` while another process has it open, when another has replaced it meanwhile, and for the
+ * database of another program.
  */
 export function openForReplacement(file: string, { isThere, lock }: { isThere: boolean; lock: boolean }) {
+  const identity = isThere ? identityOf(file) : undefined
   let database: Database | undefined
   let sql: ReplacedStore | undefined
   let failure: StoreError | undefined
@@ -172,19 +176,15 @@ export function openForReplacement(file: string, { isThere, lock }: { isThere: b
     /**
      * Puts a copy in its place. The replaced file, if there is one, is then at `kept`.
      *
-     * @throws {StoreError} `refused` when there was no file, and another process has created one.
+     * @throws {StoreError} `refused` when another process has replaced the file, or created one.
      */
     replaceBy(copy: string, kept: string): void {
+      // A file that cannot be read, or was not there, is not locked.
+      if (identityOf(file) !== identity) throw replacedMeanwhileError(file)
       if (database !== undefined) {
         database.exec('PRAGMA journal_mode = DELETE')
         fs.linkSync(file, kept)
       } else {
-        if (!isThere && fs.existsSync(file)) {
-          throw new StoreError(
-            'refused',
-            `Another process has created ${file} meanwhile: nothing was restored.`,
-          )
-        }
         // Its journals leave after it: without them, it would be an older store. They may be all that is left of it.
         for (const end of ['', ...journals].filter((end) => fs.existsSync(file + end))) {
           fs.renameSync(file + end, kept + end)

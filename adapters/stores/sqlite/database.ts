@@ -218,7 +218,7 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
 /**
  * Locks a file, so that no other process can open it until it is closed.
  *
- * @throws {StoreError} `refused` while another process has it open.
+ * @throws {StoreError} `refused` while another process has it open, and when another has replaced it since it was opened.
  */
 export function lockFile(database: Database, file: string): void {
   try {
@@ -228,6 +228,16 @@ export function lockFile(database: Database, file: string): void {
     if (!isBusy(error)) throw error
     throw new StoreError('refused', `Another process has ${file} open: stop it first.`)
   }
+  try {
+    // Until now, another process may have locked and replaced it: the lock is then on a file that no longer has the name.
+    database.checkFileIdentity()
+  } catch {
+    throw replacedMeanwhileError(file)
+  }
+}
+
+export function replacedMeanwhileError(file: string): StoreError {
+  return new StoreError('refused', `Another process has created or replaced ${file} meanwhile: start again.`)
 }
 
 /** Whether another process holds a lock. On Deno, errors carry no SQLite code. */

@@ -54,7 +54,8 @@ function watchedPaths(file: string): readonly string[] {
   }
 }
 
-function identityOf(path: string): string | undefined {
+/** @returns What tells a file from others at the same path, `undefined` where there is none. */
+export function identityOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false })
   return found && `${found.dev} ${found.ino}`
 }
