@@ -118,6 +118,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     elapsed,
     localFallback: settings.staleIfErrorSeconds > 0,
     sharesAll: settings.sharedLimits,
+    limits,
     // A store that was copied with other members has the same quotas.
     windows: localWindowsOf(store.quotas ?? store, limits),
   })

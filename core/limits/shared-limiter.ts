@@ -1,4 +1,5 @@
 import { delay, type MaybePromise } from '../lib/promise.ts'
+import type { Limit, LimitName } from '../model.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../ports/quotas.ts'
 import {
   createLocalLimiter,
@@ -31,6 +32,8 @@ const recheckMs = 1_000
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond; never for durable quotas.
  * @param options.sharesAll Whether to share more than the quotas of partners; default true.
+ * @param options.limits The limits of the service. Services whose windows have another length count apart: each request to
+ * the one with the shorter ones would end the longer ones.
  * @param options.windows Where to count what this process counts by itself; default in windows of this limiter's own.
  */
 export function createSharedLimiter(quotas: QuotaStore | undefined, options: SharedLimiterOptions): Limiter {
@@ -42,6 +45,7 @@ interface SharedLimiterOptions {
   elapsed(): number
   readonly localFallback: boolean
   readonly sharesAll?: boolean
+  readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
   readonly windows?: LocalWindows
 }
 
@@ -115,7 +119,9 @@ class SharedLimiter implements Limiter {
           const { policy, term, used, held: unused, endsAt } = window
           window.used = window.held = 0
           const isLeased = term !== unleased.term && used + unused > 0 && this.#options.elapsed() < endsAt
-          return isLeased ? [{ policy, subject, term, used, unused }] : []
+          return isLeased
+            ? [{ policy, subject: this.#storedSubject(policy, subject), term, used, unused }]
+            : []
         })
         try {
           if (returns.length > 0) await this.#quotas.returnQuotas(returns)
@@ -226,8 +232,19 @@ class SharedLimiter implements Limiter {
     request: Pick<LeaseRequest, 'wanted' | 'waiting' | 'mostHeld' | 'report'>,
   ): Promise<QuotaLease> {
     const { name, quota } = policy
-    const windowSeconds = storedSeconds(policy)
-    return await this.#quotas.leaseQuota({ policy: name, subject, quota, windowSeconds, ...request })
+    return await this.#quotas.leaseQuota({
+      policy: name,
+      subject: this.#storedSubject(name, subject),
+      quota,
+      windowSeconds: storedSeconds(policy),
+      ...request,
+    })
+  }
+
+  /** By the length that the service has: a limit of a key or partner that changes counts what was used. */
+  #storedSubject(name: LimitName, subject: string): string {
+    const limit = this.#options.limits?.[name]
+    return limit === undefined ? subject : `${subject} ${limit.windowSeconds}`
   }
 }
 

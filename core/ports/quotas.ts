@@ -5,7 +5,10 @@ import type { LimitName } from '../model.ts'
 export interface LeaseRequest {
   /** The policy. */
   readonly policy: LimitName
-  /** A key's id, an address, a partner's slug, for `month` with a space and `YYYY-MM`, or the id of an event of a quota. */
+  /**
+   * A key's id, an address or a partner's slug, each with a space and the seconds of the service's windows; for `month` a
+   * slug, a space and `YYYY-MM`, for `partner` a slug; or the id of an event of a quota.
+   */
   readonly subject: string
   /** Requests in a window, 1 or more. */
   readonly quota: number

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { storedSeconds } from '../../../core/limits/partner-quotas.ts'
+import { createPolicy } from '../../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../../core/limits/shared-limiter.ts'
 import type { LeaseRequest, QuotaLease } from '../../../core/ports/quotas.ts'
 import { until } from '../../postgres/until.ts'
@@ -160,6 +161,30 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
     t.strictSame(await counted(a, { subject: 'hour' }), [0, 0], 'another window stays open')
     t.strictSame(await counted(b, { subject: 'hour', windowSeconds: 1 }), [1, 9], 'until it is shortened')
   })
+
+  await check(
+    'a service with shorter windows neither ends longer ones nor counts in them',
+    async (t, open) => {
+      const { quotas } = await open()
+      const now = () => performance.now()
+      const server = (windowSeconds: number) => {
+        const limit = { quota: 4, windowSeconds }
+        const options = { replicas: () => 1, elapsed: now, localFallback: false, limits: { key: limit } }
+        const limiter = createSharedLimiter(quotas, options)
+        const policy = createPolicy('key', limit)
+        return {
+          takes: async () => (await limiter.consume(policy, 'k', now())).allowed,
+          left: async () => (await limiter.peek(policy, 'k', now())).remaining,
+        }
+      }
+      const [hour, second] = [server(3600), server(1)]
+      for (let count = 0; count < 4; count++) t.ok(await hour.takes(), 'within the quota')
+      t.ok(await second.takes(), 'in windows of its own')
+      await until(async () => await second.left() === 4, 'the window of one second to end')
+      t.ok(await second.takes(), 'in the next one')
+      t.equal(await server(3600).takes(), false, 'another server with the longer windows')
+    },
+  )
 
   await check('concurrent replicas are granted exactly the quota', async (t, open) => {
     const stores = await Promise.all(Array.from({ length: 8 }, open))
