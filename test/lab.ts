@@ -1,9 +1,9 @@
 /**
- * Installs what tests, checks and benchmarks need (other runtimes, a PostgreSQL server, compilers) into
- * `test/node_modules`, which `npm ci` and `npm start` do without. Does nothing while the lock file is the one that was
- * installed.
+ * Installs what tests need into `test/node_modules`, which `npm ci` and `npm start` do without. Does nothing while the lock
+ * file is the one that was installed.
  *
- * `node test/lab.ts [PROGRAM [ARGUMENT…]]` then runs a program of those packages, or of the PATH.
+ * `node test/lab.ts [--all] [PROGRAM [ARGUMENT…]]` then runs a program of those packages, or of the PATH. `--all` adds the
+ * packages of the workspaces: other runtimes, compilers, frameworks, and a driver for browsers.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -14,22 +14,32 @@ import { fileURLToPath } from 'node:url'
 
 const home = dirname(fileURLToPath(import.meta.url))
 const packages = join(home, 'node_modules')
-// npm empties the folder first, so the digest is there only after an installation that was completed.
-const stamp = join(packages, '.installed')
+// npm empties the folder first, so the stamp is there only after an installation that was completed.
+const stampFile = join(packages, '.installed')
 const digest = createHash('sha256')
   .update(readFileSync(join(home, 'package-lock.json')))
   .update(`${process.platform} ${process.arch}`)
   .digest('hex')
+const whole = `${digest} all`
 // npm and the programs of packages are scripts for cmd.exe on Windows.
 const shell = process.platform === 'win32'
 
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== digest) install()
-const [program, ...words] = process.argv.slice(2)
+const [first, ...others] = process.argv.slice(2)
+const isWhole = first === '--all'
+const [program, ...words] = isWhole ? others : process.argv.slice(2)
+const stamp = isWhole ? whole : digest
+const installed = existsSync(stampFile) ? readFileSync(stampFile, 'utf8') : undefined
+if (installed !== stamp && installed !== whole) install()
 if (program !== undefined) process.exitCode = run(program, words)
 
 function install(): void {
-  console.error('Installing the test tools into test/node_modules: 1.2 GB, about a minute, once…')
-  const npm = spawnSync('npm', ['ci', '--loglevel=error', '--no-audit', '--no-fund'], {
+  const size = isWhole
+    ? 'all test tools into test/node_modules: 1.1 GB, about a minute'
+    : 'the test tools: 240 MB'
+  console.error(`Installing ${size}, once, into test/node_modules…`)
+  // test/.npmrc leaves the workspaces out.
+  const workspaces = isWhole ? ['--workspaces', '--include-workspace-root'] : []
+  const npm = spawnSync('npm', ['ci', ...workspaces, '--loglevel=error', '--no-audit', '--no-fund'], {
     cwd: home,
     stdio: ['ignore', 'ignore', 'inherit'],
     shell,
@@ -38,7 +48,7 @@ function install(): void {
     console.error(`The test tools could not be installed: ${npm.error?.message ?? 'npm ci failed'}.`)
     process.exit(2)
   }
-  writeFileSync(stamp, digest)
+  writeFileSync(stampFile, stamp)
 }
 
 function run(program: string, words: readonly string[]): number {

@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { readTap } from './run.ts'
+import { choose, readTap } from './run.ts'
 
 const tap = (...lines: string[]) => readTap(['TAP version 14', ...lines, ''].join('\n'))
 
@@ -49,5 +49,25 @@ test('a program that ends early fails', (t) => {
   for (const output of [...outputs, ['# Subtest: killed', '    ok 1 - a']]) {
     t.equal(tap(...output).failures.length, 1, output.join(' / '))
   }
+  t.end()
+})
+
+test('words choose files, and parts among all tests', (t) => {
+  const quick = ['test/cli/audit.test.ts', 'test/core/text.test.ts']
+  const parts = [
+    'test/browser/reference.test.ts',
+    'test/cli/runtimes.test.ts',
+    'test/runtimes/matrix.test.ts',
+  ]
+  const files = [...quick, ...parts]
+  t.same(choose(files, [], false), quick)
+  t.same(choose(files, [], true), files)
+  t.same(choose(files, ['cli', 'core/text'], false), quick)
+  t.same(choose(files, ['./test/cli/runtimes'], false), ['test/cli/runtimes.test.ts'])
+  t.same(choose(files, ['runtimes'], true), parts.slice(1))
+  t.same(choose(files, ['parts'], true), parts)
+  t.same(choose(files, ['cli', 'browser'], true), [quick[0], parts[0], parts[1]])
+  t.throws(() => choose(files, ['nothing'], false), /"nothing" in its path\./)
+  t.throws(() => choose(files, ['nothing'], true), /Parts: runtimes, /)
   t.end()
 })

@@ -1,16 +1,20 @@
 /**
- * `node test/run.ts [PART OF A PATH…]` runs every `test/**` file ending in `.test.ts` as the plain Node program that a
- * tap test is, and counts assertions. tap's own runner would wrap each child, and all that a test spawns, in its module
- * hooks, NODE_OPTIONS and FORCE_COLOR, and keep what a program wrote before it crashed to itself.
+ * `node test/run.ts [WORD…]` runs the test files of `npm test` with one of the words in their path, without words all of
+ * them. `node test/run.ts --all [WORD…]` adds the parts of `parts.ts`, each of which is a word, too.
+ *
+ * Each file runs as the plain Node program that a tap test is. tap's own runner would wrap each child, and all that a test
+ * spawns, in its module hooks, NODE_OPTIONS and FORCE_COLOR, and keep what a program wrote before it crashed to itself.
  */
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import process from 'node:process'
+import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { Parser, type Result } from 'tap-parser'
+import { missingPackages, partOf, PARTS } from './parts.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Files that wait leave a processor idle.
@@ -18,7 +22,7 @@ const jobs = 3 * Math.min(availableParallelism(), 4)
 // Bounds what hangs. On a busy machine, files take several times what they take on a quiet one.
 const timeoutSeconds = 1200
 const cache = join(root, 'test/node_modules/.cache')
-const secondsFile = join(cache, 'seconds.json')
+const timesFile = join(cache, 'times.json')
 // What a developer has set for a store, a server, or Node is not for the tests.
 const inherited = Object.entries(process.env).filter(([name]) =>
   !/^(PARTNER_API_.*|PG[A-Z]+|PORT|HOST|NODE_OPTIONS|FORCE_COLOR|NO_COLOR)$/.test(name)
@@ -30,16 +34,14 @@ const env = {
   // Stripped types are kept too: a third of a small test's time.
   NODE_COMPILE_CACHE: join(cache, 'node'),
 }
-// tap's domains track every promise, which takes a sixth of the time of an asynchronous test. Without them, an uncaught error
-// ends the program, which has printed it.
-const withoutDomains = `data:text/javascript,${
-  encodeURIComponent(`
-    import hooks from 'node:async_hooks'
-    import { syncBuiltinESMExports } from 'node:module'
-    hooks.createHook = () => ({ enable() {}, disable() {} })
-    syncBuiltinESMExports()`)
-}`
+const preload = new URL('preload.ts', import.meta.url).href
 const running = new Set<() => void>()
+
+/** How long a file took, and how much of a processor. */
+interface Times {
+  readonly seconds: number
+  readonly processorSeconds: number
+}
 
 /** What a test file's program printed. The closing point of a subtest is not counted again. */
 export function readTap(output: string) {
@@ -72,28 +74,37 @@ const format = (diagnostics: object): string =>
     .join('\n')
 const indent = (text: string): string => text.trimEnd().replace(/^(?=.)/gm, '        ')
 
-function choose(parts: string[]): string[] {
-  const all = globSync('test/**/*.test.ts', { cwd: root, exclude: (path) => path.includes('node_modules') })
-    .map((path) => path.replaceAll('\\', '/')).sort()
-  const wanted = parts.map((part) => part.replace(/^\.\//, ''))
-  const missing = wanted.find((part) => !all.some((path) => path.includes(part)))
-  if (missing !== undefined) {
-    console.error(`No test file has ${JSON.stringify(missing)} in its path.`)
-    process.exit(2)
-  }
-  return wanted.length ? all.filter((path) => wanted.some((part) => path.includes(part))) : all
+/**
+ * The files that words choose: a part by its name, those of all parts by `parts`, and others by a text in their path.
+ * `npm test` looks in the parts only for what its own files do not have.
+ *
+ * @throws {Error} if a word chooses nothing.
+ */
+export function choose(files: readonly string[], words: readonly string[], isWhole: boolean): string[] {
+  const usual = isWhole ? files : files.filter((file) => partOf(file) === undefined)
+  if (words.length === 0) return [...usual]
+  const chosen = words.flatMap((word) => {
+    if (isWhole && word === 'parts') return files.filter((file) => partOf(file) !== undefined)
+    if (isWhole && word in PARTS) return files.filter((file) => partOf(file) === word)
+    const has = (file: string) => file.includes(word.replace(/^\.\//, ''))
+    const found = usual.some(has) ? usual.filter(has) : files.filter(has)
+    if (found.length > 0) return found
+    const parts = isWhole ? `, and no part this name. Parts: ${Object.keys(PARTS).join(', ')}` : ''
+    throw new Error(`No test file has ${JSON.stringify(word)} in its path${parts}.`)
+  })
+  return files.filter((file) => chosen.includes(file))
 }
 
 async function run(file: string) {
   const start = performance.now()
   // An empty working folder: the one of `npm test` may have a store or an environment file.
   const cwd = mkdtempSync(join(tmpdir(), 'partner-api-test-'))
-  const child = spawn(process.execPath, ['--import', withoutDomains, join(root, file)], {
+  const child = spawn(process.execPath, ['--import', preload, join(root, file)], {
     cwd,
     env,
     // A group of its own, so that what a test leaves behind ends with it and cannot hold its output open.
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   })
   const kill = () => {
     try {
@@ -103,9 +114,11 @@ async function run(file: string) {
     }
   }
   running.add(kill)
-  let [output, errors, problem] = ['', '', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => output += text)
-  child.stderr.setEncoding('utf8').on('data', (text: string) => errors += text)
+  let [output, errors, processor, problem] = ['', '', '', '']
+  const [, stdout, stderr, report] = child.stdio as Readable[]
+  stdout!.setEncoding('utf8').on('data', (text: string) => output += text)
+  stderr!.setEncoding('utf8').on('data', (text: string) => errors += text)
+  report!.setEncoding('utf8').on('data', (text: string) => processor += text)
   // tap reports a timeout itself, with the test's name; this is for a program that cannot even do that.
   const timer = setTimeout(kill, (timeoutSeconds + 10) * 1000)
   child.on('error', (error) => problem = error.message)
@@ -122,7 +135,26 @@ async function run(file: string) {
     found.failures.push({ name: 'the program', detail: `No test failed, but it ended with: ${problem}.` })
   }
   const printed = [...found.noise, ...errors.trimEnd().split('\n')].join('\n').trim()
-  return { ...found, printed, problem, seconds: (performance.now() - start) / 1000 }
+  const times: Times = {
+    seconds: (performance.now() - start) / 1000,
+    processorSeconds: Number(processor),
+  }
+  return { ...found, printed, problem, times }
+}
+
+/** Says what the parts of the files need and do not find, and installs their packages. */
+function prepareParts(files: readonly string[]): void {
+  const parts = new Set(files.map(partOf).filter((part) => part !== undefined))
+  if (parts.size === 0) return
+  for (const part of parts) {
+    const missing = missingPackages(part)
+    if (missing.length > 0) {
+      console.log(`Some tests of ${part} are skipped. Debian packages that they need: ${missing.join(' ')}`)
+    }
+  }
+  const lab = fileURLToPath(new URL('lab.ts', import.meta.url))
+  const { status } = spawnSync(process.execPath, [lab, '--all'], { stdio: 'inherit' })
+  if (status !== 0) process.exit(status ?? 2)
 }
 
 async function main(): Promise<void> {
@@ -132,28 +164,39 @@ async function main(): Promise<void> {
       process.exit(130)
     })
   }
-  const files = choose(process.argv.slice(2))
-  const seconds: Record<string, number> = existsSync(secondsFile)
-    ? JSON.parse(readFileSync(secondsFile, 'utf8'))
+  const args = process.argv.slice(2)
+  const isWhole = args[0] === '--all'
+  const all = globSync('test/**/*.test.ts', { cwd: root, exclude: (path) => path.includes('node_modules') })
+    .map((path) => path.replaceAll('\\', '/')).sort()
+  let files: string[]
+  try {
+    files = choose(all, isWhole ? args.slice(1) : args, isWhole)
+  } catch (error) {
+    console.error((error as Error).message)
+    process.exit(2)
+  }
+  prepareParts(files)
+  const times: Record<string, Times> = existsSync(timesFile)
+    ? JSON.parse(readFileSync(timesFile, 'utf8'))
     : {}
   let passed = 0
   const [skips, failed]: string[][] = [[], []]
   // The longest first, so that no long file runs alone in the end. New ones may be long.
-  const length = (file: string) => seconds[file] ?? timeoutSeconds
+  const length = (file: string) => times[file]?.seconds ?? timeoutSeconds
   const waiting = files.toSorted((a, b) => length(b) - length(a))
   await Promise.all(Array.from({ length: jobs }, async () => {
     for (let file = waiting.shift(); file; file = waiting.shift()) {
       const ended = await run(file)
       const { failures, printed, problem } = ended
-      seconds[file] = ended.seconds
+      times[file] = ended.times
       passed += ended.passed
       skips!.push(...ended.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
       failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
       const counts = `${ended.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
+      const { seconds, processorSeconds } = ended.times
+      const took = `${seconds.toFixed(2)} s (processor ${processorSeconds.toFixed(2)} s)`
       const end = problem && problem !== 'exit code 1' ? `  ${problem}` : ''
-      console.log(
-        `${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${ended.seconds.toFixed(2)} s${end}`,
-      )
+      console.log(`${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${took}${end}`)
       for (const { name, detail } of failures) console.log(`\n      ${name}\n${indent(detail)}`)
       if (printed && (failures.length || files.length === 1)) {
         console.log(`\n      what it printed:\n${indent(printed)}\n`)
@@ -161,7 +204,7 @@ async function main(): Promise<void> {
     }
   }))
   mkdirSync(cache, { recursive: true })
-  writeFileSync(secondsFile, JSON.stringify(seconds))
+  writeFileSync(timesFile, JSON.stringify(times))
   for (const [title, lines] of [['Skipped', skips!], ['Failed', failed!]] as const) {
     if (lines.length) console.log(`\n${title}:\n${lines.map((line) => `  ${line}`).join('\n')}`)
   }

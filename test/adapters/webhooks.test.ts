@@ -31,7 +31,6 @@ import {
   cleanEnv,
   documentOf,
   newFile,
-  runProcess,
   runProgram,
   startServing,
   temporaryFolder,
@@ -261,32 +260,6 @@ await t.test('the address is checked when the connection is made', async (t) => 
   deliver(t, trusting)
   await attempted(trusting, same)
   t.equal(connections, 1, 'without the check it connects')
-})
-
-await t.test('the address is checked on Bun and Deno, too', async (t) => {
-  const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
-  const child = fileURLToPath(new URL('webhooks-child.ts', import.meta.url))
-  const receiver = await receive(t)
-  const { json, run, env } = programOn('runtimes.db')
-  await run('migrate')
-  const { data: { id } } = await json(
-    ...['webhooks', 'create', '--event', 'key.issued', '--allow-private'],
-    ...['--url', receiver.url.replace('127.0.0.1', 'hook.example')],
-  )
-  const runtimes = [[`${binaries}bun`], [`${binaries}deno`, 'run', '-A'], [process.execPath]]
-  for (const runtime of runtimes) {
-    const start = { command: [...runtime, child], env }
-    const before = receiver.received.length
-    const refused = await runProcess(['webhooks', 'test', id, '--json'], start)
-    t.match(
-      documentOf(refused).error,
-      { code: 'not_delivered', detail: /private/, status: null },
-      String(runtime[0]),
-    )
-    t.equal(receiver.received.length, before)
-    const sent = await runProcess(['webhooks', 'test', id, '--allow-private', '--json'], start)
-    t.match(documentOf(sent).data, { status: 204 }, `${runtime[0]} ${sent.stderr}`)
-  }
 })
 
 await t.test('a failed delivery is retried by the schedule', async (t) => {

@@ -15,7 +15,6 @@ import type { Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { createPlace, serverFor } from '../postgres/fixtures.ts'
-import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { newFile, programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 interface Result {
@@ -238,12 +237,4 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
 
   const risky = await createPlace(t, await serverFor(t))
   t.match((await diagnose(risky.url)).found, { 'postgres-server': 'warning ALTER SYSTEM SET fsync = on' })
-
-  if (hasPooler() !== undefined) return
-  const pooler = await startPooler(server, ['options', 'statement_timeout', 'synchronous_commit'])
-  t.teardown(() => pooler.close())
-  const pooled = await diagnose(pooler.url(url))
-  t.same([pooled.code, pooled.found], [1, { 'postgres-pooler': 'error pooler=transaction' }])
-  const declared = await diagnose(`${pooler.url(url)}?pooler=transaction`)
-  t.same([declared.code, declared.found], [0, {}])
 })

@@ -63,6 +63,20 @@ t.test('every runtime ends on a signal despite open connections, and loses no co
   )
 })
 
+t.test('no runtime uses a proxy for this machine', async (t) => {
+  const { store, issue, url } = await createStore()
+  const { text } = await issue()
+  await store.close()
+  const served = await startServing(['serve', '--port', '0'], url)
+  t.teardown(() => served.child.kill('SIGKILL'))
+  const proxy = 'http://127.0.0.1:9'
+  const env = { PARTNER_API_KEY: text, HTTP_PROXY: proxy, no_proxy: 'api.invalid' }
+  for (const [name, command] of Object.entries(programs)) {
+    const args = ['verify', '--url', served.url, '--partner', 'acme']
+    t.match(await runProcess(args, { command, env }), { code: 0 }, name)
+  }
+})
+
 t.test('Bun and Deno serve a PostgreSQL store', { skip: hasServer() ?? false }, async (t) => {
   const database = await startServer()
   t.teardown(() => database.close())

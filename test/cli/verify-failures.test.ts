@@ -1,17 +1,13 @@
 /** What `verify` says about every way to get it wrong, and with which exit code. */
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
-import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createNetServer, type Server } from 'node:net'
-import { join } from 'node:path'
 import t from 'tap'
 import { createListener } from '../../adapters/runtimes/node.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { mintKey } from '../../core/keys/format.ts'
 import { freePort } from '../postgres/free-port.ts'
-import { expireCertificate, makeCertificate, noOpenssl } from '../support/certificate.ts'
-import { runProgram, temporaryFolder } from '../support/cli-program.ts'
+import { runProgram } from '../support/cli-program.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
@@ -27,7 +23,6 @@ const api = createPartnerApi({ store })
 const acmeApi = createPartnerApi({ store }, { serviceName: 'acme-data' })
 t.teardown(() => Promise.all([api.close(), acmeApi.close()]))
 const [listener, acmeListener] = [createListener(api), createListener(acmeApi)]
-const folder = temporaryFolder()
 
 async function listen(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1')
@@ -72,19 +67,6 @@ const [here, acme, prefixed, bare] = await Promise.all([
   serve(below('/partners/v1', (request, response) => void acmeListener(request, response))),
   serve(onlyService),
 ])
-const tls: Record<string, string> = {}
-const caFile = (name: string) => join(folder, `${name}.pem`)
-if (!noOpenssl) {
-  for (
-    const [name, host] of [['good', 'localhost'], ['other', 'api.example'], ['expired', 'localhost']] as const
-  ) {
-    const key = join(folder, `${name}.key`)
-    makeCertificate(host, caFile(name), key)
-    if (name === 'expired') expireCertificate(caFile(name), key)
-    const server = createTlsServer({ cert: readFileSync(caFile(name)), key: readFileSync(key) }, listener)
-    tls[name] = (await listen(server)).replace('127.0.0.1', 'localhost')
-  }
-}
 const silent = await listen(createNetServer(() => {}))
 const oldForm = await serve((request, response) => {
   request.resume()
@@ -247,26 +229,6 @@ const cases: Readonly<Record<string, Case>> = {
     oldForm,
     /another release \(version 2025-01-01, and this program has \d{4}-\d\d-\d\d\): .*Use the program of that release/,
   ),
-  ...tls['good'] && {
-    'an unknown certificate authority': failed(
-      `https://${tls['good']}`,
-      /not signed by a trusted authority\. If you trust .* with --ca-file FILE\./,
-    ),
-    'a certificate for another host': failed(
-      `https://${tls['other']}`,
-      /certificate is for another host\. Its names are DNS:api\.example: .* certificate for localhost\./,
-      { args: ['--ca-file', caFile('other')] },
-    ),
-    'an expired certificate': failed(
-      `https://${tls['expired']}`,
-      /certificate has expired\. Ask the operator to renew it, unless the clock .* shows \d{4}-/,
-      { args: ['--ca-file', caFile('expired')] },
-    ),
-    'http:// for a server with TLS': failed(
-      `http://${tls['good']}`,
-      /\. If it speaks TLS, pass --url https:\/\/localhost/,
-    ),
-  },
 }
 
 function verify({ url, key = demo, args = [], env = {} }: Omit<Case, 'code' | 'says'>) {

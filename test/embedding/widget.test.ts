@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Route } from 'playwright-core'
 import t from 'tap'
-import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { launchBrowser, noBrowser, openPage, violations, widths } from '../browser/browser.ts'
 import { EXAMPLES } from './project.ts'
 
 const folder = join(EXAMPLES, 'partners/wordpress')

@@ -191,11 +191,15 @@ test('the test tools are installed when they are missing or their lock file has 
   const installations = () => readFileSync(npmLog, 'utf8').trimEnd().split('\n')
 
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 1 })
-  t.match(installations(), [`${home} ci `])
+  t.match(installations(), [`${home} ci --loglevel`])
   t.strictSame(lab('one'), { status: 0, stdout: '', lines: 0 })
   t.equal(installations().length, 1, 'the tools are up to date')
   t.strictSame(lab('two'), { status: 0, stdout: '', lines: 1 })
   t.equal(installations().length, 2)
+  t.strictSame(lab('two', '--all'), { status: 0, stdout: '', lines: 1 })
+  t.match(installations()[2], `${home} ci --workspaces --include-workspace-root `)
+  t.strictSame(lab('two'), { status: 0, stdout: '', lines: 0 })
+  t.equal(installations().length, 3, 'all tools include the ones for npm test')
 
   mkdirSync(join(home, 'broken'))
   t.strictSame(lab('three'), { status: 2, stdout: '', lines: 2 })
@@ -206,8 +210,8 @@ test('the test tools are installed when they are missing or their lock file has 
   mkdirSync(join(home, 'node_modules/.bin'))
   writeFileSync(join(home, 'node_modules/.bin/tool'), '#!/bin/sh\necho "tool $*"\nexit 3\n', { mode: 0o755 })
   t.strictSame(
-    lab('four', 'tool', 'a', 'b'),
-    { status: 3, stdout: 'tool a b\n', lines: 0 },
+    lab('four', 'tool', 'a', '--all'),
+    { status: 3, stdout: 'tool a --all\n', lines: 0 },
     'the installed tools are used',
   )
   t.end()

@@ -1,6 +1,6 @@
 /**
- * PostgreSQL on every runtime: Node, Bun, Deno, and workerd through a Durable Object, which runs the complete contract. The
- * others run that with SQLite, in `matrix.test.ts`. With `SUITES=all`, they run it here, too, and the contract of stores.
+ * PostgreSQL on every runtime: Node, Bun, Deno, and workerd through a Durable Object, which runs the complete contract. Bun
+ * and Deno run that with SQLite, in `matrix.test.ts`. With `SUITES=all`, all run it here, too, and the contract of stores.
  */
 import { execFile } from 'node:child_process'
 import process from 'node:process'
@@ -18,29 +18,13 @@ import { isOlderNode, type Runtime, RUNTIMES, WORKERD } from './runtimes.ts'
 import { siteOn } from './sites.ts'
 import { startDurable } from './workerd.ts'
 
-/** Suites that depend on the store. */
-const stored: readonly SuiteName[] = [
-  'credentials',
-  'directory',
-  'paging',
-  'visibility',
-  'banner',
-  'caching',
-  'limits',
-  'failures',
-  'administration',
-  'imported-keys',
-  'signups',
-  'reports',
-  'own-endpoints',
-]
-
 /** Suites that depend on the sockets and timers of a runtime. */
 const timed: readonly SuiteName[] = ['caching', 'limits', 'administration', 'signups']
 
+/** `npm test` runs those that depend on the store, on Node. */
 function suitesOf(runtime: Runtime): readonly SuiteName[] | undefined {
   if (runtime === WORKERD) return undefined
-  return runtime.name.startsWith('Node') ? stored : timed
+  return runtime.name.startsWith('Node') ? [] : timed
 }
 
 const isWhole = process.env['SUITES'] === 'all'

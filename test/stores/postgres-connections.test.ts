@@ -1,9 +1,5 @@
 /** Statements, and failures of connections, servers and runtimes. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import process from 'node:process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import t from 'tap'
 import { connect } from '../../adapters/stores/postgres/database.ts'
@@ -16,7 +12,7 @@ import { StoreError } from '../../adapters/stores/sql/store-error.ts'
 import { queryContinuously } from '../postgres/continuous-queries.ts'
 import { openDatabase as open, outcomeOf, serverFor } from '../postgres/fixtures.ts'
 import { startGate } from '../postgres/network.ts'
-import { until, within } from '../postgres/until.ts'
+import { until } from '../postgres/until.ts'
 
 const server = await serverFor(t)
 const url = await server.createDatabase()
@@ -260,32 +256,3 @@ await t.test('writes that wait leave a connection to reads', async (t) => {
   await Promise.all(writes)
   t.equal(String(await read('SELECT times FROM seen')), '4')
 })
-
-const child = fileURLToPath(new URL('postgres-connections-child.ts', import.meta.url))
-const binaries = fileURLToPath(new URL('../node_modules/.bin/', import.meta.url))
-const runtimes = {
-  Node: [process.execPath, child],
-  Bun: [`${binaries}bun`, child],
-  Deno: [`${binaries}deno`, 'run', '-A', child],
-}
-
-for (const [name, [program = '', ...flags]] of Object.entries(runtimes)) {
-  await t.test(`${name} sends statements, times out on an unresponsive server, and exits`, async (t) => {
-    const running = spawn(program, [...flags, gate.url(url)], { stdio: ['pipe', 'pipe', 'inherit'] })
-    t.teardown(() => running.kill('SIGKILL'))
-    const ended = once(running, 'exit')
-    const lines = createInterface({ input: running.stdout })[Symbol.asyncIterator]()
-    const next = async () =>
-      JSON.parse((await within(lines.next(), 'the output of the child')).value ?? 'null')
-    t.strictSame(await next(), [true, '22012'])
-    gate.cut()
-    running.stdin.write('cut\n')
-    const [code, tookMs] = await next()
-    t.equal(code, 'unreachable')
-    t.ok(tookMs < 30_000, `after ${tookMs} ms`)
-    await gate.restore()
-    running.stdin.end()
-    t.strictSame(await next(), [['€', 2 ** 40, false]])
-    t.equal((await within(ended, 'the child to end'))[0], 0)
-  })
-}

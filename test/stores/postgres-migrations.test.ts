@@ -10,7 +10,6 @@ import {
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { actor, apply, createPartners, industry, key, T0 } from '../contract/store/samples.ts'
 import { openDatabase, openSql, serverFor, waitsForLock } from '../postgres/fixtures.ts'
-import { hasPooler, startPooler } from '../postgres/pooler.ts'
 import { PATIENT } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 
@@ -150,17 +149,6 @@ await t.test('a schema of another build, with the same version or a later one, i
   }
   await t.rejects(migrationStatus(url), refusal)
   t.same(await sql`select version from partner_api.migration order by 1`, [{ version: 1 }, { version: 2 }])
-})
-
-await t.test('behind an undeclared pooler, nothing is created', { skip: hasPooler() ?? false }, async (t) => {
-  const url = await server.createDatabase()
-  const pooler = await startPooler(server)
-  t.teardown(() => pooler.close())
-  const hint = { code: 'unreachable', message: /pooler=transaction in the URL/ }
-  await t.rejects(openPostgresStore(pooler.url(url), PATIENT), hint)
-  t.same(await relationsOf(openSql(t, url)), [])
-  await (await openPostgresStore(`${pooler.url(url)}?pooler=transaction`, PATIENT)).close()
-  await t.rejects(openPostgresStore(pooler.url(url), { migrate: false, ...PATIENT }), hint)
 })
 
 await t.test('a newer schema is used if it permits this version', async (t) => {

@@ -55,6 +55,23 @@ export const SUITES = {
 
 export type SuiteName = keyof typeof SUITES
 
+/** Suites that depend on the store. */
+export const STORE_SUITES: readonly SuiteName[] = [
+  'credentials',
+  'directory',
+  'paging',
+  'visibility',
+  'banner',
+  'caching',
+  'limits',
+  'failures',
+  'administration',
+  'imported-keys',
+  'signups',
+  'reports',
+  'own-endpoints',
+]
+
 /** Runs suites on deployed services, one for all suites that can share it. @returns The number of checks. */
 export async function httpContract(
   t: TestContext,

@@ -7,7 +7,7 @@ import { serve } from '../../adapters/runtimes/node.ts'
 import { createClaim } from '../../core/admin/claims.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { launchBrowser, noBrowser, openPage, violations, widths } from '../support/browser.ts'
+import { launchBrowser, noBrowser, openPage, violations, widths } from './browser.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
 /** A folder for screenshots. */
