@@ -1,5 +1,5 @@
 import type { StoreError, StoreErrorCode } from '../adapters/stores/sql/store-error.ts'
-import type { AdminError, Remedy } from '../core/admin/validate.ts'
+import type { AdminError, Remedy } from '../core/admin/error.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3

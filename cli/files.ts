@@ -3,7 +3,7 @@ import { type FileHandle, open, rm } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { dirname } from 'node:path'
 import process from 'node:process'
-import type { Remedy } from '../core/admin/validate.ts'
+import type { Remedy } from '../core/admin/error.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
 import { CliError, usageError } from './errors.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
@@ -110,10 +110,11 @@ const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: s
 const maxGroups = 50
 const maxLines = 3
 
+/** @param more What helps: a command, or a sentence. */
 export function invalidLinesError(
   what: string,
   { errors, errorCount }: LineErrors,
-  remedy?: CliError['remedy'],
+  { remedy, advice }: { readonly remedy?: Remedy | undefined; readonly advice?: string | undefined } = {},
 ): CliError {
   const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
   const shown = [...groups].slice(0, maxGroups)
@@ -125,6 +126,7 @@ export function invalidLinesError(
     lines: [
       ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
       ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
+      ...(advice === undefined ? [] : [advice]),
     ],
   })
 }

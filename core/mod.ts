@@ -58,13 +58,8 @@ export {
   type PartnerUpdate,
 } from './admin/partners.ts'
 export { createModuleAdministration, type ModuleAdministration } from './admin/modules.ts'
-export {
-  AdminError,
-  type AdminErrorCode,
-  type DetailsChange,
-  type LimitChange,
-  type Remedy,
-} from './admin/validate.ts'
+export { AdminError, type AdminErrorCode, type Remedy } from './admin/error.ts'
+export type { DetailsChange, LimitChange } from './admin/validate.ts'
 export { importContent, type ImportOutcome } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'
 export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas.ts'

@@ -117,7 +117,7 @@ async function importLines(
       outcome.errors.some(({ reason }) => reason.includes('an industry that exists'))
     const args = ['industries', 'FILE']
     const remedy = { purpose: 'Import industries first', command: 'content import', args }
-    throw invalidLinesError(kind, outcome, needsIndustries ? remedy : undefined)
+    throw invalidLinesError(kind, outcome, { remedy: needsIndustries ? remedy : undefined })
   }
   return outcome
 }

@@ -43,6 +43,9 @@ of a weaker key reveals it.`)
     )
 }
 
+const algorithmAdvice =
+  'Lines without an algorithm need --algorithm, and hmac-sha256 needs --secret-file FILE.'
+
 const importFile: StoreAction<[string, ImportOptions]> = async (store, invocation, file, options) => {
   const { secretFile, update = false, dryRun = false, ...defaults } = options
   const secret = secretFile === undefined ? undefined : await readSecret(secretFile)
@@ -52,7 +55,10 @@ const importFile: StoreAction<[string, ImportOptions]> = async (store, invocatio
     const given = { ...defaults, update, dryRun, secret }
     return importKeys(store, readContentLines(file, invocation), { actor: invocation.actor }, given)
   })
-  if ('errors' in outcome) throw invalidLinesError('keys', outcome)
+  if ('errors' in outcome) {
+    const isAboutAlgorithm = outcome.errors.some(({ field }) => field === 'algorithm')
+    throw invalidLinesError('keys', outcome, { advice: isAboutAlgorithm ? algorithmAdvice : undefined })
+  }
   const counts = { issued: 0, updated: 0, differs: 0, unchanged: outcome.unchanged }
   const lines = outcome.lines.map(({ line, key: { id, partner, name }, fields }) => {
     const change = fields === undefined ? 'issued' : update ? 'updated' : 'differs'

@@ -1,5 +1,5 @@
 import { createKeyAdministration } from '../../core/admin/keys.ts'
-import { formatDuration } from '../../core/admin/validate.ts'
+import { formatDuration } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand } from '../command.ts'
 import type { CommandResult } from '../output/print.ts'

@@ -8,7 +8,8 @@ import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model
 import type { Administration, Change, Claim } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
-import { AdminError, validateName } from './validate.ts'
+import { AdminError } from './error.ts'
+import { validateName } from './validate.ts'
 
 /** Who administers. */
 export interface Operator {

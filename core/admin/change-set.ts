@@ -19,7 +19,7 @@ import {
   SCOPES,
 } from '../model.ts'
 import type { Change, Claim, DigestScheme } from '../ports/changes.ts'
-import { AdminError } from './validate.ts'
+import { AdminError } from './error.ts'
 
 /** What the changes refer to, as it is before them. */
 export interface StoredFacts {

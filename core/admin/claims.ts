@@ -16,7 +16,7 @@ import {
   type RotatedKey,
 } from './keys.ts'
 import { DEFAULT_OVERLAP_MS, type RotationOptions } from './rotation.ts'
-import { AdminError } from './validate.ts'
+import { AdminError } from './error.ts'
 
 /** What claims need of a store. */
 export type ClaimStore = KeyStore & Pick<Store, 'findClaim'>

@@ -5,6 +5,7 @@ import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
+import { formatDuration } from '../lib/time.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
 import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
@@ -23,7 +24,6 @@ import type { Administration, Change, DigestScheme } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
-import { formatDuration } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -158,13 +158,12 @@ function schemeOf(
 ): DigestScheme | FieldError {
   const algorithm = row.algorithm ?? defaults.algorithm
   const prefix = row.prefix ?? defaults.prefix ?? ''
-  if (algorithm === undefined) return ['algorithm', 'is missing, and --algorithm was not passed']
+  if (algorithm === undefined) return ['algorithm', 'is missing, and the import names none']
   if (!/^[!-+\--~]{0,64}$/.test(prefix)) {
     return ['prefix', 'must have up to 64 visible ASCII characters and no comma']
   }
   if (algorithm === 'hmac-sha256' && secret.length < minSecretBytes) {
-    const needed = `needs a secret of ${minSecretBytes} bytes or more in --secret-file FILE`
-    return ['algorithm', `${needed}, not of ${secret.length}`]
+    return ['algorithm', `needs a secret of ${minSecretBytes} bytes or more, not of ${secret.length}`]
   }
   const members = { algorithm, prefix, secret: algorithm === 'sha256' ? '' : toHex(secret) }
   return { id: sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }

@@ -16,9 +16,9 @@ import {
 import type { Administration, Change, KeyFilter } from '../ports/changes.ts'
 import { readKeys, type Store } from '../ports/store.ts'
 import { createAdministrator, findKey, findPartner, type Operator } from './apply.ts'
+import { AdminError } from './error.ts'
 import { limitChain, type MintedKey, planRotation, rotatedError, type RotationOptions } from './rotation.ts'
 import {
-  AdminError,
   applyLimitChange,
   changeDetails,
   type DetailsChange,

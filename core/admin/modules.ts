@@ -14,7 +14,8 @@ import {
 import type { Administration } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules, revokeClaims } from './apply.ts'
-import { AdminError, validateName } from './validate.ts'
+import { AdminError } from './error.ts'
+import { validateName } from './validate.ts'
 
 /**
  * Administration of the modules that open endpoints of one's own. Methods throw `AdminError` with `concurrent_change`,

@@ -10,8 +10,8 @@ import { assertOptions, type OptionNames } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readPages, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhook, findPartner, type Operator, revokeClaims } from './apply.ts'
+import { AdminError } from './error.ts'
 import {
-  AdminError,
   applyLimitChange,
   changeDetails,
   type DetailsChange,

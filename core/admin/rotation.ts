@@ -7,7 +7,8 @@ import type { Administration, Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { findKey } from './apply.ts'
 import { commonRights, type ServiceLimits } from './successor.ts'
-import { AdminError, requireExpiry, requireLifetime, requireNotEnded } from './validate.ts'
+import { AdminError } from './error.ts'
+import { requireExpiry, requireLifetime, requireNotEnded } from './validate.ts'
 
 /** Milliseconds for which a rotated key still works by default. */
 export const DEFAULT_OVERLAP_MS = MS_PER_DAY

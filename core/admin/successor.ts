@@ -2,7 +2,7 @@
 import { intersectRanges } from '../lib/ip-address.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { Key, Limit, LimitOverrides, OverridableLimit, Partner, ServiceLimit } from '../model.ts'
-import { AdminError } from './validate.ts'
+import { AdminError } from './error.ts'
 
 /** The limits of the service, which apply to keys of partners without their own. */
 export type ServiceLimits = Readonly<Record<ServiceLimit, Limit>>

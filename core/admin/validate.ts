@@ -3,6 +3,7 @@ import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { assertOptions } from '../lib/options.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+import { formatDuration } from '../lib/time.ts'
 import { isPartnerLimit, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
   type Key,
@@ -16,80 +17,7 @@ import {
   SELF_SERVICE,
   TAG_PATTERN,
 } from '../model.ts'
-
-/** Why an administrative change was refused. Codes are stable. */
-export type AdminErrorCode =
-  | 'partner_not_found'
-  | 'partner_removed'
-  | 'key_not_found'
-  | 'key_revoked'
-  | 'key_expired'
-  /** The slug belongs to another partner, which may be removed. */
-  | 'partner_exists'
-  | 'invalid_slug'
-  | 'invalid_name'
-  /** A contact address, a tag, a note or the like. */
-  | 'invalid_details'
-  | 'invalid_limit'
-  | 'invalid_address_range'
-  | 'invalid_duration'
-  | 'invalid_expiry'
-  | 'unknown_module'
-  | 'module_not_found'
-  | 'invalid_module'
-  /** A module has this name or this scope. */
-  | 'module_exists'
-  /** A partner has it active, or a key in force holds its scope. */
-  | 'module_in_use'
-  | 'unknown_scope'
-  /** No active module of the partner needs the scope. */
-  | 'module_inactive'
-  /** A disabled key is not rotated. */
-  | 'key_disabled'
-  /** A key is rotated once. */
-  | 'key_rotated'
-  /** As many keys of its chain are in force as a partner may have by rotating them itself. */
-  | 'chain_full'
-  /** The keys that a successor would replace have no address in common. */
-  | 'addresses_disjoint'
-  /** The keys that a successor would replace have limits with different windows. */
-  | 'limits_differ'
-  | 'claim_not_found'
-  | 'claim_spent'
-  /** Other changes interrupted every attempt. */
-  | 'concurrent_change'
-  /** A store's data contradicts the change, or does not keep it. */
-  | 'refused'
-
-/**
- * An administrative change was refused, and nothing was changed. The message says what could not be done, why, and
- * which value was passed. It never contains a key.
- */
-export class AdminError extends Error {
-  /** Always `AdminError`. */
-  override readonly name = 'AdminError'
-  /** Why it was refused. */
-  readonly code: AdminErrorCode
-  /** A command that helps, if there is one. */
-  readonly remedy: Remedy | undefined
-
-  /** The message is one or more sentences without a key in them. */
-  constructor(code: AdminErrorCode, message: string, remedy?: Remedy) {
-    super(message)
-    this.code = code
-    this.remedy = remedy
-  }
-}
-
-/** A command of `partner-api` that helps after an error, such as `keys rotate`. */
-export interface Remedy {
-  /** Such as `To replace it`. */
-  readonly purpose: string
-  /** Its name. */
-  readonly command: string
-  /** Names in capitals stand for what is to be chosen. */
-  readonly args: readonly string[]
-}
+import { AdminError } from './error.ts'
 
 export function requireSlug(slug: string): void {
   if (SLUG_PATTERN.test(slug)) return
@@ -151,20 +79,13 @@ export function requireNotEnded(key: Key, now: number): void {
 /** The last millisecond that RFC 3339 can express. */
 const maxExpiry = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Formats a duration as `parseDuration` reads it, in its largest whole unit; fractions of a second are cut off. */
-export function formatDuration(ms: number): string {
-  const [unit, unitMs] = durationUnits.find(([, unitMs]) => ms % unitMs === 0) ?? ['s', 1_000]
-  return `${Math.floor(ms / unitMs)}${unit}`
-}
-
-const durationUnits = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000]] as const
-
 /** @param latest May be infinite, as `expiresAt`. */
 export function requireLifetime(expiresAt: number, latest: number, now: number): void {
   if (expiresAt <= latest) return
   const longest = formatDuration(latest - now)
-  const detail = `Keys of this store end within ${longest} (store update --max-key-lifetime).`
-  throw new AdminError('invalid_expiry', `${detail} Pass --expires ${longest}.`)
+  const args = ['--max-key-lifetime', 'DURATION']
+  const remedy = { purpose: 'To change that', command: 'store update', args }
+  throw new AdminError('invalid_expiry', `Keys of this store must have an expiry within ${longest}.`, remedy)
 }
 
 export function requireExpiry(expiresAt: number | undefined, now: number): void {

@@ -81,3 +81,9 @@ export function parseDuration(text: string): number | undefined {
   const duration = Number(count) * (unitMs[unit] ?? NaN)
   return duration <= MAX_DURATION_MS ? duration : undefined
 }
+
+/** Formats a duration as `parseDuration` reads it, in its largest whole unit; fractions of a second are cut off. */
+export function formatDuration(ms: number): string {
+  const [unit, length] = Object.entries(unitMs).findLast(([, length]) => ms % length === 0) ?? ['s', 1_000]
+  return `${Math.floor(ms / length)}${unit}`
+}

@@ -34,7 +34,6 @@ export function assertUsable(
   modules: Modules,
   methods: readonly EndpointMethod[] = ['GET', 'POST'],
 ): void {
-  const command = `partner-api modules define NAME --scope ${scope} --feature TEXT`
   const params = `${path}`.match(/:\w+/g)?.map((each) => each.slice(1)) ?? []
   const problem = !/^[a-z0-9-]{1,40}$/.test(name)
     ? 'its name must be 1–40 of a-z, 0-9 and -.'
@@ -47,7 +46,7 @@ export function assertUsable(
     : !Array.isArray(limits) || !limits.every((each) => OVERRIDABLE_LIMITS.includes(each))
     ? `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`
     : modules.moduleFor(scope!) === undefined
-    ? `the store has no module with the scope ${scope}. To define one: ${command}`
+    ? `the store has no module with the scope ${scope}. To define one: partner-api modules define`
     : undefined
   if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}`)
 }

@@ -1,7 +1,7 @@
 /** What partners do with their own keys: the same changes as the operator's, once the policy allows them. */
 import type { IssuedKey, KeyAdministration } from '../admin/keys.ts'
 import { MAX_OWN_OVERLAP_SECONDS } from '../keys/lifecycle.ts'
-import type { AdminError, AdminErrorCode } from '../admin/validate.ts'
+import type { AdminError, AdminErrorCode } from '../admin/error.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'

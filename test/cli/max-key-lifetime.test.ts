@@ -35,7 +35,8 @@ test('wrong input is refused', async (t) => {
   const { error } = await json('keys', 'issue', 'acme', '--name', 'My shop')
   t.equal(
     error.detail,
-    'Keys of this store end within 30d (store update --max-key-lifetime). Pass --expires 30d.',
+    'Keys of this store must have an expiry within 30d. ' +
+      'To change that: partner-api store update --max-key-lifetime DURATION',
   )
   t.equal((await json('keys', 'issue', 'acme', '--name', 'Shop', '--expires', '30d')).code, 0)
 })

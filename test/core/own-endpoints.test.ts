@@ -642,7 +642,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
     [{ path: '/public/:kind' }, /taken by profiles/],
     [{ path: '/openapi.json' }, /taken by openapi/],
     [{ limits: ['nope'] }, /its limits must be a list of key, /],
-    [{ scope: 'read:x' }, /no module with the scope read:x.*partner-api modules define NAME --scope read:x/],
+    [{ scope: 'read:x' }, /no module with the scope read:x\. To define one: partner-api modules define$/],
   ]
   for (const [change, message] of cases) {
     const endpoint = defineEndpoint({ ...base, ...change })

@@ -221,7 +221,7 @@ t.test('a body counts as the host has parsed it, and is left parsed otherwise', 
 t.test('what is misused is an error', async (t) => {
   const { api } = await serveShop()
   t.throws(() => createGuard(api, { ...route('GET'), name: 'plans' }), /its name is taken/)
-  t.throws(() => createGuard(api, { ...route('GET'), scope: 'read:none' }), /modules define NAME/)
+  t.throws(() => createGuard(api, { ...route('GET'), scope: 'read:none' }), /: partner-api modules define$/)
   const misspelt = Object.assign(route('GET'), { sumary: 'a' })
   t.throws(
     () => createGuard(api, misspelt),

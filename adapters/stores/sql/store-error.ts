@@ -1,4 +1,4 @@
-import type { Remedy } from '../../../core/admin/validate.ts'
+import type { Remedy } from '../../../core/admin/error.ts'
 
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at

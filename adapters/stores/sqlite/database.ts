@@ -1,7 +1,7 @@
 /** The only file that uses the driver, `node:sqlite`, which Node, Bun and Deno provide. */
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Remedy } from '../../../core/admin/validate.ts'
+import type { Remedy } from '../../../core/admin/error.ts'
 import { createClock } from '../../../core/lib/clock.ts'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Value } from '../sql/row-format.ts'

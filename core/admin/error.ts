@@ -1,0 +1,73 @@
+/** Why an administrative change was refused. Codes are stable. */
+export type AdminErrorCode =
+  | 'partner_not_found'
+  | 'partner_removed'
+  | 'key_not_found'
+  | 'key_revoked'
+  | 'key_expired'
+  /** The slug belongs to another partner, which may be removed. */
+  | 'partner_exists'
+  | 'invalid_slug'
+  | 'invalid_name'
+  /** A contact address, a tag, a note or the like. */
+  | 'invalid_details'
+  | 'invalid_limit'
+  | 'invalid_address_range'
+  | 'invalid_duration'
+  | 'invalid_expiry'
+  | 'unknown_module'
+  | 'module_not_found'
+  | 'invalid_module'
+  /** A module has this name or this scope. */
+  | 'module_exists'
+  /** A partner has it active, or a key in force holds its scope. */
+  | 'module_in_use'
+  | 'unknown_scope'
+  /** No active module of the partner needs the scope. */
+  | 'module_inactive'
+  /** A disabled key is not rotated. */
+  | 'key_disabled'
+  /** A key is rotated once. */
+  | 'key_rotated'
+  /** As many keys of its chain are in force as a partner may have by rotating them itself. */
+  | 'chain_full'
+  /** The keys that a successor would replace have no address in common. */
+  | 'addresses_disjoint'
+  /** The keys that a successor would replace have limits with different windows. */
+  | 'limits_differ'
+  | 'claim_not_found'
+  | 'claim_spent'
+  /** Other changes interrupted every attempt. */
+  | 'concurrent_change'
+  /** A store's data contradicts the change, or does not keep it. */
+  | 'refused'
+
+/**
+ * An administrative change was refused, and nothing was changed. The message says what could not be done, why, and
+ * which value was passed. It never contains a key.
+ */
+export class AdminError extends Error {
+  /** Always `AdminError`. */
+  override readonly name = 'AdminError'
+  /** Why it was refused. */
+  readonly code: AdminErrorCode
+  /** A command that helps, if there is one. */
+  readonly remedy: Remedy | undefined
+
+  /** The message is one or more sentences without a key in them. */
+  constructor(code: AdminErrorCode, message: string, remedy?: Remedy) {
+    super(message)
+    this.code = code
+    this.remedy = remedy
+  }
+}
+
+/** A command of `partner-api` that helps after an error, such as `keys rotate`. */
+export interface Remedy {
+  /** Such as `To replace it`. */
+  readonly purpose: string
+  /** Its name. */
+  readonly command: string
+  /** Names in capitals stand for what is to be chosen. */
+  readonly args: readonly string[]
+}
