@@ -97,6 +97,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     report: options.log === undefined ? console.error : logger.directoryInvalid,
   }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
   const { facts, directory, catalog, signups, reports, administration } = bounded
+  // Before the store knows this service: definitions may be refused.
+  const readModules = () => modulesWith(store.knownModules?.() ?? [])
+  const modules = readModules()
+  const routes = [...ROUTES]
+  for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
+  const paths = compileRoutes(routes, names.name, settings.basePath)
   const clock = createClock(() => store.clock?.())
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
@@ -107,11 +113,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     () => pollAuditLog?.(),
   )
   const unsubscribe = store.onChange?.(() => revisionCache.invalidate(elapsed()))
-  const readModules = () => modulesWith(store.knownModules?.() ?? [])
-  const modules = readModules()
-  const routes = [...ROUTES]
-  for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
-  const paths = compileRoutes(routes, names.name, settings.basePath)
   const principals = createPrincipalCache(facts, limits)
   const limiter = createSharedLimiter(bounded.quotas, {
     replicas: replica.replicaCount,

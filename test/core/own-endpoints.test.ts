@@ -5,6 +5,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { LogEvent } from '../../core/log.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { defineEndpoint, type OwnEndpoint } from '../../core/routes/own.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
@@ -730,6 +731,35 @@ t.test('what cannot be served is refused when the service is created', async (t)
   t.ok(
     createPartnerApi({ store }, { endpoints: [one, defineEndpoint({ ...base, name: 'y', method: 'POST' })] }),
   )
+})
+
+t.test('a service that is refused leaves nothing in its store', async (t) => {
+  const store = await openMemoryStore()
+  const left: string[] = []
+  const watched: Store = {
+    ...store,
+    onChange() {
+      left.push('listener')
+      return () => left.pop()
+    },
+    replicas: {
+      ...store.replicas!,
+      register(replica) {
+        left.push('replica')
+        return store.replicas!.register(replica)
+      },
+    },
+  }
+  const unknown = defineEndpoint({
+    name: 'x',
+    method: 'GET',
+    path: '/x',
+    scope: 'read:unknown',
+    summary: 'X',
+    handle: () => ({ data: 1 }),
+  })
+  t.throws(() => createPartnerApi({ store: watched }, { endpoints: [unknown] }), { name: 'RangeError' })
+  t.strictSame(left, [])
 })
 
 t.test('documents, verify-key and reports have own endpoints as they have all others', async (t) => {
