@@ -344,6 +344,37 @@ await t.test('what the audit log of a copy does not confirm is a warning', async
   t.match(documentOf(copied).data.warnings, [/broken at entry/])
 })
 
+await t.test('a value that no program could read from the copy is named', async (t) => {
+  const values = ['partner.created_at', 'partner_key.expires_at', 'profile.published_at', 'signup.created_at']
+  for (const place of values) {
+    const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+    const [table, column] = place.split('.')
+    edit(from, `UPDATE ${table} SET ${column} = 1152921504606846976`)
+    t.match(await runProgram(['store', 'copy', '--from', from, '--to', target]), {
+      code: 1,
+      stdout: '',
+      stderr: new RegExp(`: ${column} of the row \\["[\\w-]+"\\] in ${table} is 1152921504606846976, beyond`),
+    })
+    await t.rejects(openAt(target), unfinished)
+  }
+  const from = await duplicate()
+  edit(from, "UPDATE partner SET created_at = 1152921504606846976 WHERE slug = 'acme'")
+  t.match(await runProgram(['partners', 'list', '--store', from]), { code: 3, stderr: /cannot be read: / })
+})
+
+await t.test('the character U+0000 in a text', async (t) => {
+  const from = await duplicate()
+  edit(from, "UPDATE partner SET name = 'A' || char(0) || 'B' WHERE slug = 'globex'")
+  const target = await places.vacant('sqlite')
+  await copy(from, target)
+  await withStoreAt(target, async (store) => t.equal((await store.findPartner('globex'))?.name, 'A\0B'))
+  if (noServer) return
+  await t.rejects(copy(from, await places.vacant('postgres')), {
+    code: 'refused',
+    message: /: name of the row \["globex"\] in partner has the character U\+0000\. Correct it, /,
+  })
+})
+
 await t.test('an unreachable database is reported without its password', async (t) => {
   const url = 'postgres://somebody:s3cret-word@127.0.0.1:1/partners'
   const target = await places.vacant('sqlite')

@@ -26,6 +26,7 @@ export function openPostgresCopy(url: string): CopyDatabase {
   return {
     location: place,
     dialect: DIALECT,
+    takesNul: false,
     read: (sql, parameters) => withStoreErrors(place, () => read<never>(sql, parameters)),
 
     transaction: (work) =>

@@ -14,6 +14,8 @@ export interface CopyDatabase {
   /** The place of the store for messages, without user and password. */
   readonly location: string
   readonly dialect: Dialect
+  /** Whether its texts can have the character U+0000. */
+  readonly takesNul: boolean
   readonly read: Query
   transaction(work: () => Work<unknown>): MaybePromise<unknown>
   /** Runs work that reads one state of the store. */
@@ -67,7 +69,9 @@ export async function copyStore(
     try {
       await begin(target, id)
       const tables: TableReport[] = []
-      for (const table of TABLE_NAMES) tables.push(await copyTable(table, read, target, progress))
+      for (const table of TABLE_NAMES) {
+        tables.push(await copyTable(table, source.location, read, target, progress))
+      }
       await target.refreshStatistics()
       await compare(tables, source, target, progress)
       await source.checkUnused()
@@ -128,11 +132,18 @@ async function begin(target: CopyDatabase, sourceId: string): Promise<void> {
 
 async function copyTable(
   table: TableName,
+  source: string,
   read: Query,
   target: CopyDatabase,
   progress: CopyProgress,
 ): Promise<TableReport> {
-  const write = (rows: readonly Row[]) => target.transaction(() => writeRows(table, target, rows))
+  function write(rows: readonly Row[]) {
+    const problem = findProblem(table, rows, target.takesNul)
+    if (problem === undefined) return target.transaction(() => writeRows(table, target, rows))
+    const advice = `Correct it, drop the copy in ${target.location}, and start again.`
+    throw new StoreError('refused', `The store ${source} cannot be copied: ${problem}. ${advice}`)
+  }
+
   // Industries refer to each other in any order: all are there before they get their parents.
   if (table === 'industries') {
     const parent = COPIED_TABLES.industries.columns.indexOf('parent_slug')
@@ -142,6 +153,25 @@ async function copyTable(
     await write(rows)
     await progress('copying', table, count)
   })
+}
+
+/** Tables whose integers `audit verify` compares as text, and reports. */
+const verified: ReadonlySet<TableName> = new Set(['settings', 'audit'])
+
+/** @returns What a copy could not have, or no program read: only another program can have written it. */
+function findProblem(tableName: TableName, rows: readonly Row[], takesNul: boolean): string | undefined {
+  const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
+  const isInteger = columns.map((column) => INTEGER_COLUMNS.has(column) && !verified.has(tableName))
+  for (const row of rows) {
+    const isUnsafe = (value: Value, column: number) =>
+      isInteger[column] && !Number.isSafeInteger(Number(value))
+    const hasNul = (value: Value) => !takesNul && typeof value === 'string' && value.includes('\0')
+    const column = row.findIndex((value, index) => isUnsafe(value, index) || hasNul(value))
+    if (column === -1) continue
+    const value = isInteger[column] ? `is ${row[column]}, beyond ±2^53` : 'has the character U+0000'
+    return `${columns[column]} of the row ${JSON.stringify(row.slice(0, keyLength))} in ${name} ${value}`
+  }
+  return undefined
 }
 
 /** Reads a table from its first key to its last. @param page Called with each page, and the number of rows so far. */

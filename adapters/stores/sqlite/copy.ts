@@ -19,6 +19,7 @@ export function openSqliteCopy(file: string, options: { create: boolean }): Copy
   return {
     location: file,
     dialect: DIALECT,
+    takesNul: true,
     read,
     transaction(work) {
       try {

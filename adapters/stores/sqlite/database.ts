@@ -270,7 +270,7 @@ function withStoreErrors<T>(
   }
 }
 
-/** Turns an error about the file into a `StoreError`, and returns any other as it is. */
+/** Turns an error about the file or its values into a `StoreError`, and returns any other as it is. */
 function toStoreError(
   driver: DatabaseSync,
   error: unknown,
@@ -279,6 +279,8 @@ function toStoreError(
 ): unknown {
   if (!driver.isOpen) return closedError(file)
   const reason = errorMessage(error)
+  // An integer beyond ±2^53, which only another program can have written.
+  if (error instanceof RangeError && what === 'read') return unusableError(file, what, error)
   if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
   // SQLITE_CORRUPT_VTAB: only search has virtual tables.
   const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
