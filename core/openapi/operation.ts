@@ -4,8 +4,10 @@ import { PROBLEM_CODES, type ProblemCode, problemDocument, PROBLEMS } from '../h
 import { BUILT_IN_MODULES, type Scope } from '../model.ts'
 import { type KeyedRoute, type OpenRoute, operationIdOf, type Route } from '../routes/route.ts'
 import { CURSOR_KEYWORDS, EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
-import type { InputDef, InputSchema, JsonSchema } from '../schemas/inputs.ts'
+import type { JsonSchema, Syntax } from '../schemas/inputs.ts'
 import { convert } from '../schemas/json-schema.ts'
+import type { Parameter } from '../schemas/requests.ts'
+import type { AnySchema } from '../schemas/structure.ts'
 import { pageSchema, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
 import { describeHeaders } from './headers.ts'
@@ -117,27 +119,28 @@ function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Ref
 
 function queryParameter(
   name: string,
-  { schema, maxValues, absent, isRequired }: InputDef<unknown>,
+  { schema, isList, absent, isRequired }: Parameter,
   schemas: SchemaCollection,
 ): ParameterObject {
-  const isOwn = schema.source !== undefined
-  // A list may need a value.
-  let required = isRequired
-  const fallback = absent?.(() => void (required = true))
   const { description = `The parameter \`${name}\`.`, ...one } = toJsonSchema(schema)
-  const example = one.examples?.[0] ?? one.enum?.[0] ?? (required ? schemas.example(one) : undefined)
-  const isList = maxValues > 1
+  // A list may need a value.
+  const required = isRequired || isList && !v.is(schema, absent)
+  const example = exampleOf(one) ?? (required ? schemas.example(one) : undefined)
   return {
     name,
     in: 'query',
     description,
     required,
     ...(isList && { style: 'form', explode: true }),
-    schema: isList && !isOwn
-      ? { type: 'array', items: one, maxItems: maxValues }
-      : { ...one, ...(!isOwn && fallback !== undefined && { default: fallback }) },
-    ...(example !== undefined && { example: isList && !isOwn ? [example] : example }),
+    schema: one,
+    ...(example !== undefined && { example }),
   }
+}
+
+/** The example of a schema, or of the items of its list. */
+function exampleOf({ examples, enum: values, items }: JsonSchema): unknown {
+  const item = items === undefined ? undefined : exampleOf(items)
+  return examples?.[0] ?? values?.[0] ?? (item === undefined ? undefined : [item])
 }
 
 function requestBodyOf(route: Route, schemas: SchemaCollection) {
@@ -161,17 +164,7 @@ function requestBodyOf(route: Route, schemas: SchemaCollection) {
 /** The schemas of the members of a body. */
 export function bodyMembers(route: Route): Readonly<Record<string, JsonSchema>> {
   const members = Object.entries(route.access === 'key' && route.body || {})
-  return Object.fromEntries(members.map(([name, member]) => [name, memberSchema(member)]))
-}
-
-/** A member that is not required may also be `null`. */
-function memberSchema({ schema: input, isRequired }: InputDef<unknown>): JsonSchema {
-  const schema = toJsonSchema(input)
-  if (isRequired || input.source !== undefined) return schema
-  const { type, anyOf } = schema
-  return anyOf
-    ? { ...schema, anyOf: [...anyOf, { type: 'null' }] }
-    : { ...schema, type: [type as string, 'null'] }
+  return Object.fromEntries(members.map(([name, { schema }]) => [name, toJsonSchema(schema)]))
 }
 
 function commonHeaders({ names }: DocumentSettings): readonly string[] {
@@ -368,7 +361,7 @@ const secondLetters = Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!),
   const seconds = codes.map((code) => code[1]).join('')
   return `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
 })
-const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> = {
+const syntaxes: Readonly<Record<Syntax, JsonSchema>> = {
   line: { pattern: `^${line}$` },
   'line or empty': { pattern: `^(?:${line})?$` },
   search: { pattern: searchable },
@@ -381,10 +374,25 @@ const SYNTAX: Readonly<Record<NonNullable<InputSchema['syntax']>, JsonSchema>> =
     ],
   },
 }
+const SYNTAX: ReadonlyMap<unknown, JsonSchema> = new Map(Object.entries(syntaxes))
 
-function toJsonSchema({ syntax, source, ...schema }: InputSchema): JsonSchema {
-  if (source) return convert(source as v.GenericSchema)
-  const { type, ...keywords } = { ...schema, ...(syntax && SYNTAX[syntax]) }
+/** The schema of an input, with the keywords that its form of text stands for. */
+function toJsonSchema(input: AnySchema): JsonSchema {
+  return withSyntax(convert(input))
+}
+
+function withSyntax({ syntax, items, ...schema }: JsonSchema): JsonSchema {
+  const form = SYNTAX.get(syntax)
+  const { type, ...keywords } = {
+    ...schema,
+    ...(items && { items: withSyntax(items) }),
+    ...(form ?? (syntax !== undefined && { syntax })),
+  }
+  if (type === undefined) return keywords
   // Generators of clients apply a keyword beside `anyOf` to the union: each schema of it has its own.
-  return keywords.anyOf || type === undefined ? keywords : { type, ...keywords }
+  const { anyOf, ...others } = keywords
+  const isNullable = Array.isArray(type) && type.includes('null')
+  return anyOf === undefined
+    ? { type, ...keywords }
+    : { ...others, anyOf: isNullable ? [...anyOf, { type: 'null' }] : anyOf }
 }

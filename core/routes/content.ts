@@ -1,4 +1,5 @@
 /** Profiles, banner, countries, industries, plans, and the widget that combines them. */
+import * as v from 'valibot'
 import { COUNTRY_CODES, countryName, currencyExponent } from '../content/iso-codes.ts'
 import { Problem } from '../http/problem.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
@@ -47,7 +48,7 @@ const search = input.form(
 
 const industry = input.form(
   'must be an industry slug',
-  { description: 'Industry slug: any of these.', maxLength: 80, examples: ['logistics'] },
+  { maxLength: 80, examples: ['logistics'] },
   (text) => text.length <= 80 ? text : undefined,
 )
 
@@ -57,14 +58,14 @@ export const directory = defineGet({
   scope: 'read:profiles',
   summary: 'List profiles',
   parameters: {
-    q: input.optional(search),
-    country: input.repeatable(input.country('ISO 3166-1 alpha-2, in either case: any of these.')),
-    industry: input.repeatable(industry),
-    sort: input.optional(
-      input.oneOf('must be name or -published_at', 'The order: by name, or newest first.', [
-        'name',
-        '-published_at',
-      ]),
+    q: v.optional(search),
+    country: input.repeatable('ISO 3166-1 alpha-2, in either case: any of these.', input.country({})),
+    industry: input.repeatable('Industry slug: any of these.', industry),
+    sort: v.optional(
+      v.pipe(
+        v.picklist(['name', '-published_at'], 'must be name or -published_at'),
+        v.description('The order: by name, or newest first.'),
+      ),
       'name',
     ),
     limit: input.limit('How many profiles a page has.', 100, 20),
@@ -220,7 +221,7 @@ export const countries = defineGet({
   summary: 'List countries',
   parameters: {
     in_use: input.inUse,
-    locale: input.optional(input.locale('Language of the names.', 'de'), 'en'),
+    locale: v.optional(input.locale('Language of the names.', 'de'), 'en'),
   },
   cacheBy: 'content',
   handle: ({ query }, grant, ports) =>

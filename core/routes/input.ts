@@ -5,13 +5,11 @@ import { KEY_IN_URL, type Query, valueError } from '../http/query.ts'
 import { containsKey, redactKeys } from '../http/redact.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { InputDefs, InputValues } from '../schemas/inputs.ts'
+import { MAX_VALUES } from '../schemas/inputs.ts'
+import { checkValue, type Inputs, LOSSY_NUMBER, type Parameter } from '../schemas/requests.ts'
 import { readIdempotencyKey } from '../signups/idempotency.ts'
 import { IDEMPOTENCY_HEADER } from '../model.ts'
 import type { HandlerContext, HandlerInput, KeyedRoute, PathValues } from './route.ts'
-
-/** A schema would check another number than the client sent. */
-export const LOSSY_NUMBER = 'has more digits than a number keeps'
 
 interface RawInput {
   readonly route: KeyedRoute
@@ -33,7 +31,7 @@ export function readInput(
   grant: Grant,
   ports: HandlerContext,
   client: () => string | undefined,
-): MaybePromise<HandlerInput<InputDefs, InputDefs>> {
+): MaybePromise<HandlerInput> {
   const errors: InputError[] = []
   const params: Record<string, string> = {}
   for (const name in encodedParams) {
@@ -69,12 +67,12 @@ export function readInput(
  *
  * @param errors Receives every failure: unknown, repeated, malformed or out of range.
  */
-export function readParameters<P extends InputDefs>(
+export function readParameters(
   query: Query,
-  declared: P,
+  declared: Inputs<Parameter>,
   allowsPartner: boolean,
   errors: InputError[],
-): InputValues<P> {
+): Record<string, unknown> {
   const input: Record<string, unknown> = {}
   for (const name of query.values.keys()) {
     if (!Object.hasOwn(declared, name) && !(name === 'partner' && allowsPartner)) {
@@ -82,44 +80,45 @@ export function readParameters<P extends InputDefs>(
     }
   }
   for (const name in declared) {
-    const { maxValues, parse, parseList, absent, isRequired } = declared[name]!
+    const parameter = declared[name]!
+    const { isList, isRequired, absent, valueOf } = parameter
     const texts = query.values.get(name)
     const fail = (detail: string) => void errors.push({ parameter: name, detail })
     if (texts === undefined) {
       if (isRequired) fail('is required')
-      else input[name] = absent?.(fail)
+      else input[name] = checkValue(parameter, absent, fail)
       continue
     }
-    const error = valueError(query, name, texts, maxValues)
-    if (error !== undefined) fail(error)
-    else {
-      const values = texts.map((text) => parse(text, fail))
-      input[name] = maxValues === 1 ? values[0] : parseList ? parseList(values, fail) : values
+    const error = valueError(query, name, texts, isList ? MAX_VALUES : 1)
+    if (error !== undefined) {
+      fail(error)
+      continue
     }
+    const values = texts.map(valueOf)
+    const lossy = values.filter((value) => value === undefined)
+    for (const _ of lossy) fail(LOSSY_NUMBER)
+    if (lossy.length === 0) input[name] = checkValue(parameter, isList ? values : values[0], fail)
   }
-  return input as InputValues<P>
+  return input
 }
 
 /** @param errors Receives every failure, those of undeclared members first. */
-export function readMembers<M extends InputDefs>(
+export function readMembers(
   body: JsonObject,
-  declared: M,
+  declared: Inputs,
   errors: InputError[],
-): InputValues<M> {
+): Record<string, unknown> {
   const input: Record<string, unknown> = {}
-  const failAt = (detail: string, ...path: readonly string[]) =>
+  const failAt = (detail: string, path: readonly string[]) =>
     void errors.push({ pointer: pointer(path.map(redactKeys)), detail })
   for (const name of Object.keys(body)) {
-    if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', name)
+    if (!Object.hasOwn(declared, name)) failAt('is not a member of this body', [name])
   }
   for (const name in declared) {
-    const { schema, isRequired, parse, absent } = declared[name]!
+    const member = declared[name]!
     const value = body[name]
-    const fail = (detail: string, ...path: readonly string[]) => failAt(detail, name, ...path)
-    if (value === undefined || value === null && !isRequired && schema.source === undefined) {
-      if (isRequired) fail('is required')
-      else input[name] = absent?.(fail)
-    } else input[name] = parse(value, fail)
+    if (value === undefined && member.isRequired) failAt('is required', [name])
+    else input[name] = checkValue(member, value, (detail, path) => failAt(detail, [name, ...path]))
   }
-  return input as InputValues<M>
+  return input
 }

@@ -25,14 +25,14 @@ export const rotateKey = definePost({
   selfService: 'rotate',
   summary: 'Rotate the key',
   problems: ['rotation_conflict'],
-  body: { partner: input.partner, overlap_seconds: input.optional(overlap, defaultOverlapSeconds) },
+  body: { partner: input.partner, overlap_seconds: input.optional(overlap) },
   status: 201,
   limits: ['rotate'],
   async handle({ body }, grant, ports) {
     const { arrivedKey, key: { id } } = grant
     // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
     const options = {
-      overlapMs: body.overlap_seconds * 1000,
+      overlapMs: (body.overlap_seconds ?? defaultOverlapSeconds) * 1000,
       replaces: arrivedKey?.successorId,
       serviceLimits: ports.limits,
     }

@@ -7,9 +7,12 @@ import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { Modules, OverridableLimit, Scope } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
-import type { EndpointSchema } from '../schemas/inputs.ts'
+import type { EndpointSchema, InputSchemas } from '../schemas/inputs.ts'
+import { describeIssue } from '../schemas/issues.ts'
+import { toMembers, toParameters } from '../schemas/requests.ts'
+import type { AnySchema } from '../schemas/structure.ts'
 import { assertUsable, bounded, type EndpointGrant, toEndpointGrant } from './host-code.ts'
-import { findSchemaMisuse, isSendable, type Schemas, toInput, typeOf } from './own-schemas.ts'
+import { findSchemaMisuse, findUnsendable, isSchema, type UnsendableType } from './own-schemas.ts'
 import { readPage } from './paging.ts'
 import type { KeyedRoute, Route } from './route.ts'
 
@@ -19,6 +22,23 @@ export type EndpointSchemas = Readonly<Record<string, EndpointSchema>>
 /** The values of a request, as these schemas return them. */
 export type EndpointValues<S extends EndpointSchemas> = {
   readonly [Name in keyof S]: NonNullable<S[Name]['~standard']['types']>['output']
+}
+
+/** The type of what a schema takes, within `optional` and the like, or of the items of its list. */
+type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? TakenType<Wrapped>
+  : S extends { readonly type: 'array'; readonly item: infer Item } ? ItemType<Item>
+  : S extends { readonly type: infer Type } ? Type
+  : string
+
+type ItemType<S> = S extends { readonly wrapped: infer Wrapped } ? ItemType<Wrapped>
+  : S extends { readonly type: infer Type } ? Type
+  : string
+
+/** The same schemas, but for those that take a `Date`, a `bigint` or the like: no query and no JSON has such values. */
+export type SendableSchemas<S extends EndpointSchemas> = {
+  readonly [Name in keyof S]: TakenType<S[Name]> extends UnsendableType
+    ? 'no request can send what this takes'
+    : S[Name]
 }
 
 /** The names of the parameters of a path. */
@@ -85,9 +105,9 @@ export interface EndpointDefinition<
    * Parameters of the query. A text becomes the number or boolean that it spells if the schema takes only that; an array
    * takes up to 20 values of a repeated parameter.
    */
-  readonly query?: Q
+  readonly query?: Q & SendableSchemas<Q>
   /** Members of the body of a POST, besides `partner`. */
-  readonly body?: B
+  readonly body?: B & SendableSchemas<B>
   /** Adds the parameters `limit` and `cursor`: the number of rows by default and at most, up to 999. */
   readonly paging?: { readonly limit: number; readonly maximum: number }
   /** The schema of `data`: its type is that of the handler's, and the documents and smoke tests use it. */
@@ -167,31 +187,19 @@ export function defineEndpoint<
   R extends EndpointSchema = EndpointSchema,
 >(definition: EndpointDefinition<Path, Q, B, R>): OwnEndpoint {
   assertOptions('defineEndpoint', definition, DEFINITION)
-  const { name, paging, query = {}, body = {} } = definition
+  const { name, paging, response } = definition
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
-  const misuse = findMisuse(definition as unknown as EndpointDefinition<string, Schemas, Schemas>)
+  const misuse = findMisuse(definition)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
-  const wrong = definition.response === undefined ? undefined : findSchemaMisuse(definition.response)
-  if (wrong !== undefined) throw new RangeError(`The endpoint ${name}: response is refused: ${wrong}.`)
-  for (const [member, schema] of Object.entries({ ...query, ...body } as Schemas)) {
-    const misuse = findSchemaMisuse(schema)
-    const problem = misuse !== undefined
-      ? misuse
-      : !isSendable(schema)
-      ? `its schema takes a ${typeOf(schema)}, which no request can send`
-      : member in {} || /^(?:partner|cursor)$/.test(member) || paging && member === 'limit'
-      ? 'the name is reserved'
-      : undefined
-    if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${member} is refused: ${problem}.`)
+  const shown = response === undefined ? undefined : requireSchema(name, 'response', response)
+  const reserved = paging ? ['partner', 'cursor', 'limit'] : ['partner', 'cursor']
+  const query = requireInputs(name, definition.query ?? {}, reserved)
+  const body = requireInputs(name, definition.body ?? {}, reserved)
+  const pages = paging && {
+    limit: input.limit('How many rows a page has.', paging.maximum, paging.limit),
+    cursor: input.cursor,
   }
-  const route = toRoute(
-    definition as unknown as EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
-    {
-      ...mapValues(query as Schemas, (schema) => toInput(schema, true)),
-      ...(paging && { limit: input.limit('How many rows a page has.', paging.maximum, paging.limit) }),
-      ...(paging && { cursor: input.cursor }),
-    },
-  )
+  const route = toRoute(definition, { ...query, ...pages }, { partner: input.partner, ...body }, shown)
   return {
     name,
     addTo(routes, modules) {
@@ -205,13 +213,34 @@ export function defineEndpoint<
   }
 }
 
+/** @throws {RangeError} unless a value is a schema that can be checked and described. */
+function requireSchema(endpoint: string, member: string, schema: unknown): AnySchema {
+  const misuse = findSchemaMisuse(schema)
+  if (isSchema(schema) && misuse === undefined) return schema
+  throw new RangeError(`The endpoint ${endpoint}: ${member} is refused: ${misuse}.`)
+}
+
+/** @throws {RangeError} for a schema that no request can meet, and for a reserved name. */
+function requireInputs(endpoint: string, schemas: object, reserved: readonly string[]): InputSchemas {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([member, value]) => {
+      const schema = requireSchema(endpoint, member, value)
+      const isReserved = member in {} || reserved.includes(member)
+      const problem = findUnsendable(schema) ?? (isReserved ? 'the name is reserved' : undefined)
+      if (problem === undefined) return [member, schema]
+      throw new RangeError(`The endpoint ${endpoint}: ${member} is refused: ${problem}.`)
+    }),
+  )
+}
+
+type AnyDefinition = Pick<
+  EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
+  'method' | 'paging' | 'revision' | 'body' | 'status' | 'summary' | 'description' | 'handle'
+>
+
 function findMisuse(
-  { method, paging, revision, body, status, summary, description, handle }: EndpointDefinition<
-    string,
-    Schemas,
-    Schemas
-  >,
-) {
+  { method, paging, revision, body, status, summary, description, handle }: AnyDefinition,
+): string | undefined {
   const { limit = 1, maximum = 1 } = paging ?? {}
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
     return 'paging must have integers from 1 to 999, limit at most maximum'
@@ -224,22 +253,29 @@ function findMisuse(
   return method === 'GET' && body ? 'a GET has no body' : undefined
 }
 
-function toRoute(
-  definition: EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
-  parameters: input.InputDefs,
+function toRoute<
+  Path extends string,
+  Q extends EndpointSchemas,
+  B extends EndpointSchemas,
+  R extends EndpointSchema,
+>(
+  definition: EndpointDefinition<Path, Q, B, R>,
+  query: InputSchemas,
+  body: InputSchemas,
+  response: AnySchema | undefined,
 ): KeyedRoute {
-  const { name, method, path, scope, summary, description, body, response, revision, status } = definition
+  const { name, method, path, scope, summary, description, revision, status } = definition
   return {
     access: 'key',
-    ...{ name, method, path: path as `/${string}`, scope, summary, description, parameters },
+    name,
+    method,
+    path: path as `/${string}`,
+    scope,
+    summary,
+    description,
+    parameters: toParameters(query, describeIssue),
     response,
-    ...(method === 'POST' &&
-      {
-        body: {
-          partner: input.partner,
-          ...mapValues((body ?? {}) as Schemas, (schema) => toInput(schema, false)),
-        },
-      }),
+    ...(method === 'POST' && { body: toMembers(body, describeIssue) }),
     ...(definition.takesIdempotencyKey && { takesIdempotencyKey: true }),
     ...(status && { status }),
     limits: definition.limits ?? ['key'],
@@ -251,7 +287,6 @@ function toRoute(
       ports,
     ) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
-      const others = definition.paging ? declared : query
       const page = <Row, Shown>(list: EndpointList<Row, Shown>) => {
         if (!definition.paging) throw new TypeError(`The endpoint ${name} reads a page and has no paging.`)
         return readPage<Row>(ports.cursors, { limit, cursor }, {
@@ -262,11 +297,15 @@ function toRoute(
           ...list,
         }) as MaybePromise<EndpointResult<Shown[]>>
       }
-      const run = () =>
-        definition.handle(
-          { query: others, body, params, idempotencyKey, page },
-          toEndpointGrant(grant),
-        )
+      // The schemas of the definition made these values, and its path has these parameters.
+      const checked: EndpointInput<Path, Q, B> = {
+        query: (definition.paging ? declared : query) as EndpointValues<Q>,
+        body: body as EndpointValues<B>,
+        params: params as EndpointInput<Path, Q, B>['params'],
+        idempotencyKey,
+        page,
+      }
+      const run = () => definition.handle(checked, toEndpointGrant(grant))
       return andThen(bounded(run, name, ports), (result) => toResult(result, name))
     },
   }
@@ -305,10 +344,6 @@ function notJson(value: unknown): string | undefined {
   if (typeof (value as { readonly then?: unknown }).then === 'function') return 'a promise'
   if (value instanceof Map || value instanceof Set) return `a ${value.constructor.name}`
   return undefined
-}
-
-function mapValues<T, R>(values: Readonly<Record<string, T>>, map: (value: T) => R): Record<string, R> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, map(value)]))
 }
 
 /** Whether a path can match both. */

@@ -1,3 +1,4 @@
+import * as v from 'valibot'
 import { andThen } from '../lib/promise.ts'
 import { compareCodePoints } from '../lib/text.ts'
 import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
@@ -9,7 +10,7 @@ import { readPage } from './paging.ts'
 import { defineGet, type Endpoint } from './route.ts'
 
 const day = (description: string) =>
-  input.optional(input.form(
+  v.optional(input.form(
     'must be a date, YYYY-MM-DD',
     { description, format: 'date', maxLength: 10, examples: ['2026-11-01'] },
     (text) => isCalendarDay(text) ? text : undefined,
@@ -103,11 +104,8 @@ export const reportActivity = defineGet({
   summary: 'List activity',
   parameters: {
     type: input.repeatable(
-      input.oneOf(
-        `must be one of ${ACTIVITY_TYPES.join(', ')}`,
-        'Types of activity, any of these.',
-        ACTIVITY_TYPES,
-      ),
+      'Types of activity, any of these.',
+      v.picklist(ACTIVITY_TYPES, `must be one of ${ACTIVITY_TYPES.join(', ')}`),
     ),
     limit: input.limit('How many rows a page has.', 100, 20),
     cursor: input.cursor,

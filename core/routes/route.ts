@@ -1,3 +1,4 @@
+import type { GenericSchema } from 'valibot'
 import type { RevisionCache, StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
@@ -16,7 +17,8 @@ import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
 import type { RecordedEndpoint, Store } from '../ports/store.ts'
-import type { EndpointSchema, InputDefs, InputValues } from '../schemas/inputs.ts'
+import type { InputSchemas, InputValues } from '../schemas/inputs.ts'
+import { type Inputs, ownSentence, type Parameter, toMembers, toParameters } from '../schemas/requests.ts'
 
 interface RouteDescription {
   readonly name: EndpointName | (string & Record<never, never>)
@@ -34,8 +36,7 @@ interface RouteDescription {
 }
 
 /** An endpoint that takes a key. */
-export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs = InputDefs>
-  extends RouteDescription {
+export interface KeyedRoute extends RouteDescription {
   readonly access: 'key'
   readonly method: EndpointMethod
   /** Absent: any valid key may use it. */
@@ -43,11 +44,9 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   /** What it does in place of the operator: the partner must be allowed to. */
   readonly selfService?: SelfService
   /** Those of the query, without `partner`, which the policy checks. */
-  readonly parameters: P
-  /** Checks parameters that depend on each other; the errors are reported with those of each. */
-  readonly checkParameters?: (values: InputValues<P>, now: number) => readonly InputError[]
+  readonly parameters: Inputs<Parameter>
   /** The members of a body. */
-  readonly body?: B
+  readonly body?: Inputs
   /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
   readonly checkReferences?: (
     rawBody: JsonObject,
@@ -59,7 +58,7 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   /** Status of a success, default 200. */
   readonly status?: 201
   /** The schema of `data`; that of a built-in endpoint is in `schemas/responses`. */
-  readonly response?: EndpointSchema | undefined
+  readonly response?: GenericSchema | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly LimitName[]
   /** Its requests count toward no quota of the partner, and none refuses them. */
@@ -68,7 +67,34 @@ export interface KeyedRoute<P extends InputDefs = InputDefs, B extends InputDefs
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   /** The revision of an endpoint of the host's own, by which its responses are cached. */
   readonly revision?: (ports: HandlerContext) => MaybePromise<string>
-  handle(input: HandlerInput<P, B>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
+  /** Checks parameters that depend on each other; the errors are reported with those of each. */
+  checkParameters?(values: InputValues<InputSchemas>, now: number): readonly InputError[]
+  handle(input: HandlerInput, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
+}
+
+/** A GET that takes a key, with the schemas of its parameters. */
+interface GetDefinition<P extends InputSchemas> extends
+  Omit<
+    KeyedRoute,
+    'access' | 'method' | 'limits' | 'parameters' | 'body' | 'checkReferences' | 'checkParameters' | 'handle'
+  > {
+  readonly parameters: P
+  checkParameters?(values: InputValues<P>, now: number): readonly InputError[]
+  handle(input: HandlerInput<P>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
+}
+
+/** A POST that takes a key, with the schemas of its body. */
+interface PostDefinition<B extends InputSchemas> extends
+  Omit<
+    KeyedRoute,
+    'access' | 'method' | 'cacheBy' | 'parameters' | 'body' | 'checkParameters' | 'handle'
+  > {
+  readonly body: B
+  handle(
+    input: HandlerInput<InputSchemas, B>,
+    grant: Grant,
+    ports: HandlerContext,
+  ): MaybePromise<HandlerResult>
 }
 
 /** An endpoint without a key. */
@@ -131,17 +157,26 @@ export function allowedMethods(routes: readonly Route[]): string[] {
 }
 
 /** Declares a GET that takes a key; its handler gets the types of its parameters. */
-export function defineGet<P extends InputDefs>(
-  route: Omit<KeyedRoute<P>, 'access' | 'method' | 'limits'>,
-): Route {
-  return { access: 'key', method: 'GET', limits: ['key'], ...route } as unknown as Route
+export function defineGet<P extends InputSchemas>(definition: GetDefinition<P>): KeyedRoute {
+  return {
+    ...definition,
+    access: 'key',
+    method: 'GET',
+    limits: ['key'],
+    parameters: toParameters(definition.parameters, ownSentence),
+  }
 }
 
 /** Declares a POST, which takes a key; its handler gets the type of its body. */
-export function definePost<B extends InputDefs>(
-  route: Omit<KeyedRoute<Record<string, never>, B>, 'access' | 'method' | 'parameters' | 'cacheBy'>,
-): Route {
-  return { access: 'key', method: 'POST', parameters: {}, cacheBy: 'none', ...route } as unknown as Route
+export function definePost<B extends InputSchemas>(definition: PostDefinition<B>): KeyedRoute {
+  return {
+    ...definition,
+    access: 'key',
+    method: 'POST',
+    cacheBy: 'none',
+    parameters: {},
+    body: toMembers(definition.body, ownSentence),
+  }
 }
 
 /** How old cached facts may be, and currently are. */
@@ -158,7 +193,8 @@ export interface Endpoint extends Omit<RecordedEndpoint, 'service'> {
   readonly summary: string
 }
 
-export interface HandlerInput<P extends InputDefs, B extends InputDefs> {
+/** What a handler gets of a request that is valid. */
+export interface HandlerInput<P extends InputSchemas = InputSchemas, B extends InputSchemas = InputSchemas> {
   readonly query: InputValues<P>
   /** The query as sent. */
   readonly rawQuery: Query

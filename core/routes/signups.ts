@@ -27,7 +27,7 @@ const members = {
     description: 'Name of the company: one line, empty or not blank.',
     examples: ['Example Ltd'],
   })),
-  country: input.optional(input.country('ISO 3166-1 alpha-2 or `XK`, in either case.')),
+  country: input.optional(input.country({ description: 'ISO 3166-1 alpha-2 or `XK`, in either case.' })),
   plan: input.optional(
     input.slug(PLAN_MESSAGE, { description: 'Slug of the plan.', examples: ['starter'] }),
   ),

@@ -1,4 +1,8 @@
-/** The inputs of endpoints. One definition has the check of a value, its JSON Schema and its description. */
+/**
+ * The inputs of endpoints, parameters of a query and members of a body, as valibot schemas: each has the check of a value
+ * with the sentence of its error, what handlers get, and as metadata the keywords and the text of the documents.
+ */
+import * as v from 'valibot'
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
@@ -35,68 +39,48 @@ export interface JsonSchema {
   readonly [keyword: string]: unknown
 }
 
-/** A schema whose `syntax` stands for keywords that are too long to load with the service. */
-export interface InputSchema extends JsonSchema {
-  readonly description: string
-  /** That of an endpoint of the host's own, from which the keywords follow. */
-  readonly source?: EndpointSchema
-  readonly syntax?: 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
+/** Schemas by the names of parameters or members. */
+export type InputSchemas = Readonly<Record<string, v.GenericSchema>>
+
+/** What handlers get: the values that schemas make of a request. */
+export type InputValues<S extends InputSchemas> = { readonly [Name in keyof S]: v.InferOutput<S[Name]> }
+
+/** Keywords of JSON Schema with the text about an input. */
+export interface InputKeywords extends JsonSchema {
+  /** Stands for keywords that are too long to load with the service. */
+  readonly syntax?: Syntax
 }
 
-/** Reports what is wrong with a value, or with the part of it that `path` names. */
-export type Fail = (detail: string, ...path: readonly string[]) => undefined
+/** A form of text whose keywords the documents have. */
+export type Syntax = 'line' | 'line or empty' | 'search' | 'country' | 'cursor' | 'locale'
 
-/** A query parameter, or a member of a body. */
-export interface InputDef<T> {
-  /** Of one value, with its description. */
-  readonly schema: InputSchema
-  /** Makes what handlers get. @returns `undefined` after a failure. */
-  readonly parse: (value: unknown, fail: Fail) => unknown
-  readonly isRequired: boolean
-  /** Makes what handlers get if it is not required, and absent or, in a body of a built-in endpoint, `null`. */
-  readonly absent?: (fail: Fail) => T | undefined
-  /** Checks all values of a list. */
-  readonly parseList?: (values: readonly unknown[], fail: Fail) => unknown
-  /** How many values a parameter may have; more than one make a list. */
-  readonly maxValues: number
+const anyText = v.string('must be text')
+
+/** An input that may be absent or, in a body, `null`; handlers then get `undefined`. */
+export function optional<Output>(schema: v.GenericSchema<unknown, Output>) {
+  return v.nullish(schema, () => undefined)
 }
 
-// deno-lint-ignore no-explicit-any -- each input has its own type, which a record of them cannot express
-export type InputDefs = Readonly<Record<string, InputDef<any>>>
-
-export type InputValues<D extends InputDefs> = {
-  readonly [Name in keyof D]: D[Name] extends InputDef<infer T> ? T : never
+/** An action that refuses a value with a sentence. @param check Returns it; `undefined` for a valid value. */
+function rule<T>(check: (value: T) => string | undefined) {
+  return v.rawCheck<T>(({ dataset, addIssue }) => {
+    const message = dataset.typed ? check(dataset.value) : undefined
+    if (message !== undefined) addIssue({ message })
+  })
 }
 
-function required<T>(schema: InputSchema, parse: (value: unknown, fail: Fail) => T | undefined): InputDef<T> {
-  return { schema, parse, isRequired: true, maxValues: 1 }
-}
-
-export function optional<T, A extends T | undefined = undefined>(
-  input: InputDef<T>,
-  absent?: A,
-): InputDef<T | A> {
-  return { ...input, isRequired: false, absent: () => absent }
-}
-
-export function repeatable<T>(input: InputDef<T>): InputDef<readonly T[]> {
-  return { ...input, isRequired: false, absent: () => [], maxValues: 20 }
-}
-
-/** @param parse Makes the value of a text that is valid. */
-export function text<T>(
-  schema: InputSchema,
-  parse: (text: string, fail: Fail) => T | undefined,
-): InputDef<T> {
-  return required(
-    { type: 'string', ...schema },
-    (value, fail) => typeof value === 'string' ? parse(value, fail) : fail('must be text'),
+/** Text of one form. @param parse Makes what handlers get; `undefined` of a text in another form. */
+export function form<T>(message: string, keywords: InputKeywords, parse: (text: string) => T | undefined) {
+  return v.pipe(
+    anyText,
+    v.metadata(keywords),
+    v.rawTransform<string, T>(({ dataset, addIssue, NEVER }) => {
+      const value = parse(dataset.value)
+      if (value !== undefined) return value
+      addIssue({ message })
+      return NEVER
+    }),
   )
-}
-
-/** @param parse Returns `undefined` for a text that is not valid. */
-export function form<T>(message: string, schema: InputSchema, parse: (text: string) => T | undefined) {
-  return text(schema, (value, fail) => parse(value) ?? fail(message))
 }
 
 /** PostgreSQL cannot store NUL, UTF-8 cannot encode lone surrogates, and keys are never stored (contract, section 6). */
@@ -104,136 +88,189 @@ function isStorable(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed() && !containsKey(value)
 }
 
-/** Lengths are in code points. */
-export function storable(minLength: number, maxLength: number, schema: InputSchema): InputDef<string> {
-  const isWithin = ({ length }: { readonly length: number }) => length <= maxLength
-  return text({ minLength, maxLength, pattern: '^[^\\x00]*$', ...schema }, (value, fail) => {
-    const { length } = value
-    if (length < minLength || !isWithin(value) && (length > 2 * maxLength || !isWithin([...value]))) {
-      return fail(`must have ${minLength}–${maxLength} characters`)
-    }
-    return isStorable(value)
-      ? value
-      : fail('must be well-formed Unicode without NUL, and must not hold a key')
-  })
+/** What is wrong with a text to be stored. Lengths are in code points. */
+function storableError(value: string, minLength: number, maxLength: number): string | undefined {
+  // A code point has at most two UTF-16 units: longer text need not be counted.
+  const isTooLong = value.length > maxLength &&
+    (value.length > 2 * maxLength || [...value].length > maxLength)
+  if (isTooLong || value.length < minLength) return `must have ${minLength}–${maxLength} characters`
+  return isStorable(value) ? undefined : 'must be well-formed Unicode without NUL, and must not hold a key'
+}
+
+const anyStorable = '^[^\\x00]*$'
+
+/** Text to be stored. Lengths are in code points. */
+export function storable(minLength: number, maxLength: number, keywords: InputKeywords) {
+  return v.pipe(
+    anyText,
+    v.metadata({ minLength, maxLength, pattern: anyStorable, ...keywords }),
+    rule((value) => storableError(value, minLength, maxLength)),
+  )
 }
 
 /** Text on one line that is either empty, if allowed, or visible. */
-export function line(minLength: number, maxLength: number, schema: InputSchema): InputDef<string> {
-  const anyText = storable(minLength, maxLength, {
-    syntax: minLength > 0 ? 'line' : 'line or empty',
-    ...schema,
-  })
-  return text(anyText.schema, (value, fail) => {
-    if (anyText.parse(value, fail) === undefined) return
-    if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)) return fail('must not hold control characters or line breaks')
-    return value === '' || /[^\p{C}\p{Z}]/u.test(value) ? value : fail('must not be blank')
-  })
-}
-
-export function email(schema: InputSchema): InputDef<string> {
-  const maxLength = 254
-  return text({ maxLength, format: 'email', pattern: EMAIL_PATTERN.source, ...schema }, (value, fail) => {
-    if (value.length > maxLength) return fail(`must have at most ${maxLength} characters`)
-    if (!EMAIL_PATTERN.test(value)) return fail('must be an e-mail address')
-    return isStorable(value) ? value : fail('must not hold a key')
-  })
-}
-
-export function slug(message: string, schema: InputSchema): InputDef<string> {
-  return form(
-    message,
-    { pattern: SLUG_PATTERN.source, maxLength: 80, ...schema },
-    (value) => SLUG_PATTERN.test(value) ? value : undefined,
+export function line(minLength: number, maxLength: number, keywords: InputKeywords) {
+  return v.pipe(
+    anyText,
+    v.metadata({ minLength, maxLength, syntax: minLength > 0 ? 'line' : 'line or empty', ...keywords }),
+    rule((value) => {
+      const error = storableError(value, minLength, maxLength)
+      if (error !== undefined) return error
+      if (/[\p{Cc}\p{Zl}\p{Zp}]/u.test(value)) return 'must not hold control characters or line breaks'
+      return value === '' || /[^\p{C}\p{Z}]/u.test(value) ? undefined : 'must not be blank'
+    }),
   )
 }
 
-export const partner: InputDef<string> = {
-  ...slug('must be a slug', { description: 'Slug of the partner that owns the key.', examples: ['demo'] }),
-  // The policy has checked it.
-  parse: String,
+/** An e-mail address. */
+export function email(keywords: InputKeywords) {
+  const maxLength = 254
+  return v.pipe(
+    anyText,
+    v.metadata({ maxLength, format: 'email', pattern: EMAIL_PATTERN.source, ...keywords }),
+    rule((value) => {
+      if (value.length > maxLength) return `must have at most ${maxLength} characters`
+      if (!EMAIL_PATTERN.test(value)) return 'must be an e-mail address'
+      return isStorable(value) ? undefined : 'must not hold a key'
+    }),
+  )
 }
+
+const slugKeywords = { pattern: SLUG_PATTERN.source, maxLength: 80 }
+
+/** A slug. @param message What is wrong with any other text. */
+export function slug(message: string, keywords: InputKeywords) {
+  return v.pipe(
+    anyText,
+    v.metadata({ ...slugKeywords, ...keywords }),
+    rule((value) => SLUG_PATTERN.test(value) ? undefined : message),
+  )
+}
+
+/** The partner of a body, which the policy has checked. */
+export const partner = v.pipe(
+  anyText,
+  v.metadata({
+    ...slugKeywords,
+    description: 'Slug of the partner that owns the key.',
+    examples: ['demo'],
+  }),
+)
 
 /** A country's code in either case. */
-export function country(description: string): InputDef<string> {
-  return form(COUNTRY_MESSAGE, { description, syntax: 'country', examples: ['DE'] }, parseCountryCode)
+export function country(keywords: InputKeywords) {
+  return form(COUNTRY_MESSAGE, { syntax: 'country', examples: ['DE'], ...keywords }, parseCountryCode)
 }
 
-export function locale(description: string, example: string): InputDef<string> {
-  return form(
-    LOCALE_MESSAGE,
-    { description, syntax: 'locale', examples: [example] },
-    (value) => isLocale(value) ? value : undefined,
+/** A language tag. */
+export function locale(description: string, example: string) {
+  return v.pipe(
+    anyText,
+    v.metadata({ description, syntax: 'locale', examples: [example] }),
+    rule((value) => isLocale(value) ? undefined : LOCALE_MESSAGE),
   )
 }
 
-export function oneOf<const T extends string>(
-  message: string,
-  description: string,
-  words: readonly T[],
-): InputDef<T> {
-  return form(message, { description, enum: words }, (value) => words.find((word) => word === value))
+/** Values of a parameter that may be repeated; none make an empty list. */
+export function repeatable<T>(description: string, schema: v.GenericSchema<unknown, T>) {
+  return v.pipe(v.array(schema), v.metadata({ description, maxItems: MAX_VALUES }))
 }
 
-export const inUse: InputDef<boolean> = optional(
-  form(
-    'must be true or false',
-    { description: 'Return only entries with a profile.', type: 'boolean', examples: [true] },
-    (value) => value === 'true' || (value === 'false' ? false : undefined),
+/** How many values a parameter may have. */
+export const MAX_VALUES = 20
+
+/** Whether to leave out entries without a profile. */
+export const inUse = v.optional(
+  v.pipe(
+    v.boolean('must be true or false'),
+    v.metadata({ description: 'Return only entries with a profile.', examples: [true] }),
   ),
   false,
 )
 
 /** The number of rows. */
-export function limit(description: string, maximum: number, fallback: number): InputDef<number> {
-  return optional(
-    form(
-      `must be an integer from 1 to ${maximum}`,
-      { description, type: 'integer', minimum: 1, maximum, format: 'int32', examples: [20] },
-      (value) => /^[1-9][0-9]{0,2}$/.test(value) && Number(value) <= maximum ? Number(value) : undefined,
-    ),
-    fallback,
+export function limit(description: string, maximum: number, fallback: number) {
+  const digits = form(
+    `must be an integer from 1 to ${maximum}`,
+    {
+      description,
+      type: 'integer',
+      minimum: 1,
+      maximum,
+      format: 'int32',
+      examples: [20],
+      default: fallback,
+    },
+    (text) => /^[1-9][0-9]{0,2}$/.test(text) && Number(text) <= maximum ? Number(text) : undefined,
   )
+  return v.pipe(v.optional(digits), v.transform((value) => value ?? fallback))
 }
 
 /** An integer in a body. */
-export function integer(minimum: number, maximum: number, schema: InputSchema): InputDef<number> {
-  return required(
-    { type: 'integer', minimum, maximum, format: 'int32', ...schema },
-    (value, fail) =>
-      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
-        ? value as number
-        : fail(`must be an integer from ${minimum} to ${maximum}`),
+export function integer(minimum: number, maximum: number, keywords: InputKeywords) {
+  const message = `must be an integer from ${minimum} to ${maximum}`
+  return v.pipe(
+    v.number(message),
+    v.metadata({ type: 'integer', minimum, maximum, format: 'int32', ...keywords }),
+    rule((value) => Number.isInteger(value) && value >= minimum && value <= maximum ? undefined : message),
   )
 }
 
 /** Checked when the page is read. Without an example: a made-up cursor would not work. */
-export const cursor: InputDef<string | undefined> = optional(
-  text({ description: '`next_cursor` of the page before.', syntax: 'cursor' }, String),
+export const cursor = v.optional(
+  v.pipe(anyText, v.metadata({ description: '`next_cursor` of the page before.', syntax: 'cursor' })),
 )
 
 const maxPairs = 20
-const pairName = storable(1, 40, { description: 'Name of a field.' })
-const pairValue = storable(0, 500, { description: 'Its value.' })
+const maxName = 40
+const maxValue = 500
 
-/** Additional members of a form. */
-export const metadata: InputDef<Readonly<Record<string, string>>> = optional(
-  required({
-    description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
-    type: 'object',
-    maxProperties: maxPairs,
-    propertyNames: pairName.schema,
-    additionalProperties: pairValue.schema,
-    examples: [{ campaign: 'spring' }],
-  }, (value, fail) => {
-    if (!isObject(value)) return fail('must be an object')
-    const pairs = Object.entries(value)
-    for (const [name, member] of pairs) {
-      const validName = pairName.parse(name, (wrong) => fail(`has a name that ${wrong}`, name))
-      if (validName !== undefined) pairValue.parse(member, (wrong) => fail(wrong, name))
-    }
-    if (pairs.length > maxPairs) return fail(`must have at most ${maxPairs} members`)
-    return value as Record<string, string>
-  }),
-  {},
+/** What is wrong with additional data; names and values with their path. */
+function* pairErrors(pairs: object): Generator<readonly [detail: string, name?: string]> {
+  const members = Object.entries(pairs)
+  for (const [name, value] of members) {
+    const nameError = storableError(name, 1, maxName)
+    const valueError = typeof value === 'string' ? storableError(value, 0, maxValue) : 'must be text'
+    if (nameError !== undefined) yield [`has a name that ${nameError}`, name]
+    else if (valueError !== undefined) yield [valueError, name]
+  }
+  if (members.length > maxPairs) yield [`must have at most ${maxPairs} members`]
+}
+
+/**
+ * Additional members of a form. A schema of its own, because `record` of valibot leaves out `constructor` and the like.
+ */
+export const metadata = v.pipe(
+  v.nullish(v.pipe(
+    v.custom<Readonly<Record<string, string>>>(isObject, 'must be an object'),
+    v.metadata({
+      description: 'Additional data of the form: names of 1–40, values of up to 500 characters.',
+      type: 'object',
+      maxProperties: maxPairs,
+      propertyNames: {
+        type: 'string',
+        minLength: 1,
+        maxLength: maxName,
+        pattern: anyStorable,
+        description: 'Name of a field.',
+      },
+      additionalProperties: {
+        type: 'string',
+        minLength: 0,
+        maxLength: maxValue,
+        pattern: anyStorable,
+        description: 'Its value.',
+      },
+      examples: [{ campaign: 'spring' }],
+    }),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (!dataset.typed) return
+      const input = dataset.value
+      for (const [message, key] of pairErrors(input)) {
+        if (key === undefined) addIssue({ message })
+        else addIssue({ message, path: [{ type: 'object', origin: 'value', input, key, value: input[key] }] })
+      }
+    }),
+  )),
+  v.transform((value) => value ?? {}),
 )

@@ -24,7 +24,7 @@ type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
 
 /** Writes `null` beside one other type as one schema, unless that type is a named schema. */
 const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {
-  if (valibotSchema.type !== 'nullable') return undefined
+  if (valibotSchema.type !== 'nullable' && valibotSchema.type !== 'nullish') return undefined
   const [inner] = jsonSchema.anyOf ?? []
   if (typeof inner !== 'object' || inner.title !== undefined || typeof inner.type !== 'string') {
     return undefined

@@ -61,7 +61,7 @@ t.test('parameters are those of the routes', (t) => {
     const names = [...(route.method === 'GET' ? ['partner'] : []), ...Object.keys(route.parameters)]
     t.strictSame(query.map(({ name }) => name), names, route.path)
     for (const { name, schema, explode } of query) {
-      const repeatable = (route.parameters[name]?.maxValues ?? 1) > 1
+      const repeatable = route.parameters[name]?.isList ?? false
       t.equal(schema.type === 'array', repeatable, name)
       if (repeatable) t.strictSame([explode, schema['maxItems']], [true, 20], name)
     }

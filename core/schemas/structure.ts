@@ -1,0 +1,28 @@
+/** What valibot schemas show of themselves: their types, and the schemas that they are made of. */
+import type { GenericSchema } from 'valibot'
+
+/** Any schema, with the parts that some types of schemas have. */
+export type AnySchema = GenericSchema & {
+  /** The schema within `optional`, `nullable` and the like. */
+  readonly wrapped?: AnySchema
+  /** The schema of the items of a list. */
+  readonly item?: AnySchema
+}
+
+/** What a schema checks when there is a value, and whether there has to be one: the outermost wrapper decides. */
+export function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly isRequired: boolean } {
+  let base = schema
+  let isRequired: boolean | undefined
+  while (base.wrapped !== undefined) {
+    if (/^non_(?:optional|nullish)$/.test(base.type)) isRequired ??= true
+    else if (/^(?:(?:exact_)?optional|nullish|undefinedable)$/.test(base.type)) isRequired ??= false
+    base = base.wrapped
+  }
+  return { base, isRequired: isRequired ?? true }
+}
+
+/** The type of what a schema takes, or of the items of its list. */
+export function typeOf(schema: AnySchema): string {
+  const { base } = unwrap(schema)
+  return base.type === 'array' && base.item ? unwrap(base.item).base.type : base.type
+}
