@@ -25,7 +25,10 @@ export {
   type EndpointValues,
   type OwnEndpoint,
   type PathParameters,
+  type SendableSchemas,
+  type TakenType,
 } from './routes/own.ts'
+export type { UnsendableType } from './routes/own-schemas.ts'
 export type { EndpointGrant } from './routes/host-code.ts'
 export type { EndpointSchema } from './schemas/inputs.ts'
 export type { Endpoint } from './routes/route.ts'

@@ -1,30 +1,40 @@
 /** The valibot schemas of own endpoints: which can be used. */
 import { type AnySchema, typeOf } from '../schemas/structure.ts'
 
-/** Types of schemas that take what neither a query nor JSON can carry. */
-const UNSENDABLE_TYPES = [
-  'bigint',
-  'blob',
-  'date',
-  'file',
-  'function',
-  'instance',
-  'map',
-  'nan',
-  'never',
-  'promise',
-  'set',
-  'symbol',
-] as const
+/** A type of schemas that take what neither a query nor JSON can carry. */
+export type UnsendableType =
+  | 'bigint'
+  | 'blob'
+  | 'date'
+  | 'file'
+  | 'function'
+  | 'instance'
+  | 'map'
+  | 'nan'
+  | 'never'
+  | 'promise'
+  | 'set'
+  | 'symbol'
 
-/** A type of schemas that no request can meet. */
-export type UnsendableType = typeof UNSENDABLE_TYPES[number]
+const UNSENDABLE: Readonly<Record<UnsendableType, true>> = {
+  bigint: true,
+  blob: true,
+  date: true,
+  file: true,
+  function: true,
+  instance: true,
+  map: true,
+  nan: true,
+  never: true,
+  promise: true,
+  set: true,
+  symbol: true,
+}
 
 /** Why no request can have a value for a schema. */
 export function findUnsendable(schema: AnySchema): string | undefined {
   const type = typeOf(schema)
-  const isUnsendable = UNSENDABLE_TYPES.some((each) => each === type)
-  return isUnsendable ? `its schema takes a ${type}, which no request can send` : undefined
+  return Object.hasOwn(UNSENDABLE, type) ? `its schema takes a ${type}, which no request can send` : undefined
 }
 
 /** Whether a value is a schema of valibot. Those of other libraries have no such method. */

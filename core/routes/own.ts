@@ -25,12 +25,8 @@ export type EndpointValues<S extends EndpointSchemas> = {
 }
 
 /** The type of what a schema takes, within `optional` and the like, or of the items of its list. */
-type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? TakenType<Wrapped>
-  : S extends { readonly type: 'array'; readonly item: infer Item } ? ItemType<Item>
-  : S extends { readonly type: infer Type } ? Type
-  : string
-
-type ItemType<S> = S extends { readonly wrapped: infer Wrapped } ? ItemType<Wrapped>
+export type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? TakenType<Wrapped>
+  : S extends { readonly type: 'array'; readonly item: infer Item } ? TakenType<Item>
   : S extends { readonly type: infer Type } ? Type
   : string
 

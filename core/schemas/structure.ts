@@ -24,5 +24,5 @@ export function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly 
 /** The type of what a schema takes, or of the items of its list. */
 export function typeOf(schema: AnySchema): string {
   const { base } = unwrap(schema)
-  return base.type === 'array' && base.item ? unwrap(base.item).base.type : base.type
+  return base.type === 'array' && base.item ? typeOf(base.item) : base.type
 }
