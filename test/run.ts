@@ -15,6 +15,8 @@ import { fileURLToPath } from 'node:url'
 import { inspect } from 'node:util'
 import { Parser, type Result } from 'tap-parser'
 import { missingPackages, partOf, PARTS } from './parts.ts'
+import { hasServer } from './postgres/binaries.ts'
+import { type ServerOptions, SHARED_SERVER, startServer } from './postgres/server.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 // Files that wait leave a processor idle.
@@ -35,6 +37,8 @@ const env = {
   NODE_COMPILE_CACHE: join(cache, 'node'),
 }
 const preload = new URL('preload.ts', import.meta.url).href
+/** One PostgreSQL server for all files, each of which has databases of its own there. */
+const sharedServer: ServerOptions = { settings: { max_connections: '400' } }
 const running = new Set<() => void>()
 
 /** How long a file took, and how much of a processor. */
@@ -176,6 +180,8 @@ async function main(): Promise<void> {
     process.exit(2)
   }
   prepareParts(files)
+  const server = files.length > 1 && hasServer() === undefined ? await startServer(sharedServer) : undefined
+  if (server !== undefined) Object.assign(env, { [SHARED_SERVER]: JSON.stringify(server.address) })
   const times: Record<string, Times> = existsSync(timesFile)
     ? JSON.parse(readFileSync(timesFile, 'utf8'))
     : {}
@@ -203,6 +209,7 @@ async function main(): Promise<void> {
       }
     }
   }))
+  await server?.close()
   mkdirSync(cache, { recursive: true })
   writeFileSync(timesFile, JSON.stringify(times))
   for (const [title, lines] of [['Skipped', skips!], ['Failed', failed!]] as const) {

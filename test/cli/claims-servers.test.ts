@@ -3,7 +3,7 @@ import { type Test, test } from 'tap'
 import { newFile, preload, programOn, startServing, stopServing } from '../support/cli-program.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { freePort } from '../postgres/free-port.ts'
-import { startServer } from '../postgres/server.ts'
+import { useServer } from '../postgres/server.ts'
 
 /** Ends the process at the first 201, whose key is committed. */
 const killed = preload(`
@@ -96,7 +96,7 @@ async function keyOnce(t: Test, store: string): Promise<void> {
 test('on SQLite', (t) => keyOnce(t, `sqlite:${newFile()}`))
 
 test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const server = await startServer()
+  const server = await useServer()
   t.teardown(() => server.close())
   await keyOnce(t, await server.createDatabase())
 })

@@ -14,7 +14,7 @@ import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import { hasServer } from '../postgres/binaries.ts'
-import { createPlace, serverFor } from '../postgres/fixtures.ts'
+import { createPlace, databasesFor, serverFor } from '../postgres/fixtures.ts'
 import { newFile, programOn, runProgram, temporaryFolder } from '../support/cli-program.ts'
 
 interface Result {
@@ -235,6 +235,6 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   await sql`REVOKE SELECT ON partner_api.signup FROM PUBLIC`
   await sql.unsafe(asSuperuser.checks.find(({ check }) => check === 'indexes')!.command!)
 
-  const risky = await createPlace(t, await serverFor(t))
+  const risky = await createPlace(t, await databasesFor(t))
   t.match((await diagnose(risky.url)).found, { 'postgres-server': 'warning ALTER SYSTEM SET fsync = on' })
 })

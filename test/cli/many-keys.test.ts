@@ -19,7 +19,7 @@ import { KEY_ID_PATTERN } from '../../core/keys/format.ts'
 import type { Key } from '../../core/model.ts'
 import { readKeys, type Store } from '../../core/ports/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
-import { serverFor } from '../postgres/fixtures.ts'
+import { databasesFor } from '../postgres/fixtures.ts'
 import {
   cleanEnv,
   ending,
@@ -454,7 +454,7 @@ test('an interrupted rotation into a file loses no key', async (t) => {
 })
 
 test('a killed rotation is resumed on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const url = await (await serverFor(t)).createDatabase()
+  const url = await (await databasesFor(t)).createDatabase()
   const store = await openPostgresStore(url)
   t.teardown(() => store.close())
   await createPartner(store)

@@ -9,7 +9,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
-import { type PostgresServer, startServer } from '../postgres/server.ts'
+import { type Databases, useServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 import {
   clockAhead,
@@ -191,7 +191,7 @@ function sqlitePlace(): Place {
   }
 }
 
-async function postgresPlace(server: PostgresServer): Promise<Place> {
+async function postgresPlace(server: Databases): Promise<Place> {
   const url = await server.createDatabase()
   const restored = await server.createDatabase()
   const [from, to] = [url, restored].map((each) => new URL(each).pathname.slice(1))
@@ -359,7 +359,7 @@ test('a restore and a backup write where a link leads, also to a file that is no
 })
 
 test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const server = await startServer()
+  const server = await useServer()
   t.teardown(() => server.close())
 
   await t.test('a store that is restored after a day of changes', async (t) => {
@@ -385,7 +385,9 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
     await lock`BEGIN`
     await lock`LOCK TABLE partner_api.partner`
     const child = startProgram(place.restore)
-    const waiting = () => admin`select 1 from pg_stat_activity where wait_event_type = 'Lock'`
+    const name = new URL(place.restored).pathname.slice(1)
+    const waiting = () =>
+      admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = ${name}`
     await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
     child.kill('SIGKILL')
     await once(child, 'close')
@@ -482,7 +484,9 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
     await lock`BEGIN`
     await lock`LOCK TABLE partner_api.partner`
     const reconciling = runProcess([...place.restore, '--json', '--force'])
-    const waiting = () => admin`select 1 from pg_stat_activity where wait_event_type = 'Lock'`
+    const name = new URL(place.restored).pathname.slice(1)
+    const waiting = () =>
+      admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = ${name}`
     await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
     t.match(await run('keys', 'revoke', id), { code: 0 })
     await lock`ROLLBACK`

@@ -11,7 +11,7 @@ import type { LogEvent } from '../../core/log.ts'
 import { awaitReceipt } from '../../core/replicas.ts'
 import { claim, DAY, signup } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
-import { startServer } from '../postgres/server.ts'
+import { useServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 import { clockAhead, runProcess, type Served, startServing, stopServing } from '../support/cli-program.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
@@ -167,7 +167,7 @@ test(
   'one server is an hour behind the store, another 25 hours ahead',
   { skip: hasServer() ?? false },
   async (t) => {
-    const postgres = await startServer()
+    const postgres = await useServer()
     t.teardown(() => postgres.close())
     const url = await postgres.createDatabase()
     const store = await openPostgresStore(url)

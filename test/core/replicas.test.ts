@@ -12,7 +12,7 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { createPartner, PARTNER } from '../support/partner.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startGate } from '../postgres/network.ts'
-import { type PostgresServer, startServer } from '../postgres/server.ts'
+import { type Databases, useServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 
 test('a receipt lists which replicas have applied the change', async (t) => {
@@ -96,7 +96,7 @@ async function startReplica(
 }
 
 /** A database with a partner, and its operator. */
-async function createDeployment(t: Test, server: PostgresServer) {
+async function createDeployment(t: Test, server: Databases) {
   const url = await server.createDatabase()
   const store = await openPostgresStore(url)
   t.teardown(() => store.close())
@@ -106,14 +106,14 @@ async function createDeployment(t: Test, server: PostgresServer) {
 }
 
 test('replicas on one Postgres', { skip: hasServer() ?? false }, async (t) => {
-  const server = await startServer()
+  const server = await useServer()
   t.teardown(() => server.close())
   await t.test('every replica has applied a change when its receipt arrives', (t) => receipts(t, server))
   await t.test('replicas that are cut off refuse keys, or use known ones with stale-if-error', (t) =>
     cutOff(t, server))
 })
 
-async function receipts(t: Test, server: PostgresServer): Promise<void> {
+async function receipts(t: Test, server: Databases): Promise<void> {
   const { url, receipt, keys, issue } = await createDeployment(t, server)
   // Longer than this test takes: only notifications can apply a change.
   const slow = { maxStalenessMs: 10_000 }
@@ -141,7 +141,7 @@ async function receipts(t: Test, server: PostgresServer): Promise<void> {
 }
 
 /** One of the replicas has stale-if-error. */
-async function cutOff(t: Test, server: PostgresServer): Promise<void> {
+async function cutOff(t: Test, server: Databases): Promise<void> {
   const { url, store, keys, issue } = await createDeployment(t, server)
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())

@@ -15,7 +15,7 @@ import process from 'node:process'
 import t from 'tap'
 import type { Test } from 'tap'
 import { hasServer } from '../postgres/binaries.ts'
-import { type PostgresServer, startServer } from '../postgres/server.ts'
+import { type Databases, useServer } from '../postgres/server.ts'
 import { cleanEnv, runProgram } from '../support/cli-program.ts'
 import { type Block, blocksOf, PAGES, ROOT } from './docs.ts'
 
@@ -55,7 +55,7 @@ const printed: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/upgrade.md': [/audit log is intact/, /11 ok and 1 skipped/],
 }
 
-let server: Promise<PostgresServer> | undefined
+let server: Promise<Databases> | undefined
 t.teardown(async () => (await server)?.close())
 
 /** Whether a block is run. */
@@ -83,7 +83,7 @@ export function testCommands(page: string): void {
       const commands = await runCommandsIn(t, folder)
       let script = [commands, lifecycle, ...own.map(toScript)].join('\n')
       if (needsServer) {
-        const { password, createDatabase } = await (server ??= startServer())
+        const { password, createDatabase } = await (server ??= useServer())
         const url = new URL(await createDatabase())
         url.password = ''
         script = script.replaceAll(exampleStore, url.href)

@@ -8,19 +8,37 @@ import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { SharedStore } from '../contract/store/suites.ts'
 import { hasServer } from './binaries.ts'
-import { PATIENT, type PostgresServer, type ServerOptions, startServer } from './server.ts'
+import {
+  type Databases,
+  PATIENT,
+  type PostgresServer,
+  type ServerOptions,
+  startServer,
+  useServer,
+} from './server.ts'
 import { until } from './until.ts'
 
-/** Starts a server for a file of tests. Without the programs, the file is skipped. */
+/** Starts a server for a test, which may kill it. Without the programs, the file is skipped. */
 export async function serverFor(t: Test, options: ServerOptions = {}): Promise<PostgresServer> {
-  const reason = hasServer()
-  if (reason !== undefined) {
-    t.plan(0, reason)
-    process.exit()
-  }
+  skipWithoutServer(t)
   const server = await startServer(options)
   t.teardown(() => server.close())
   return server
+}
+
+/** Databases for a test, on a server that others use, too. Without the programs, the file is skipped. */
+export async function databasesFor(t: Test): Promise<Databases> {
+  skipWithoutServer(t)
+  const databases = await useServer()
+  t.teardown(() => databases.close())
+  return databases
+}
+
+function skipWithoutServer(t: Test): void {
+  const reason = hasServer()
+  if (reason === undefined) return
+  t.plan(0, reason)
+  process.exit()
 }
 
 export function openDatabase(t: Test, url: string, options?: ConnectOptions): Database {
@@ -48,7 +66,7 @@ export interface StorePlace {
 /** A store in a database of its own. @param way The URL under which the store reaches it. */
 export async function createPlace(
   t: Test,
-  server: PostgresServer,
+  server: Pick<Databases, 'createDatabase'>,
   way: (url: string) => string = (url) => url,
 ): Promise<StorePlace> {
   const database = await server.createDatabase()
@@ -126,7 +144,9 @@ export function outcomeOf(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(() => undefined, (error: unknown) => error)
 }
 
-/** SQL for whether a statement waits for a lock. */
+/** Whether a statement in the database waits for a lock. */
 export async function waitsForLock(sql: Sql): Promise<boolean> {
-  return (await sql`select 1 from pg_locks where not granted and pid <> pg_backend_pid()`).length > 0
+  const waiting = await sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  return waiting.length > 0
 }

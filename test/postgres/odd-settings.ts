@@ -1,5 +1,5 @@
 /** Databases with odd settings, which no program can change behind a pooler. */
-import type { PostgresServer } from './server.ts'
+import type { Databases } from './server.ts'
 
 /** What an administrator can set for a database, and what changes the text of results or the meaning of statements. */
 const settings: Readonly<Record<string, string>> = {
@@ -33,7 +33,7 @@ const settings: Readonly<Record<string, string>> = {
 }
 
 /** Creates an empty database with the settings, in which text is sorted as in English. */
-export async function createOddDatabase(server: PostgresServer): Promise<string> {
+export async function createOddDatabase(server: Databases): Promise<string> {
   const url = await server.createDatabase()
   const name = new URL(url).pathname.slice(1)
   const { admin, user } = server

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
+import process from 'node:process'
 import postgres, { type Sql } from 'postgres'
 import { type Binaries, provideBinaries } from './binaries.ts'
 import { createDataFolder, superuser } from './data-folder.ts'
@@ -22,6 +23,18 @@ export interface ServerOptions {
 
 /** A real server of a test's own. */
 export type PostgresServer = Awaited<ReturnType<typeof runServer>>
+
+/** Databases of a server, which other programs may use, too. */
+export type Databases = ReturnType<typeof connectTo>
+
+/** Where a server is. */
+export interface Address {
+  /** Of its Unix socket. */
+  readonly folder: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+}
 
 /** What a server is made of, before it runs. */
 export interface ServerPlan {
@@ -54,15 +67,20 @@ export async function startServer(options: ServerOptions = {}): Promise<Postgres
   }
 }
 
-/** Starts a server on existing data. */
-export async function runServer(plan: ServerPlan) {
-  const { options, folder, user, password } = plan
-  const data = await startSomewhere(plan, 5)
-  const { port } = data
-  let { postmaster } = data
+/** The variable with the address of the server that `run.ts` starts for all files, as JSON. */
+export const SHARED_SERVER = 'TEST_POSTGRES'
+
+/** Uses the server of all files if there is one, and otherwise starts one. Databases are dropped in the end. */
+export async function useServer(): Promise<Databases> {
+  const shared = process.env[SHARED_SERVER]
+  return shared === undefined ? await startServer() : connectTo(JSON.parse(shared))
+}
+
+function connectTo({ folder, port, user, password }: Address) {
+  const created: string[] = []
   /** The superuser's one connection to the database "postgres", opened on first use. */
   const admin: Sql = postgres({
-    path: join(folder.path, `.s.PGSQL.${port}`),
+    path: join(folder, `.s.PGSQL.${port}`),
     user: superuser,
     database: 'postgres',
     max: 1,
@@ -72,14 +90,12 @@ export async function runServer(plan: ServerPlan) {
     `postgres://${name}:${password}@${host}:${port}/${database}`
 
   return {
-    options,
     host,
     port,
     /** A role that may log in and nothing else. It owns the databases that are created here. */
     user,
     /** The user's and the superuser's. */
     password,
-    dataFolder: join(folder.path, 'data'),
     admin,
     /** The address of a database for the user. */
     url: address(user),
@@ -89,6 +105,7 @@ export async function runServer(plan: ServerPlan) {
     async createDatabase(): Promise<string> {
       // Random, because a promoted standby has the primary's, too.
       const name = `test_${randomBytes(6).toString('hex')}`
+      created.push(name)
       await admin`create database ${admin(name)} owner ${admin(user)} template template0`
       return address(user)(name)
     },
@@ -96,6 +113,27 @@ export async function runServer(plan: ServerPlan) {
     async dropDatabase(url: string): Promise<void> {
       await admin`drop database if exists ${admin(new URL(url).pathname.slice(1))} with (force)`
     },
+    async close(): Promise<void> {
+      for (const name of created) await admin`drop database if exists ${admin(name)} with (force)`
+      await admin.end({ timeout: 0 })
+    },
+  }
+}
+
+/** Starts a server on existing data. */
+export async function runServer(plan: ServerPlan) {
+  const { options, folder, user, password } = plan
+  const data = await startSomewhere(plan, 5)
+  const { port } = data
+  let { postmaster } = data
+  const address: Address = { folder: folder.path, port, user, password }
+  const databases = connectTo(address)
+
+  return {
+    ...databases,
+    address,
+    options,
+    dataFolder: join(folder.path, 'data'),
     /** The end of its log since the last start. */
     log: () => postmaster.log(),
     /** Ends all of its processes with SIGKILL, and resolves when none is left. */
@@ -111,7 +149,7 @@ export async function runServer(plan: ServerPlan) {
     /** Ends it, and deletes its folder. It may have been killed. */
     async close(): Promise<void> {
       await postmaster.abandon()
-      await admin.end({ timeout: 0 })
+      await databases.admin.end({ timeout: 0 })
       await folder.remove()
     },
   }

@@ -1,10 +1,10 @@
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
-import type { PostgresServer } from '../postgres/server.ts'
+import type { Databases } from '../postgres/server.ts'
 import { fillWorld } from '../support/world.ts'
 import type { Copied } from './template.ts'
 
 /** Creates a world in a database that PostgreSQL copies. */
-export async function makePostgresTemplate(server: PostgresServer): Promise<Copied> {
+export async function makePostgresTemplate(server: Databases): Promise<Copied> {
   const original = await server.createDatabase()
   const store = await openPostgresStore(original)
   const { keys, lines, importedAt } = await fillWorld(store)

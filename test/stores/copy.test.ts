@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
 import { actor, apply, createKeys, industry, plan, profile, signup, T0 } from '../contract/store/samples.ts'
-import { openSql } from '../postgres/fixtures.ts'
+import { openSql, serverFor } from '../postgres/fixtures.ts'
 import { until } from '../postgres/until.ts'
 import { documentOf, ending, runProgram, startProgram } from '../support/cli-program.ts'
 import { serve } from './copies/answers.ts'
@@ -231,7 +231,8 @@ await t.test('servers of a PostgreSQL source', { skip: noServer }, async (t) => 
 })
 
 await t.test('a copy whose server dies is not finished', { skip: noServer }, async (t) => {
-  const [target, server] = [await places.vacant('postgres'), places.server!]
+  const server = await serverFor(t)
+  const target = await server.createDatabase()
   let isDown: Promise<void> | undefined
   const dying = copy(first, target, (_doing, table) => {
     if (table === 'profiles') isDown ??= server.kill()

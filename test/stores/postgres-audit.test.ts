@@ -4,9 +4,9 @@ import type { Test } from 'tap'
 import { verifyChain } from '../../core/audit/verify.ts'
 import { apply, createKeys, createPartners, industry, key, stamp, T0 } from '../contract/store/samples.ts'
 import { tamperingContract } from '../contract/store/tampering.ts'
-import { createPlace, serverFor, type StorePlace } from '../postgres/fixtures.ts'
+import { createPlace, databasesFor, type StorePlace } from '../postgres/fixtures.ts'
 
-const server = await serverFor(t)
+const server = await databasesFor(t)
 
 /** A store with nine entries. */
 async function open(t: Test): Promise<StorePlace> {

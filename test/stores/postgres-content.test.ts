@@ -22,12 +22,12 @@ import {
   query,
   T0,
 } from '../contract/store/samples.ts'
-import { createPlace, openDatabase, serverFor } from '../postgres/fixtures.ts'
+import { createPlace, databasesFor, openDatabase } from '../postgres/fixtures.ts'
 import { explaining, rowsRead } from '../postgres/plans.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { until } from '../postgres/until.ts'
 
-const server = await serverFor(t)
+const server = await databasesFor(t)
 const stamp = { now: T0, actor }
 
 await t.test('the server cancels a search that exceeds the timeout', async (t) => {

@@ -4,9 +4,9 @@ import { connect } from 'node:net'
 import process from 'node:process'
 import postgres from 'postgres'
 import t, { type Test } from 'tap'
-import { serverFor } from '../postgres/fixtures.ts'
+import { databasesFor } from '../postgres/fixtures.ts'
 
-const server = await serverFor(t)
+const server = await databasesFor(t)
 const url = await server.createDatabase()
 
 /** Opens a driver with one connection. @param written Receives the message types of each write to the socket. */

@@ -9,11 +9,11 @@ import {
 } from '../../adapters/stores/postgres/migrate.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { actor, apply, createPartners, industry, key, T0 } from '../contract/store/samples.ts'
-import { openDatabase, openSql, serverFor, waitsForLock } from '../postgres/fixtures.ts'
+import { databasesFor, openDatabase, openSql, waitsForLock } from '../postgres/fixtures.ts'
 import { PATIENT } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
 
-const server = await serverFor(t)
+const server = await databasesFor(t)
 
 async function relationsOf(sql: Sql): Promise<string[]> {
   const rows = await sql`

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { createPartnerApi } from '../../../core/api.ts'
 import { hasServer } from '../../postgres/binaries.ts'
-import { serverFor } from '../../postgres/fixtures.ts'
+import { databasesFor } from '../../postgres/fixtures.ts'
 import { openStore } from '../../runtimes/open-store.ts'
 import { makePostgresTemplate } from '../../runtimes/postgres-template.ts'
 import { type Copied, makeTemplate } from '../../runtimes/template.ts'
@@ -46,6 +46,6 @@ await t.test('SQLite', async (t) => {
 })
 
 await t.test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const template = await makePostgresTemplate(await serverFor(t))
+  const template = await makePostgresTemplate(await databasesFor(t))
   await httpContract(t, deployAt(siteFrom(template)), STORE_SUITES)
 })

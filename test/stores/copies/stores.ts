@@ -14,14 +14,14 @@ import { openSqliteCopy } from '../../../adapters/stores/sqlite/copy.ts'
 import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { hasServer } from '../../postgres/binaries.ts'
-import { type PostgresServer, startServer } from '../../postgres/server.ts'
+import { type Databases, useServer } from '../../postgres/server.ts'
 
 export type Kind = 'sqlite' | 'postgres'
 
 /** Places for new stores. The server is missing where none can be started. */
 export async function openPlaces() {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-copies-'))
-  const server: PostgresServer | undefined = hasServer() === undefined ? await startServer() : undefined
+  const server: Databases | undefined = hasServer() === undefined ? await useServer() : undefined
   let files = 0
   return {
     server,
