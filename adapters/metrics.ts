@@ -249,7 +249,7 @@ export async function measureWebhooks(
   { outcomes }: Pick<RunningWebhooks, 'outcomes'>,
 ): Promise<MetricsSample> {
   const unknown = () => ({ pending: NaN, failing: NaN })
-  const { pending, failing } = await timeout(countWebhooks(webhooks!), 1_000, unknown).catch(unknown)
+  const { pending, failing } = await timeout(countWebhooks(webhooks), 1_000, unknown).catch(unknown)
   return [
     metric(
       'webhook_deliveries_total',

@@ -266,8 +266,7 @@ export function awaitServers(store: Store, output: Output, data: unknown, since:
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
-      // Each kind of store has a list of servers, so there is a receipt.
-      return (await awaitReceipt(store, since))!
+      return await awaitReceipt(store, since)
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)
       const detail = `The change is made, but whether every server has applied it is unknown: ${message}`

@@ -1,5 +1,5 @@
+import { assertPorts, boundPorts, type PartnerApiPorts } from './bounded-ports.ts'
 import { createResponseCache } from './cache/response-cache.ts'
-import { checkedDirectory, combineRevisions, type DirectoryChecks } from './content/custom-directory.ts'
 import { followStore } from './follow-store.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
@@ -11,8 +11,8 @@ import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
 import { type Clock, createClock } from './lib/clock.ts'
-import { assertOptions, type WebRequest, type WebResponse } from './lib/options.ts'
-import { all, ignoreFailure, type MaybePromise } from './lib/promise.ts'
+import type { WebRequest, WebResponse } from './lib/options.ts'
+import { ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { API_VERSION, ENDPOINT_METHODS, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
@@ -21,33 +21,17 @@ import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
 import { createPipeline } from './pipeline.ts'
-import type { Directory } from './ports/directory.ts'
-import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
-import type { Replica } from './ports/replicas.ts'
-import type { SignupDestination } from './ports/signups.ts'
+import { composeObservers, type Measurements, notifyCompleted } from './ports/observer.ts'
 import type { Store } from './ports/store.ts'
-import { withTimeouts } from './ports/with-timeouts.ts'
 import { createProtect, createRouteChecks, type Protect } from './protect.ts'
 import { createDocumentLoader } from './public-endpoints.ts'
 import { createUsageCounter, type UsageCounter } from './reports/usage-counter.ts'
 import { assertUsable } from './routes/host-code.ts'
-import { boundAdministration } from './routes/key-changes.ts'
 import { recordEndpoints } from './routes/recorded-endpoints.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
-import { createDestinationSignups } from './signups/destination.ts'
 import { deleteOldSignups } from './signups/retention.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
 import { createQuotaNotifier } from './webhooks/quota-events.ts'
-
-/** Where the service gets its data. */
-export interface PartnerApiPorts {
-  /** Partners, keys and, without a `directory`, profiles. */
-  readonly store: Store
-  /** A source of profiles and industries to use instead of the store. */
-  readonly directory?: Directory | undefined
-  /** Where to keep signups instead of the store. */
-  readonly signups?: SignupDestination | undefined
-}
 
 /** The service, ready to mount. */
 export interface PartnerApi {
@@ -96,14 +80,13 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     onLeftOut: () => invalidRows++,
     report: options.log === undefined ? console.error : logger.directoryInvalid,
   }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
-  const { facts, directory, catalog, signups, reports, administration } = bounded
   // Before the store knows this service: definitions may be refused.
-  const readModules = () => modulesWith(store.knownModules?.() ?? [])
+  const readModules = () => modulesWith(store.knownModules())
   const modules = readModules()
   const routes = [...ROUTES]
   for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
   const paths = compileRoutes(routes, names.name, settings.basePath)
-  const clock = createClock(() => store.clock?.())
+  const clock = createClock(() => store.clock())
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -112,8 +95,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     logger,
     () => pollAuditLog?.(),
   )
-  const unsubscribe = store.onChange?.(() => revisionCache.invalidate(elapsed()))
-  const principals = createPrincipalCache(facts, limits)
+  const unsubscribe = store.onChange(() => revisionCache.invalidate(elapsed()))
+  const principals = createPrincipalCache(bounded.store, limits)
   const limiter = createSharedLimiter(bounded.quotas, {
     replicas: replica.replicaCount,
     elapsed,
@@ -121,12 +104,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     sharesAll: settings.sharedLimits,
     limits,
     // A store that was copied with other members has the same quotas.
-    windows: localWindowsOf(store.quotas ?? store, limits),
+    windows: localWindowsOf(store.quotas, limits),
   })
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
-  const uses = createLastUsedRecorder(facts)
-  const usage = createUsage(reports, settings, clock, logger, paths)
+  const uses = createLastUsedRecorder(bounded.store)
+  const usage = createUsage(bounded.store, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
   const closing = new AbortController()
   const retention = settings.keepSignupsDays > 0 &&
@@ -143,7 +126,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
     limiter,
     quotaCounted: createQuotaNotifier(store),
-    responseCache: createResponseCache(cacheBytes, directory, catalog),
+    responseCache: createResponseCache(cacheBytes, bounded.directory, bounded.store),
     writer,
     uses,
     usage,
@@ -151,11 +134,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     observer,
     loadDocument: createDocumentLoader(routes, { ...settings, modules }, store.sha256),
     handlers: {
-      directory,
-      catalog,
-      signups,
-      reports,
-      administration,
+      directory: bounded.directory,
+      catalog: bounded.store,
+      signups: bounded.signups,
+      reports: bounded.store,
+      administration: bounded.store,
       limits,
       uses,
       revisionCache,
@@ -230,7 +213,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
     async close() {
       closing.abort()
-      unsubscribe?.()
+      unsubscribe()
       const left = [replica.deregister(), retention]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
@@ -240,95 +223,8 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   return api
 }
 
-const requiredMethods = {
-  store: ['revision', 'findKey'],
-  directory: ['listProfiles', 'findProfile', 'countProfiles', 'listIndustries', 'nextProfileChangeAt'],
-  signups: ['createSignup'],
-} as const
-
-/** @throws {RangeError} for what TypeScript refuses. */
-function assertPorts(ports: PartnerApiPorts | undefined): void {
-  const fail = (reason: string): never => {
-    throw new RangeError(`createPartnerApi: ${reason}`)
-  }
-  if (ports?.store == null) {
-    fail("no store; pass { store: await openSqliteStore('partner-api.db') }, for instance.")
-  }
-  for (const [name, methods] of Object.entries(requiredMethods)) {
-    const port = (ports as unknown as Record<string, Record<string, unknown> | null>)[name]
-    if (port == null) continue
-    if (typeof port['then'] === 'function') fail(`${name} is a promise; await it first.`)
-    const missing = methods.find((method) => typeof port[method] !== 'function')
-    if (missing !== undefined) fail(`${name} has no method ${missing}.`)
-  }
-  assertOptions('createPartnerApi, first argument (options are in the second)', ports!, {
-    store: true,
-    directory: true,
-    signups: true,
-  })
-}
-
 function elapsed(): number {
   return performance.now()
-}
-
-/** The ports with their time-outs. What a custom directory returns is validated. */
-function boundPorts(
-  { store, directory, signups: destination }: PartnerApiPorts,
-  settings: Settings,
-  observer: Observer | undefined,
-  checks: DirectoryChecks,
-  onOutage: Parameters<typeof combineRevisions>[2],
-) {
-  const data = withTimeouts(settings.storeTimeoutMs, observer)
-  const lookUps = withTimeouts(settings.lookUpTimeoutMs, observer)
-  const { quotas, replicas } = store
-  const facts = lookUps.wrap(store, [
-    'check',
-    'revision',
-    'findKey',
-    'findImportedKey',
-    'listModules',
-    'recordKeyUses',
-  ])
-  const signups = data.wrap(store, ['createSignup', 'claimSignup', 'isClaimed', 'findSignup'])
-  const custom = directory && checkedDirectory({
-    ...data.wrap(directory, requiredMethods.directory, 'directory'),
-    ...lookUps.wrap(directory, ['directoryRevision'], 'directory'),
-  }, checks)
-  const combined = custom && combineRevisions(facts, custom, onOutage)
-  return {
-    facts,
-    directory: custom ?? data.wrap(store, requiredMethods.directory),
-    catalog: data.wrap(store, ['findBanner', 'listPlans']),
-    signups: destination == null
-      ? signups
-      : createDestinationSignups(signups, data.wrap(destination, requiredMethods.signups, 'signups')),
-    reports: data.wrap(store, [
-      'recordUsage',
-      'summarise',
-      'listActivity',
-      'listProblems',
-      'recordEndpoints',
-      'listEndpoints',
-    ]),
-    administration: boundAdministration(store, facts, data),
-    quotas: quotas && { ...quotas, ...lookUps.wrap(quotas, ['leaseQuota', 'returnQuotas']) },
-    register: replicas && ((replica: Replica) => {
-      const registration = replicas.register(replica)
-      return { ...registration, ...lookUps.wrap(registration, ['registered']) }
-    }),
-    revision: combined?.revision ?? facts.revision,
-    /** @returns Whether a custom directory, if there is one, is available. */
-    check: () =>
-      all<[void, boolean], boolean>(
-        [facts.check(), combined?.isAvailable() ?? true],
-        ([, isAvailable]) => isAvailable,
-      ),
-    hasRevision: !directory || directory.directoryRevision != null,
-    /** Resolves when no call is pending. */
-    idle: () => Promise.all([data.idle(), lookUps.idle()]),
-  }
 }
 
 function createUsage(

@@ -3,7 +3,8 @@
  *
  * @module
  */
-export { createPartnerApi, type PartnerApi, type PartnerApiPorts } from './api.ts'
+export { createPartnerApi, type PartnerApi } from './api.ts'
+export type { PartnerApiPorts } from './bounded-ports.ts'
 export type { PeerInfo } from './http/fetch.ts'
 export type { BodyContent, HttpRequest, HttpResponse, Page } from './http/message.ts'
 export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './http/problem.ts'

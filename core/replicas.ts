@@ -5,27 +5,19 @@ import type { FactSource, Revision } from './ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from './ports/replicas.ts'
 import type { Store } from './ports/store.ts'
 
-/** The registration in a store without other replicas. */
-const standalone: ReplicaRegistration = {
-  registered: () => undefined,
-  replicaCount: () => 1,
-  deregister: () => Promise.resolve(),
-}
-
 /** Often enough that requests need not revalidate: they do so from half the bound on. */
 const revalidationsPerBound = 2.5
 /** Milliseconds between revalidations, for any bound; `unbound` is for a max staleness of 0. */
 const revalidateInterval = { least: 50, most: 1_000, unbound: 500 }
 
-/** Registers this process among the replicas of its store, if that has a registry. */
+/** Registers this process among the replicas of its store. */
 export function registerReplica(
-  register: ((replica: Replica) => ReplicaRegistration) | undefined,
+  register: (replica: Replica) => ReplicaRegistration,
   name: string,
   { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,
   revalidate: () => MaybePromise<Revision>,
   skewMs: () => number,
 ): ReplicaRegistration {
-  if (register === undefined) return standalone
   const { least, most, unbound } = revalidateInterval
   return register({
     name,
@@ -67,15 +59,13 @@ const pollIntervalMs = { first: 2, longest: 25 }
  * Waits until the changes so far are in force on every replica: until each has confirmed them, or its lease has ended.
  *
  * @param changedAt When the last change was committed, on `performance.now()`. Default: now.
- * @returns `undefined` for a store without a registry of replicas: changes are in force within the max staleness.
  * @throws what the store throws, when it is still down at the end of the longest lease.
  */
 export async function awaitReceipt(
   store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
   changedAt: number = performance.now(),
-): Promise<Receipt | undefined> {
+): Promise<Receipt> {
   const { replicas } = store
-  if (replicas === undefined) return undefined
   const elapsed = (): number => Math.round(performance.now() - changedAt)
   const revision = await store.revision()
   const receipts = new Map<string, ReplicaReceipt>()
@@ -86,7 +76,7 @@ export async function awaitReceipt(
   /** A replica that is no longer listed has deregistered, or its lease ended; a new one never knew an older revision. */
   async function refresh(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
     try {
-      const now = new Map((await replicas!.progress(revision)).map((replica) => [replica.id, replica]))
+      const now = new Map((await replicas.progress(revision)).map((replica) => [replica.id, replica]))
       for (const { id } of before) if (!now.has(id)) unregistered.add(id)
       return before.map((replica) => now.get(replica.id) ?? replica)
     } catch (error) {

@@ -69,7 +69,7 @@ export function createDeliveryContext(
   maxStalenessMs: number,
   write?: (event: LogEvent) => void,
 ) {
-  const port = store.webhooks!
+  const port = store.webhooks
   const logged = new Set<string>()
   let isStoreFailing = false
 
@@ -82,7 +82,7 @@ export function createDeliveryContext(
     ...createActiveWebhooks(port, maxStalenessMs),
     outcomes: { delivered: 0, retried: 0, failed: 0 },
     log,
-    now: createClock(() => store.clock?.()).now,
+    now: createClock(() => store.clock()).now,
     /** Whether nothing more is written to the store. */
     isClosed: false,
     storeFailed(error: unknown): void {

@@ -144,7 +144,7 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
     deleted += await store.deleteSignups(ids.slice(start, start + batchSize), context)
   }
   // Also without signups: an earlier attempt may have been killed before it.
-  if (!dryRun) await store.eraseRemains?.(true)
+  if (!dryRun) await store.eraseRemains(true)
   const done = dryRun ? 'Nothing was deleted.' : `Deleted ${pluralize(deleted, 'signup')}.`
   const partners = [...counts].sort().map(([partner, signups]) => ({ partner, signups }))
   const data = { signups: dryRun ? ids.length : deleted, partners, dry_run: dryRun }

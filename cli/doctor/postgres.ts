@@ -29,7 +29,7 @@ export async function checkPostgres(check: Check, storeUrl: string, store: Store
   }
 
   const servers = await readServers(store)
-  const skewMs = createClock(() => store.clock?.()).skewMs()
+  const skewMs = createClock(() => store.clock()).skewMs()
   check('store-clock', findSkew('this machine', 'the store', skewMs, 1_000))
   check('server-clocks', ...servers.map(({ name, skewMs }) => findSkew(name, 'the store', skewMs, 0)))
   check('server-staleness', ...servers.map(({ name, leaseMs }) => findStaleness(name, leaseMs)))
@@ -72,7 +72,7 @@ async function checkDatabase(check: Check, { read }: Database): Promise<void> {
 async function readServers(store: Store) {
   const revision = await store.revision()
   for (let attempt = 1;; attempt++) {
-    const servers = await store.replicas?.progress(revision) ?? []
+    const servers = await store.replicas.progress(revision)
     if (attempt === 10 || servers.every(({ applied }) => applied)) return servers
     await delay(250)
   }

@@ -128,7 +128,7 @@ async function startServer(
     await api.close()
     throw error
   })
-  const webhooks = given && store.webhooks &&
+  const webhooks = given &&
     startWebhooks(store, { ...log, maxStalenessMs: options.maxStalenessMs, ...given })
   if (metrics === undefined) return { server, webhooks }
   metrics.watch(api, store)
@@ -213,11 +213,11 @@ function registerAtOnce(store: Store) {
   const { replicas } = store
   let registered: MaybePromise<void>
   const register = (replica: Replica) => {
-    const registration = replicas!.register(replica)
+    const registration = replicas.register(replica)
     registered = registration.registered()
     return registration
   }
-  const registeringStore = replicas === undefined ? store : { ...store, replicas: { ...replicas, register } }
+  const registeringStore = { ...store, replicas: { ...replicas, register } }
   return { registeringStore, registered: () => registered }
 }
 

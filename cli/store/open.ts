@@ -3,7 +3,7 @@ import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { MigrationStatus } from '../../adapters/stores/sql/schema.ts'
 import { readModules } from '../../core/admin/apply.ts'
-import type { Modules } from '../../core/model.ts'
+import { type Modules, modulesWith } from '../../core/model.ts'
 import { createClock } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { KeyedRoute, Route } from '../../core/routes/route.ts'
@@ -84,12 +84,12 @@ export async function withEmptyStore(work: (store: Store) => Promise<void>): Pro
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */
 export function timeOf(store: Store): number {
-  return createClock(() => store.clock?.()).now()
+  return createClock(() => store.clock()).now()
 }
 
 /** All modules of the store; the built-in ones if there is no store. */
 export async function modulesOf(access: StoreAccess): Promise<Modules> {
-  return await isMissingStore(access) ? await readModules({}) : await withStore(access, {}, readModules)
+  return await isMissingStore(access) ? await modulesWith([]) : await withStore(access, {}, readModules)
 }
 
 export type Endpoints = Awaited<ReturnType<typeof readEndpoints>>
@@ -103,7 +103,7 @@ export async function readEndpoints(
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const modules = await readModules(store)
   const routes: Route[] = [...ROUTES]
-  const recorded = await store.listEndpoints?.() ?? []
+  const recorded = await store.listEndpoints()
   // A router tries fixed segments before parameters.
   const sorted = recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)
   for (const { path, service, ...endpoint } of sorted) {

@@ -130,7 +130,7 @@ function toHref(url: URL, allowPrivate: boolean = false): string {
 }
 
 async function find(store: Store, id: string): Promise<Webhook> {
-  const webhook = (await store.webhooks!.listWebhooks()).find((each) => each.id === id)
+  const webhook = (await store.webhooks.listWebhooks()).find((each) => each.id === id)
   if (webhook !== undefined) return webhook
   throw new CliError(1, 'webhook_not_found', `There is no webhook ${formatValue(id)}.`)
 }
@@ -138,7 +138,7 @@ async function find(store: Store, id: string): Promise<Webhook> {
 async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   const { data, text } = toResult(await find(store, id))
   const read = (last: Delivery | undefined, rows: number) =>
-    store.webhooks!.listDeliveries(id, 'pending', last, rows)
+    store.webhooks.listDeliveries(id, 'pending', last, rows)
   let pending = 0
   for await (const _ of readPages(read)) pending++
   const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
@@ -156,7 +156,7 @@ async function change(
 ): Promise<CommandResult> {
   const before = await find(store, id)
   const context = { actor, at: timeOf(store) }
-  return toResult(await store.webhooks!.changeWebhook(id, type, context, (now) => now && edit(now)) ?? before)
+  return toResult(await store.webhooks.changeWebhook(id, type, context, (now) => now && edit(now)) ?? before)
 }
 
 function toResult(webhook: Webhook): CommandResult {
@@ -165,7 +165,7 @@ function toResult(webhook: Webhook): CommandResult {
 }
 
 async function list(store: Store, { output }: Invocation): Promise<CommandResult> {
-  const all = await store.webhooks!.listWebhooks()
+  const all = await store.webhooks.listWebhooks()
   const rows = all.map(({ id, url, state, partner = '–', events, failingSince }) => [
     ...[id, failingSince === undefined ? state : `${state}, failing`, partner, events.join(' '), url],
   ])
@@ -182,7 +182,7 @@ const create: StoreAction<[Options]> = async (store, invocation, options) => {
   return await withNewSecret(invocation, options, id, async (secret) => {
     const at = timeOf(store)
     const webhook = { id, ...target, createdAt: at, secrets: [secret] }
-    await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: invocation.actor, at }, () => webhook)
+    await store.webhooks.changeWebhook(id, 'webhook.created', { actor: invocation.actor, at }, () => webhook)
     return toResult(webhook)
   })
 }
@@ -283,7 +283,7 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
   const { state, limit } = options
   await find(store, id)
   await output.table<Delivery>(
-    readPages((last, rows) => store.webhooks!.listDeliveries(id, state, last, rows)),
+    readPages((last, rows) => store.webhooks.listDeliveries(id, state, last, rows)),
     deliveryJson,
     ['id', 'created', 'type', 'partner', 'state', 'attempts', 'due or settled', 'last attempt'],
     ({ id, createdAt, type, partner = '–', state, attempts, dueAt, lastStatus = '–', lastError }) => [
@@ -302,7 +302,7 @@ const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: 
   }
   const replayed = new Set<string>()
   for (let start = 0; start < ids.length; start += 500) {
-    const found = await store.webhooks!.replayDeliveries(id, ids.slice(start, start + 500))
+    const found = await store.webhooks.replayDeliveries(id, ids.slice(start, start + 500))
     for (const each of found) replayed.add(each)
   }
   const text = `${pluralize(replayed.size, 'delivery', 'deliveries')} will be sent again.`

@@ -32,7 +32,7 @@ export function createAdministrator(
   operator: Operator,
 ) {
   assertOptions('The operator', operator, { actor: true, clock: true })
-  const { actor, clock: now = createClock(() => store.clock?.()).now } = operator
+  const { actor, clock: now = createClock(() => store.clock()).now } = operator
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 
@@ -55,7 +55,7 @@ export function createAdministrator(
 
 /** All modules of a store. */
 export async function readModules(store: Pick<Store, 'listModules'>): Promise<Modules> {
-  return modulesWith(await store.listModules?.() ?? [])
+  return modulesWith(await store.listModules())
 }
 
 export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {

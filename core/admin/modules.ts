@@ -58,7 +58,7 @@ export function createModuleAdministration(
         return [{ type: 'module.defined', module }]
       })
       // A service that is created next has to know it, see `Store.knownModules`.
-      await store.listModules?.()
+      await store.listModules()
       return module
     },
 

@@ -164,9 +164,9 @@ export function createPartnerAdministration(
       })
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }
-      for (const { id, partner, state } of await store.webhooks?.listWebhooks() ?? []) {
+      for (const { id, partner, state } of await store.webhooks.listWebhooks()) {
         if (partner !== slug || state !== 'active') continue
-        await store.webhooks!.changeWebhook(id, 'webhook.disabled', context, disableWebhook)
+        await store.webhooks.changeWebhook(id, 'webhook.disabled', context, disableWebhook)
       }
       return show(slug)
     },

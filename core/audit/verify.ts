@@ -95,7 +95,7 @@ async function replay(store: AuditedStore, seal: AuditHead) {
     const { sequence, hash } = entry
     head = { sequence, hash }
     if (sequence === seal.sequence) sealMatches = hash === seal.hash
-    const subject = subjectOf(entry, store)
+    const subject = subjectOf(entry)
     if (subject === undefined) return
     const before = entry.before === undefined ? undefined : sha256(entry.before)
     if (
@@ -125,10 +125,10 @@ async function* readSnapshots(
   for await (const claim of readPages<Claim>((after, limit) => store.listClaims({}, after, limit))) {
     yield [`claim ${claim.id}`, claimSnapshot(claim, store.sha256)]
   }
-  for (const module of await store.listModules?.() ?? []) {
+  for (const module of await store.listModules()) {
     yield [`module ${module.name}`, moduleSnapshot(module)]
   }
-  for (const webhook of await store.webhooks?.listWebhooks() ?? []) {
+  for (const webhook of await store.webhooks.listWebhooks()) {
     yield [`webhook ${webhook.id}`, webhookSnapshot(webhook)]
   }
 }
@@ -144,7 +144,7 @@ async function recheck(
   for (let attempt = 1;; attempt++) {
     const entries = readPages<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
     for await (const entry of entries) {
-      const subject = subjectOf(entry, store)
+      const subject = subjectOf(entry)
       if (subject !== undefined && suspects.has(subject)) expected.set(subject, entry.after)
       last = entry.sequence
     }
@@ -171,23 +171,20 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
     return claim && claimSnapshot(claim, store.sha256)
   }
   if (kind === 'module') {
-    const module = (await store.listModules?.())?.find(({ name }) => name === id)
+    const module = (await store.listModules()).find(({ name }) => name === id)
     return module && moduleSnapshot(module)
   }
   if (kind === 'webhook') {
-    const webhook = (await store.webhooks?.listWebhooks())?.find((each) => each.id === id)
+    const webhook = (await store.webhooks.listWebhooks()).find((each) => each.id === id)
     return webhook && webhookSnapshot(webhook)
   }
   const partner = await store.findPartner(id)
   return partner && partnerSnapshot(partner)
 }
 
-/** The partner, key, claim, module or webhook of an entry; `undefined` for others, and for webhooks that cannot be compared. */
-function subjectOf(
-  { type, partner, keyId, subject }: AuditEntry,
-  { webhooks }: Pick<Store, 'webhooks'>,
-): string | undefined {
-  if (type.startsWith('webhook.')) return webhooks && `webhook ${subject ?? ''}`
+/** The partner, key, claim, module or webhook of an entry; `undefined` for others. */
+function subjectOf({ type, partner, keyId, subject }: AuditEntry): string | undefined {
+  if (type.startsWith('webhook.')) return `webhook ${subject ?? ''}`
   if (type === 'module.defined' || type === 'module.forgotten') return `module ${subject ?? ''}`
   if (type.startsWith('claim.')) return `claim ${subject ?? ''}`
   if (keyId !== undefined) return `key ${keyId}`

@@ -100,7 +100,6 @@ export function createPrincipalCache(
   let known: { readonly facts: string; readonly modules: Modules } | undefined
 
   function readModules(facts: string): MaybePromise<Modules> {
-    if (source.listModules === undefined) return BUILT_IN_MODULES
     if (known?.facts === facts) return known.modules
     return andThen(source.listModules(), (own) => {
       known = { facts, modules: own.length === 0 ? BUILT_IN_MODULES : modulesWith(own) }
@@ -138,8 +137,7 @@ export function createPrincipalCache(
     peek: principals.get,
 
     /** Whether the source may have imported keys. */
-    mayHaveImports: ({ facts }: Revision): boolean =>
-      source.findImportedKey !== undefined && withoutImports !== facts,
+    mayHaveImports: ({ facts }: Revision): boolean => withoutImports !== facts,
 
     /**
      * Looks a key up in the source; concurrent look-ups of one id are shared.
@@ -153,7 +151,7 @@ export function createPrincipalCache(
       // Stored under the revision from before the look-up, so that a change during it is noticed.
       const result = all<[KeyFacts | undefined | false, Modules], Principal | undefined>(
         [
-          importedText === undefined ? source.findKey(id) : source.findImportedKey!(importedText),
+          importedText === undefined ? source.findKey(id) : source.findImportedKey(importedText),
           readModules(facts),
         ],
         ([found, modules]) => remember(id, facts, found, modules),

@@ -71,7 +71,7 @@ export interface QuotaUse {
 
 /** Reads the quotas of a partner, and changes nothing. @throws like `QuotaStore.leaseQuota`. */
 export async function readQuotaUse(
-  store: { readonly quotas?: QuotaStore | undefined },
+  { quotas }: { readonly quotas: QuotaStore },
   { slug, limits }: Pick<Partner, 'slug' | 'limits'>,
   at: number,
 ): Promise<QuotaUse[]> {
@@ -82,8 +82,8 @@ export async function readQuotaUse(
     const { policy, subject } = countedAs(createPolicy(name, { quota, windowSeconds }), '', { slug }, at)
     const counted = { policy: name, subject, windowSeconds: storedSeconds(policy) }
     const request = { ...counted, quota: MAX_QUOTA, wanted: 0 }
-    const isShared = policy.windowSeconds >= (store.quotas?.leastWindowSeconds ?? 1)
-    const lease = isShared ? await store.quotas?.leaseQuota(request) : undefined
+    const isShared = policy.windowSeconds >= quotas.leastWindowSeconds
+    const lease = isShared ? await quotas.leaseQuota(request) : undefined
     const used = lease === undefined ? null : MAX_QUOTA - lease.remaining
     const end = name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined
     found.push({

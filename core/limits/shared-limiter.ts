@@ -28,7 +28,6 @@ const recheckMs = 1_000
  * addition: leases that replicas have used and not reported yet. Quotas of partners count all leases as used, so that
  * they never count too few.
  *
- * @param quotas `undefined`: this process counts by itself.
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond; never for durable quotas.
  * @param options.sharesAll Whether to share more than the quotas of partners; default true.
@@ -36,8 +35,8 @@ const recheckMs = 1_000
  * the one with the shorter ones would end the longer ones.
  * @param options.windows Where to count what this process counts by itself; default in windows of this limiter's own.
  */
-export function createSharedLimiter(quotas: QuotaStore | undefined, options: SharedLimiterOptions): Limiter {
-  return quotas === undefined ? createLocalLimiter(options.windows) : new SharedLimiter(quotas, options)
+export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
+  return new SharedLimiter(quotas, options)
 }
 
 interface SharedLimiterOptions {
@@ -63,7 +62,7 @@ class SharedLimiter implements Limiter {
     this.#quotas = quotas
     this.#local = createLocalLimiter(options.windows)
     this.decisions = this.#local.decisions
-    this.#leastSeconds = quotas.leastWindowSeconds ?? 1
+    this.#leastSeconds = quotas.leastWindowSeconds
     // A process that counts short windows by itself goes on with all, for instance on a full disk.
     this.#options = { ...options, localFallback: options.localFallback || this.#leastSeconds > 1 }
   }

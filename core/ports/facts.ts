@@ -21,13 +21,13 @@ export interface FactSource {
   /**
    * The imported key with this text and its partner, in any state; `undefined` without one, and `false` when the store has
    * no imported keys. Only text in the form `IMPORTED_KEY_PATTERN` is looked up. When several schemes lead to a key, that
-   * with the longest prefix counts. A store without this method has no imported keys.
+   * with the longest prefix counts.
    * @throws when the store does not respond.
    */
-  findImportedKey?(text: string): MaybePromise<KeyFacts | undefined | false>
+  findImportedKey(text: string): MaybePromise<KeyFacts | undefined | false>
 
-  /** The modules that the operator has defined, in the order of definition. A store without this method has none. */
-  listModules?(): MaybePromise<readonly ModuleDefinition[]>
+  /** The modules that the operator has defined, in the order of definition. */
+  listModules(): MaybePromise<readonly ModuleDefinition[]>
 
   /** Records when keys were last used, by public id. Does not change the revision; ignores unknown ids. */
   recordKeyUses(uses: ReadonlyMap<string, number>): MaybePromise<void>

@@ -60,8 +60,8 @@ export interface QuotaLease {
  * of an hour or more survive a crash of the store.
  */
 export interface QuotaStore {
-  /** Seconds. Shorter windows are not shared: each process counts by itself. Default 1. */
-  readonly leastWindowSeconds?: number
+  /** Seconds, 1 to share all windows. Shorter ones are not shared: each process counts by itself. */
+  readonly leastWindowSeconds: number
   /**
    * Takes what is wanted or allowed, or all that is left.
    * @throws when the store does not respond: whether anything was taken is then unknown.

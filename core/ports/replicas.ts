@@ -10,7 +10,7 @@ export interface Replica {
   /** Milliseconds, 1 or more, between revalidations without a change. */
   readonly revalidateEveryMs: number
   /** Milliseconds by which its clock is ahead of the store's; 0 within the bounds. */
-  skewMs?(): number
+  skewMs(): number
   /**
    * Reads the revision, and drops data of an older one.
    * @returns The revision for every request that starts from now on.

@@ -43,13 +43,13 @@ export interface SignupStore {
   deleteSignups(ids: readonly string[], context: AuditContext): MaybePromise<number>
 
   /**
-   * Erases what removed rows have left in the files of the store, and makes their removal durable. Absent where only the
-   * database server can, and removals are durable by themselves.
+   * Erases what removed rows have left in the files of the store, and makes their removal durable. Does nothing where only
+   * the database server can, and removals are durable by themselves.
    *
    * @param rewrites Whether to rewrite them, which keeps writers waiting, or only to empty the write-ahead log.
    * @throws {StoreError} `unreachable` while another process uses them.
    */
-  eraseRemains?(rewrites: boolean): MaybePromise<void>
+  eraseRemains(rewrites: boolean): MaybePromise<void>
 }
 
 /** Your own tables for signups. The store then keeps no personal data. */

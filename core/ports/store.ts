@@ -51,25 +51,30 @@ export interface Store
   /** See `StoreSettings`. */
   readonly settings: StoreSettings
   /** The modules that the operator has defined, as last read: what a new service can require. */
-  knownModules?(): readonly ModuleDefinition[]
+  knownModules(): readonly ModuleDefinition[]
   /** Adds or replaces these endpoints, by service and name. Is no administrative change, and moves no revision. */
-  recordEndpoints?(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
+  recordEndpoints(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
   /** What services have recorded, by name, then service. */
-  listEndpoints?(): MaybePromise<readonly RecordedEndpoint[]>
-  /** The last reading of the store's own clock, where machines share the store. Reading the revision renews it. */
-  clock?(): ClockReading | undefined
+  listEndpoints(): MaybePromise<readonly RecordedEndpoint[]>
+  /**
+   * The last reading of the store's own clock, which reading the revision renews; `undefined` before the first one, and
+   * where the store is used by one machine only.
+   */
+  clock(): ClockReading | undefined
   /**
    * Calls back before a change of facts or content through this object returns: services of the same process apply it at
-   * once. Without this method, they apply it when they read the next revision.
+   * once.
    * @returns A function that ends this.
    */
-  onChange?(listener: () => void): () => void
-  /** The registry of replicas that share the store; absent in a store for one process. */
-  readonly replicas?: ReplicaRegistry
-  /** The shared quotas; without them, every process counts by itself. */
-  readonly quotas?: QuotaStore
+  onChange(listener: () => void): () => void
+  /** See `Directory.directoryRevision`. */
+  directoryRevision(): MaybePromise<string>
+  /** The registry of replicas that share the store. */
+  readonly replicas: ReplicaRegistry
+  /** The quotas that replicas share. */
+  readonly quotas: QuotaStore
   /** Webhooks and what is to be sent to them. */
-  readonly webhooks?: WebhookStore
+  readonly webhooks: WebhookStore
   /** SHA-256 of the UTF-8 bytes of `text`, 64 lower-case hexadecimal digits. */
   sha256(text: string): string
   /** Releases all resources. The store must not be used afterwards. */

@@ -2,19 +2,28 @@ import { Problem } from '../http/problem.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import type { Observer } from './observer.ts'
 
-type Methods = Readonly<Record<string, (...args: readonly unknown[]) => MaybePromise<unknown>>>
+/** How long a call may take: as long as a look-up, for which a request waits before it is admitted, or as other data. */
+export type TimeLimit = 'lookUp' | 'data'
+
+/** The methods of a port that a service calls, each with its time limit. */
+export type TimeLimits<Port> = { readonly [Method in keyof Port]?: TimeLimit }
+
+type Method = (...args: readonly unknown[]) => unknown
 
 /**
  * Wraps ports so that they respond in time or throw the `Problem` `store_unavailable`, with the error as its cause; or
  * `overloaded`, if that is the `code` of the error.
  *
- * @param deadlineMs Milliseconds, 1 or more, after which a pending call fails.
+ * @param deadlinesMs Milliseconds, 1 or more, after which a pending call fails.
  * @param observer Its `storeCall` runs each call.
  */
-export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'storeCall'>) {
+export function withTimeouts(
+  deadlinesMs: Readonly<Record<TimeLimit, number>>,
+  observer?: Pick<Observer, 'storeCall'>,
+) {
   const pending = new Set<Promise<unknown>>()
 
-  function inTime<T>(result: Promise<T>): Promise<T> {
+  function inTime<T>(result: Promise<T>, deadlineMs: number): Promise<T> {
     const first = timeout(result, deadlineMs, () => {
       throw new Error(`no answer within ${deadlineMs} ms`)
     }).finally(() => pending.delete(first))
@@ -22,20 +31,15 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
     return first
   }
 
-  function call(
-    port: Methods,
-    name: string,
-    args: readonly unknown[],
-    customPort: string | undefined,
-  ): MaybePromise<unknown> {
+  function call(run: () => unknown, deadlineMs: number, source: string | undefined): MaybePromise<unknown> {
     const throwUnavailable = (cause: unknown): never => {
       const isOverloaded = cause instanceof Error && 'code' in cause && cause.code === 'overloaded'
-      const named = customPort === undefined ? cause : new Error(`${customPort}.${name}: ${cause}`, { cause })
+      const named = source === undefined ? cause : new Error(`${source}: ${cause}`, { cause })
       throw new Problem(isOverloaded ? 'overloaded' : 'store_unavailable', { retryAfterSeconds: 1 }, named)
     }
     try {
-      const result = toPromise(port[name]!(...args))
-      return result instanceof Promise ? inTime(result).catch(throwUnavailable) : result
+      const result = toPromise(run())
+      return result instanceof Promise ? inTime(result, deadlineMs).catch(throwUnavailable) : result
     } catch (cause) {
       return throwUnavailable(cause)
     }
@@ -43,22 +47,26 @@ export function withTimeouts(deadlineMs: number, observer?: Pick<Observer, 'stor
 
   return {
     /**
-     * The methods with these names that the port has.
+     * The methods of a port that are in the table, without those that the port does not have.
      * @param customPort Name of a port of the embedder's own, for its errors.
      */
-    wrap<P extends object, N extends keyof P & string>(
-      port: P,
-      names: readonly N[],
+    wrap<Port extends object, Limits extends TimeLimits<Port>>(
+      port: Port,
+      limits: Limits,
       customPort?: string,
-    ): Pick<P, N> {
-      const methods = port as unknown as Methods
-      const entries = names.filter((name) => methods[name] != null).map((name) => [
-        name,
-        observer?.storeCall === undefined
-          ? (...args: unknown[]) => call(methods, name, args, customPort)
-          : (...args: unknown[]) => observer.storeCall!(name, () => call(methods, name, args, customPort)),
-      ])
-      return Object.fromEntries(entries) as unknown as Pick<P, N>
+    ): Pick<Port, keyof Port & keyof Limits> {
+      const methods = port as Record<string, Method | undefined>
+      const wrapped: Record<string, Method> = {}
+      for (const [name, limit] of Object.entries<TimeLimit>(limits as Record<string, TimeLimit>)) {
+        if (methods[name] == null) continue
+        const deadlineMs = deadlinesMs[limit]
+        const source = customPort === undefined ? undefined : `${customPort}.${name}`
+        const run: Method = (...args) => call(() => methods[name]!(...args), deadlineMs, source)
+        wrapped[name] = observer?.storeCall === undefined
+          ? run
+          : (...args) => observer.storeCall!(name, () => run(...args))
+      }
+      return wrapped as Pick<Port, keyof Port & keyof Limits>
     },
     /** Resolves when every pending call has responded or failed. Never rejects. */
     idle: (): Promise<unknown> => Promise.allSettled(pending),

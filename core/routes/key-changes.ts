@@ -5,8 +5,6 @@ import type { AdminError, AdminErrorCode } from '../admin/error.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
-import type { Store } from '../ports/store.ts'
-import type { withTimeouts } from '../ports/with-timeouts.ts'
 import * as input from '../schemas/inputs.ts'
 import type { KeyRevocation, KeyRotation } from '../wire.ts'
 import { definePost, type HandlerContext } from './route.ts'
@@ -79,25 +77,6 @@ const details: { readonly [code in AdminErrorCode]?: string } = {
     'The key and its unused successor have no address in common. Ask the operator to change one.',
   limits_differ:
     'The key and its unused successor have limits with different windows. Ask the operator to change one.',
-}
-
-/** The store as the administration of keys needs it, with the time-outs of the service. */
-export function boundAdministration(
-  store: Store,
-  facts: Pick<Store, 'revision' | 'findKey' | 'listModules'>,
-  { wrap }: ReturnType<typeof withTimeouts>,
-): HandlerContext['administration'] {
-  const { settings, sha256 } = store
-  const bound = wrap(store, [
-    'findPartner',
-    'listKeys',
-    'listChain',
-    'wasChangedByOthers',
-    'findClaim',
-    'apply',
-    'maxKeyLifetimeMs',
-  ])
-  return { ...facts, ...bound, settings, sha256 }
 }
 
 /** Makes a change that binds at once here. @param toProblem For an `AdminError`; `undefined` leaves it. */

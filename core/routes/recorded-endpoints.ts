@@ -13,7 +13,6 @@ export async function recordEndpoints(
   own: readonly Endpoint[],
   basePath: string,
 ): Promise<void> {
-  if (store.listEndpoints == null) return
   const stored = new Map<string, string>()
   for (const each of await store.listEndpoints()) {
     if (each.service === service) stored.set(each.name, JSON.stringify(toRecord(service, each)))
@@ -21,7 +20,7 @@ export async function recordEndpoints(
   const moved = builtIn.filter(({ name }) => basePath !== '' || stored.has(name))
   const changed = [...moved, ...own].map((endpoint) => toRecord(service, endpoint))
     .filter((each) => stored.get(each.name) !== JSON.stringify(each))
-  if (changed.length > 0) await store.recordEndpoints!(changed)
+  if (changed.length > 0) await store.recordEndpoints(changed)
 }
 
 /** The members of an endpoint that are recorded. */

@@ -43,7 +43,7 @@ export async function deleteOldSignups(
         : Math.max(Math.floor(size / 2), batch.least)
       await delay(blockedMs)
     }
-    if (hasRemains) await store.eraseRemains?.(false)
+    if (hasRemains) await store.eraseRemains(false)
     hasRemains = false
   }
 

@@ -107,7 +107,7 @@ export async function enqueueExpiring(
   now: number,
   signal?: WebAbortSignal,
 ): Promise<void> {
-  const webhooks = (await store.webhooks?.listWebhooks() ?? []).filter(({ state, events }) =>
+  const webhooks = (await store.webhooks.listWebhooks()).filter(({ state, events }) =>
     state === 'active' && (events.includes('key.expiring') || events.includes('key.expired'))
   )
   if (webhooks.length === 0) return
@@ -118,7 +118,7 @@ export async function enqueueExpiring(
     if (!webhooks.some(({ partner = slug }) => partner === slug)) continue
     const filter = { partner: slug, endsBefore, now: inForceAt }
     for await (const page of pagesOf<Key>((after, limit) => store.listKeys(filter, after, limit), 200)) {
-      await store.webhooks!.enqueue(page.map((key) => endEvent(key, each, now, store.sha256)))
+      await store.webhooks.enqueue(page.map((key) => endEvent(key, each, now, store.sha256)))
     }
     // A synchronous store would not let the server answer requests meanwhile.
     await delay(1, signal)

@@ -27,7 +27,7 @@ export function createQuotaNotifier(
   const notBefore = createLruCache<number>(10_000)
 
   return ({ policy: { name: policy, quota }, subject }, slug, { remaining, resetSeconds, term }, at) => {
-    if (webhooks === undefined || remaining > quota * warningShare) return
+    if (remaining > quota * warningShare) return
     const type = remaining === 0 ? 'quota.reached' : 'quota.warning'
     const level = `${type} ${policy} ${subject} ${quota}`
     if (at < (notBefore.get(level) ?? 0)) return
@@ -43,8 +43,9 @@ export function createQuotaNotifier(
       const event = createEvent({ id, type, partner: slug, createdAt: at }, quotaData(partner, count))
       // A delivery, by which a repeated event is known, is kept for less than a month.
       const sent = { policy, subject: id, quota: 1, windowSeconds: MAX_QUOTA_SECONDS }
-      if ((await quotas?.leaseQuota({ ...sent, wanted: 0 }))?.remaining !== 0) await webhooks.enqueue([event])
-      await quotas?.leaseQuota({ ...sent, wanted: 1 })
+      const { remaining: unsent } = await quotas.leaseQuota({ ...sent, wanted: 0 })
+      if (unsent > 0) await webhooks.enqueue([event])
+      await quotas.leaseQuota({ ...sent, wanted: 1 })
       notBefore.set(level, resetsAt)
     }
     void enqueue().catch(() => undefined)

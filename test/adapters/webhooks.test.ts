@@ -77,7 +77,7 @@ async function change(
   apply: (webhook: Webhook) => Webhook | undefined,
   at: number = Date.now(),
 ): Promise<void> {
-  await store.webhooks!.changeWebhook(id, `webhook.${what}`, { actor: 'test', at }, (found) => apply(found!))
+  await store.webhooks.changeWebhook(id, `webhook.${what}`, { actor: 'test', at }, (found) => apply(found!))
 }
 
 const disable = (store: Store, id: string, at?: number) =>
@@ -90,7 +90,7 @@ async function enqueue(store: Store, webhook: string, deliveries = 1): Promise<s
     const payload = `{"n":${count}}`
     return { id, type: 'webhook.test', partner: undefined, createdAt: Date.now(), payload } as const
   })
-  await store.webhooks!.enqueue(events, webhook)
+  await store.webhooks.enqueue(events, webhook)
   return events.map(({ id }) => id)
 }
 
@@ -126,7 +126,7 @@ function resolveWith(t: Test, resolve4: (name: string) => Promise<string[]>): vo
 }
 
 async function deliveryOf(store: Store, webhook: string): Promise<Delivery> {
-  return (await store.webhooks!.listDeliveries(webhook, undefined, undefined, 1))[0]!
+  return (await store.webhooks.listDeliveries(webhook, undefined, undefined, 1))[0]!
 }
 
 async function valueOf(metric: string, store: Store, webhooks: RunningWebhooks): Promise<number> {
@@ -294,7 +294,7 @@ await t.test('a failed delivery is retried by the schedule', async (t) => {
     level: 'warn',
     webhook: webhooks['/gone'],
   })
-  const all = await store.webhooks!.listWebhooks()
+  const all = await store.webhooks.listWebhooks()
   t.same(all.filter(({ state }) => state === 'disabled').map(({ id }) => id), [webhooks['/gone']])
 })
 
@@ -310,7 +310,7 @@ await t.test('a webhook that fails for five days is disabled', async (t) => {
   await attempted(store, young)
   await attempted(store, old)
   t.equal(await valueOf('partner_api_webhooks_failing', store, webhooks), 2, 'both')
-  const states = (await store.webhooks!.listWebhooks()).map(({ id, state }) => [id, state])
+  const states = (await store.webhooks.listWebhooks()).map(({ id, state }) => [id, state])
   t.same(Object.fromEntries(states), { [old]: 'disabled', [young]: 'active' })
   t.match(events, [{ event: 'webhook_disabled', webhook: old, error: 'status 500' }])
 })
@@ -345,9 +345,9 @@ function countLeases(store: Store) {
   const leases = new Map<string, number[]>()
   const leaseDeliveries: NonNullable<Store['webhooks']>['leaseDeliveries'] = (id, limit, leaseMs) => {
     leases.set(id, [...leases.get(id) ?? [], limit])
-    return store.webhooks!.leaseDeliveries(id, limit, leaseMs)
+    return store.webhooks.leaseDeliveries(id, limit, leaseMs)
   }
-  return { leases, store: { ...store, webhooks: { ...store.webhooks!, leaseDeliveries } } }
+  return { leases, store: { ...store, webhooks: { ...store.webhooks, leaseDeliveries } } }
 }
 
 await t.test('a webhook that is failing is attempted in turn, once a poll, until one succeeds', async (t) => {
@@ -394,8 +394,8 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
   ]
   for (const id of [gone, active]) await enqueue(store, id)
   let lists = 0
-  const listWebhooks = () => (lists++, store.webhooks!.listWebhooks())
-  const counting = { ...store, webhooks: { ...store.webhooks!, listWebhooks } }
+  const listWebhooks = () => (lists++, store.webhooks.listWebhooks())
+  const counting = { ...store, webhooks: { ...store.webhooks, listWebhooks } }
   const { webhooks } = deliver(t, counting, { maxStalenessMs: 0 })
   await until(() => names.size === 2, 'both look-ups')
   await disable(store, gone)
@@ -411,8 +411,8 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
 await t.test('a store that takes longer than the max staleness is logged', async (t) => {
   const store = await openMemoryStore()
   await enqueue(store, await addWebhook(store, 'https://hook.example'))
-  const listWebhooks = async () => (await delay(600), store.webhooks!.listWebhooks())
-  const { events } = deliver(t, { ...store, webhooks: { ...store.webhooks!, listWebhooks } }, {
+  const listWebhooks = async () => (await delay(600), store.webhooks.listWebhooks())
+  const { events } = deliver(t, { ...store, webhooks: { ...store.webhooks, listWebhooks } }, {
     maxStalenessMs: 0,
   })
   await until(() => events.length > 0, 'the event')
@@ -482,7 +482,7 @@ await t.test('a store that does not respond does not end metrics', async (t) => 
   const pending = (store: Store) => valueOf('partner_api_webhook_pending', store, webhooks)
   t.equal(await pending(store), 1)
   const listWebhooks = () => Promise.reject(new Error('The store is away.'))
-  t.ok(Number.isNaN(await pending({ ...store, webhooks: { ...store.webhooks!, listWebhooks } })))
+  t.ok(Number.isNaN(await pending({ ...store, webhooks: { ...store.webhooks, listWebhooks } })))
 })
 
 await t.test('an event whose delivery a killed server had begun is delivered by another', async (t) => {
@@ -511,7 +511,7 @@ await t.test('an event whose delivery a killed server had begun is delivered by 
   t.match(await deliveryOf(store, webhook), { state: 'pending' })
   // The lease of the killed server ends now, not in 30 seconds.
   const { id } = await deliveryOf(store, webhook)
-  await store.webhooks!.settleDeliveries([
+  await store.webhooks.settleDeliveries([
     { id, webhook, state: 'pending', retryMs: 0, lastStatus: undefined, lastError: undefined },
   ])
   deliver(t, store)
@@ -535,7 +535,7 @@ await t.test('secrets that can not be opened are logged, and nothing is delivere
     }])
   }
   t.match(await deliveryOf(store, webhook), { state: 'pending', attempts: 0 })
-  const moved = await store.webhooks!.listWebhooks()
+  const moved = await store.webhooks.listWebhooks()
   await t.rejects(key.open(moved[0]!.secrets[0]!.sealed, 'whk_another'), 'a secret is bound to its webhook')
   const both = await importWebhookKey(`${Buffer.alloc(32, 9).toString('base64')}\n${text}\n`)
   deliver(t, store, { key: both })

@@ -93,7 +93,7 @@ await test('webhooks', async (t) => {
   ) => {
     const target = { id, url: 'https://hook.example', events: ['key.issued'], partner: undefined } as const
     const webhook = { ...target, state, createdAt: now, secrets, failingSince }
-    await store.webhooks!.changeWebhook(id, 'webhook.created', { actor: 'test', at: now }, () => webhook)
+    await store.webhooks.changeWebhook(id, 'webhook.created', { actor: 'test', at: now }, () => webhook)
   }
   const [text, otherText] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)].map((bytes) =>
     bytes.toString('base64')
@@ -110,7 +110,7 @@ await test('webhooks', async (t) => {
   const events = Array.from({ length: 1_000 }, (_, index) => (
     { id: `msg_${index}`, type: 'webhook.test', partner: undefined, createdAt: now, payload: '{}' } as const
   ))
-  await store.webhooks!.enqueue(events, 'whk_3')
+  await store.webhooks.enqueue(events, 'whk_3')
   t.match((await diagnose(url, [], key)).found, { webhooks: 'warning partner-api webhooks test whk_3' })
   const file = join(folder, 'webhook.key')
   fs.writeFileSync(file, 'x', { mode: 0o644 })
@@ -204,7 +204,7 @@ await test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
 
   const revalidate = async () => await store.revision()
   const more = { revalidate, revalidateEveryMs: 1_000, skewMs: () => -2_500 }
-  const replica = store.replicas!.register({ name: 'web-1', leaseMs: 6_000, ...more })
+  const replica = store.replicas.register({ name: 'web-1', leaseMs: 6_000, ...more })
   await replica.registered()
   await sql`INSERT INTO partner_api.replica (id, name, lease_ms, facts, content, seen_at)
     SELECT 'x', 'web-2', 1000, 'old', content, seen_at FROM partner_api.replica`

@@ -73,7 +73,7 @@ test('every member of a line is imported', async (t) => {
     2,
     'again: nothing changes',
   )
-  const found = await store.findImportedKey!(text)
+  const found = await store.findImportedKey(text)
   t.equal(found && found.key.id, first.id, 'the line end of the secret file is no part of the secret')
   t.strictSame((await verifyAuditLog(store)).differences, [])
   const { stdout } = await run('audit', 'list', '--json')

@@ -41,7 +41,7 @@ test('quotas of a partner are set for it alone, and shown with what is used and 
   const store = await openSqliteStore(file)
   const subject = `acme ${new Date().toISOString().slice(0, 7)}`
   const windowSeconds = storedSeconds({ name: 'month', windowSeconds: 1 })
-  await store.quotas!.leaseQuota({ policy: 'month', subject, quota: 30, windowSeconds, wanted: 12 })
+  await store.quotas.leaseQuota({ policy: 'month', subject, quota: 30, windowSeconds, wanted: 12 })
   await store.close()
   t.match(
     (await run('partners', 'show', 'acme')).stdout,

@@ -24,10 +24,10 @@ async function settle(name: string, state: 'delivered' | 'failed'): Promise<stri
     createdAt: Date.now(),
     payload: '{}',
   } as const
-  await store.webhooks!.enqueue([event], id)
-  await store.webhooks!.leaseDeliveries(id, 1, 1_000)
+  await store.webhooks.enqueue([event], id)
+  await store.webhooks.leaseDeliveries(id, 1, 1_000)
   const result = { webhook: id, id: message, state, retryMs: 0, lastStatus: 500, lastError: 'status 500' }
-  await store.webhooks!.settleDeliveries([result])
+  await store.webhooks.settleDeliveries([result])
   await store.close()
   return message
 }
@@ -67,9 +67,9 @@ t.test('deliveries are listed by state, and sent again', async (t) => {
 t.test('pending deliveries are sent again at once; unknown ones, and those of a disabled webhook, are refused', async (t) => {
   const store = await openSqliteStore(file)
   t.teardown(() => store.close())
-  const name = (await store.webhooks!.listDeliveries(id, 'pending', undefined, 1))[0]!.id
+  const name = (await store.webhooks.listDeliveries(id, 'pending', undefined, 1))[0]!.id
   const wait = { webhook: id, id: name, state: 'pending', lastStatus: 500, lastError: 'status 500' } as const
-  await store.webhooks!.settleDeliveries([{ ...wait, retryMs: 86_400_000 }])
+  await store.webhooks.settleDeliveries([{ ...wait, retryMs: 86_400_000 }])
   t.same((await json('webhooks', 'replay', id, '--delivery', name)).data, { deliveries: 1 })
   const { code, error } = await json('webhooks', 'replay', id, '--delivery', name, 'msg_none')
   t.match({ code, error }, {
@@ -97,7 +97,7 @@ t.test('secrets are kept until their overlap is over, four at most', async (t) =
   t.same([await rotate('2h'), await rotate('1h'), await rotate('1h')], [undefined, undefined, undefined])
   const store = await openSqliteStore(file)
   t.teardown(() => store.close())
-  const secrets = async () => (await store.webhooks!.listWebhooks())[0]!.secrets
+  const secrets = async () => (await store.webhooks.listWebhooks())[0]!.secrets
   t.equal(new Set((await secrets()).map(({ sealed }) => sealed)).size, 4)
   const { data } = await json('webhooks', 'show', id)
   t.equal(Date.parse(data.old_secret_expires_at), (await secrets())[3]!.expiresAt, 'the last that expires')

@@ -197,7 +197,7 @@ test(
       t.same(await codes(long), both('ok'), 'the key has not expired for the server that is ahead')
       t.same(await codes(ended), both('ok'))
       await keys.rotate(ended.key.id, { overlapMs: 0 })
-      const skews = new Map((await awaitReceipt(store))?.replicas.map(({ name, skewMs }) => [name, skewMs]))
+      const skews = new Map((await awaitReceipt(store)).replicas.map(({ name, skewMs }) => [name, skewMs]))
       t.same(await codes(ended), both('key_expired'), 'without an overlap, the key has ended by every clock')
       t.ok(Math.abs(skews.get('behind')! + HOUR) < 60_000, `behind by ${skews.get('behind')}`)
       t.ok(Math.abs(skews.get('ahead')! - 25 * HOUR) < 60_000, `ahead by ${skews.get('ahead')}`)
@@ -257,7 +257,7 @@ test(
       t.equal(await codeOf((await issue()).text, send), 'ok')
       t.same((await (await send('/service/health')).json()).data, { status: 'ok' })
       await issue()
-      t.match((await awaitReceipt(store))?.replicas.find(({ name }) => name === 'right'), { skewMs: 0 })
+      t.match((await awaitReceipt(store)).replicas.find(({ name }) => name === 'right'), { skewMs: 0 })
       await api.close()
       t.same(events.filter(({ event }) => event === 'clock_skew'), [])
       for (const served of servers) {

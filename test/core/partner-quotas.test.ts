@@ -128,6 +128,7 @@ function createLedger() {
   const taken = new Map<string, number>()
   let calls = 0
   const store: QuotaStore = {
+    leastWindowSeconds: 1,
     async leaseQuota({ subject, quota, wanted }) {
       calls++
       await Promise.resolve()
@@ -235,6 +236,7 @@ t.test('servers that start when a month is spent do not count in the other quota
 t.test('without the store, nothing that needs a lease of a long quota passes', async (t) => {
   let isSilent = true
   const quotas: QuotaStore = {
+    leastWindowSeconds: 1,
     leaseQuota: ({ quota, wanted }) => {
       if (isSilent) throw new Error('silent')
       return { granted: wanted, remaining: quota - wanted, resetMs: 60_000, term: 1 }
@@ -286,15 +288,15 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
     ...{ id: 'whk_1', url: 'https://a.example/', partner: PARTNER, state: 'active', createdAt: 0 },
     ...{ events: ['quota.warning', 'quota.reached'], secrets: [], failingSince: undefined },
   }
-  await open.webhooks!.changeWebhook(webhook.id, 'webhook.created', { actor: 'test', at: 0 }, () => webhook)
+  await open.webhooks.changeWebhook(webhook.id, 'webhook.created', { actor: 'test', at: 0 }, () => webhook)
   let [failures, lookUps, ended] = [1, 0, 0]
   const store: Store = {
     ...open,
     quotas: {
-      ...open.quotas!,
+      ...open.quotas,
       leaseQuota(request) {
         if (request.wanted > 0) ended++
-        return open.quotas!.leaseQuota(request)
+        return open.quotas.leaseQuota(request)
       },
     },
     findPartner: (slug) => {
@@ -309,7 +311,7 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
     quotaCounted: createQuotaNotifier(store),
   }))
   const sent = async () =>
-    (await open.webhooks!.listDeliveries('whk_1', undefined, undefined, 100)).toReversed()
+    (await open.webhooks.listDeliveries('whk_1', undefined, undefined, 100)).toReversed()
   const november = at('2026-11-24T00:00:00.250Z')
   const passes = async (count: number, quota: number, now: number) => {
     for (let n = 0; n < count; n++) {

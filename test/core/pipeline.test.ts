@@ -22,6 +22,7 @@ const forged = (n: number) => forge('spk_live', `Nobody${String(n).padStart(6, '
 function createQuotas(): QuotaStore {
   const ledger = createLocalLimiter()
   return {
+    leastWindowSeconds: 1,
     async leaseQuota({ policy: name, subject, quota, windowSeconds, wanted }) {
       await setImmediate()
       const policy = { name, quota, windowSeconds, field: '' }

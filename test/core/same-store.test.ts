@@ -8,7 +8,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { plan, stamp } from '../contract/store/samples.ts'
 import { newFile } from '../support/cli-program.ts'
-import { openMemoryStore, openUnregisteredStore } from '../support/memory-store.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner } from '../support/partner.ts'
 
 const limits = { key: { quota: 4, windowSeconds: 60 } }
@@ -19,18 +19,11 @@ async function openWrapped(): Promise<Store> {
   return { ...await openMemoryStore() }
 }
 
-/** A store that counts nothing. */
-async function openWithoutQuotas(): Promise<Store> {
-  const { quotas: _, ...store } = await openUnregisteredStore()
-  return store
-}
-
 const stores = {
   'a file': () => openSqliteStore(newFile()),
   'a file with shared limits': () => openSqliteStore(newFile(), { shareLimits: true }),
   'memory': openMemoryStore,
   'a copied object': openWrapped,
-  'a store without quotas': openWithoutQuotas,
 }
 
 async function statusOf(api: PartnerApi, key: string): Promise<number> {

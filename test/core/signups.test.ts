@@ -282,7 +282,7 @@ t.test('a signup that an embedder has not accepted is neither counted nor an eve
     ...{ createdAt: 0, secrets: [], failingSince: undefined },
   }
   const context = { actor: 'test', at: Date.now() }
-  await plain.webhooks!.changeWebhook(webhook.id, 'webhook.created', context, () => webhook)
+  await plain.webhooks.changeWebhook(webhook.id, 'webhook.created', context, () => webhook)
   const table = createTable()
   const failures: Record<string, (signup: Signup) => unknown> = {
     'throws': () => {
@@ -310,7 +310,7 @@ t.test('a signup that an embedder has not accepted is neither counted nor an eve
   })
   const counted = async () => {
     const report = await service.request('/partner/reports/summary?partner=demo')
-    const events = await plain.webhooks!.listDeliveries('whk_1', undefined, undefined, 100)
+    const events = await plain.webhooks.listDeliveries('whk_1', undefined, undefined, 100)
     t.equal(events.length, report.json.data.signups.total)
     return events.length
   }

@@ -85,7 +85,7 @@ t.test('the events of a store are as described', async (t) => {
     ...{ createdAt: stamp.at, secrets: [], failingSince: undefined },
   })
   const change = (one: Webhook, type: 'webhook.created' | 'webhook.disabled') =>
-    store.webhooks!.changeWebhook(one.id, type, stamp, () => one)
+    store.webhooks.changeWebhook(one.id, type, stamp, () => one)
   await change(hook('whk_1'), 'webhook.created')
   await change(hook('whk_2'), 'webhook.created')
   const { keyRing, partners, keys, issue } = await fillWorld(store)
@@ -126,10 +126,10 @@ t.test('the events of a store are as described', async (t) => {
   })
   for (let sent = 0; sent < 5; sent++) await send({})
   const quotaEvents = async () =>
-    (await store.webhooks!.listDeliveries('whk_1', undefined, undefined, 1000))
+    (await store.webhooks.listDeliveries('whk_1', undefined, undefined, 1000))
       .filter(({ type }) => type.startsWith('quota.')).length
   await until(async () => await quotaEvents() === 2, 'the events of a quota')
-  const deliveries = await store.webhooks!.listDeliveries('whk_1', undefined, undefined, 1000)
+  const deliveries = await store.webhooks.listDeliveries('whk_1', undefined, undefined, 1000)
   const seen = new Set<string>()
   for (const { type, payload } of deliveries) {
     seen.add(type)

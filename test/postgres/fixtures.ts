@@ -6,7 +6,6 @@ import type { Test } from 'tap'
 import { connect, type ConnectOptions, type Database } from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
-import type { SharedStore } from '../contract/store/suites.ts'
 import { hasServer } from './binaries.ts'
 import {
   type Databases,
@@ -56,11 +55,11 @@ export function openSql(t: Test, url: string, max = 3): Sql {
 
 export interface StorePlace {
   readonly url: string
-  readonly store: SharedStore
+  readonly store: Store
   /** Reads and writes the database without the store. */
   readonly sql: Sql
   /** Opens the store once more. */
-  open(url?: string): Promise<SharedStore>
+  open(url?: string): Promise<Store>
 }
 
 /** A store in a database of its own. @param way The URL under which the store reaches it. */
@@ -71,10 +70,10 @@ export async function createPlace(
 ): Promise<StorePlace> {
   const database = await server.createDatabase()
   const url = way(database)
-  async function open(at = url): Promise<SharedStore> {
+  async function open(at = url): Promise<Store> {
     const store = await openPostgresStore(at, PATIENT)
     t.teardown(async () => await store.close())
-    return store as SharedStore
+    return store
   }
   return { url, store: await open(), sql: openSql(t, database), open }
 }
@@ -83,7 +82,7 @@ export async function createPlace(
 export async function scansBy(
   { store, sql, open }: StorePlace,
   table: string,
-  use: (store: SharedStore) => Promise<unknown>,
+  use: (store: Store) => Promise<unknown>,
 ): Promise<number> {
   // Connections count when they end.
   async function count(store: Store): Promise<number> {

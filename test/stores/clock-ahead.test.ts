@@ -46,9 +46,9 @@ test('leases of a window that was opened ahead are returned and reported', async
   const request = { ...window, wanted: 6, waiting: 1 }
   const { term } = await ahead(file, 20, ({ quotas }) => quotas!.leaseQuota(request))
   const store = await open(file)
-  await store.quotas!.leaseQuota({ ...window, wanted: 1, waiting: 1 })
-  await store.quotas!.returnQuotas([{ policy: 'key', subject: 'one', term, used: 2, unused: 3 }])
-  t.match(await store.quotas!.leaseQuota({ ...window, wanted: 0 }), { remaining: 6 })
+  await store.quotas.leaseQuota({ ...window, wanted: 1, waiting: 1 })
+  await store.quotas.returnQuotas([{ policy: 'key', subject: 'one', term, used: 2, unused: 3 }])
+  t.match(await store.quotas.leaseQuota({ ...window, wanted: 0 }), { remaining: 6 })
   store.close()
 })
 

@@ -187,8 +187,13 @@ await t.test('servers of a PostgreSQL source', { skip: noServer }, async (t) => 
   const store = await openAt(from)
   const revalidate = async () => await store.revision()
   const register = async () => {
-    const replica = { name: 'web-1', leaseMs: 1_000, revalidateEveryMs: 1_000, revalidate }
-    const registration = store.replicas!.register(replica)
+    const registration = store.replicas.register({
+      name: 'web-1',
+      leaseMs: 1_000,
+      revalidateEveryMs: 1_000,
+      revalidate,
+      skewMs: () => 0,
+    })
     await registration.registered()
     return registration
   }

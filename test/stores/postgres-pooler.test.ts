@@ -65,7 +65,7 @@ await t.test('the contracts of a store, in a database with odd settings', { skip
       await Promise.all(Array.from({ length: 50 }, (_, index) =>
         Promise.all([
           store.findKey(`k${index}`),
-          store.quotas!.leaseQuota({ ...ask, subject: `s${index % 5}` }),
+          store.quotas.leaseQuota({ ...ask, subject: `s${index % 5}` }),
           store.findProfile('acme', `p${index}`, 0),
         ])))
       await store.close()

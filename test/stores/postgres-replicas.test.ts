@@ -8,6 +8,7 @@ import type { Revision } from '../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress } from '../../core/ports/replicas.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { ImportReport } from '../../core/ports/content.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { PATIENT } from '../postgres/server.ts'
 import {
   actor,
@@ -21,7 +22,6 @@ import {
   T0,
 } from '../contract/store/samples.ts'
 import { durableContract } from '../contract/store/durable.ts'
-import type { SharedStore } from '../contract/store/suites.ts'
 import { createPlace, serverFor, waitsForLock } from '../postgres/fixtures.ts'
 import { until, within } from '../postgres/until.ts'
 
@@ -33,15 +33,21 @@ await durableContract(t, async () => {
 })
 
 /** A replica that confirms revisions when it is notified, and otherwise once an hour. */
-function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
-  const confirm = async () => await store.revision()
-  return { name: 'one', leaseMs: 60_000, revalidateEveryMs: 3_600_000, revalidate: confirm, ...more }
+function replica(store: Store, more: Partial<Replica> = {}): Replica {
+  return {
+    name: 'one',
+    leaseMs: 60_000,
+    revalidateEveryMs: 3_600_000,
+    revalidate: async () => await store.revision(),
+    skewMs: () => 0,
+    ...more,
+  }
 }
 
-const progress = async (store: SharedStore, revision?: Revision): Promise<readonly ReplicaProgress[]> =>
+const progress = async (store: Store, revision?: Revision): Promise<readonly ReplicaProgress[]> =>
   await store.replicas.progress(revision ?? await store.revision())
 
-const hasApplied = async (store: SharedStore, revision: Revision): Promise<boolean> =>
+const hasApplied = async (store: Store, revision: Revision): Promise<boolean> =>
   (await progress(store, revision)).every(({ applied }) => applied)
 
 await t.test('replicas are notified of a change and confirm it', async (t) => {
@@ -193,6 +199,7 @@ await t.test('a replica that was killed is not listed beside the one that replac
     leaseMs: 1_000,
     revalidateEveryMs: 1e6,
     revalidate: () => new Promise<never>(() => {}),
+    skewMs: () => 0,
   }
   const names = async () => (await store.replicas.progress(await store.revision())).map(({ name }) => name)
   const start = async (more = {}) => {

@@ -293,11 +293,11 @@ await t.test('what was leased of a month or an hour of a partner survives a kill
   const request = (wanted: number) =>
     ({ policy: 'partner', subject: 'acme', quota: 10, windowSeconds: 3_600, wanted }) as const
   await server.admin`CHECKPOINT`
-  t.match(await store.quotas!.leaseQuota(request(4)), { granted: 4, remaining: 6 })
+  t.match(await store.quotas.leaseQuota(request(4)), { granted: 4, remaining: 6 })
   await server.kill()
   await server.restart()
   await until(() => Promise.resolve(store.revision()).then(() => true, () => false), 'the store to be back')
-  t.match(await store.quotas!.leaseQuota(request(0)), { granted: 0, remaining: 6 })
+  t.match(await store.quotas.leaseQuota(request(0)), { granted: 0, remaining: 6 })
 })
 
 await t.test('a signup does not read the others', async (t) => {

@@ -129,7 +129,13 @@ async function startReplica(t: Test) {
     polls++
     return await store.revision()
   }
-  const member = store.replicas!.register({ name: 'one', leaseMs: 1_000, revalidateEveryMs: 5, revalidate })
+  const member = store.replicas.register({
+    name: 'one',
+    leaseMs: 1_000,
+    revalidateEveryMs: 5,
+    revalidate,
+    skewMs: () => 0,
+  })
   await member.registered()
   t.teardown(async () => {
     await member.deregister()
@@ -147,11 +153,11 @@ await t.test('servers create the file again in which they register', async (t) =
   await polled()
   for (const suffix of ['', '-wal', '-shm']) unlinkSync(`${file}-servers${suffix}`)
   const other = await openSqliteStore(file, { shareLimits: true })
-  const names = async () => (await other.replicas!.progress(await other.revision())).map(({ name }) => name)
+  const names = async () => (await other.replicas.progress(await other.revision())).map(({ name }) => name)
   await until(async () => (await names())[0] === 'one', 'the replica to register again')
   const lease = { policy: 'key' as const, subject: 'a', quota: 10, windowSeconds: 60, wanted: 4 }
-  t.match(await store.quotas!.leaseQuota(lease), { granted: 4, remaining: 6 })
-  t.match(await other.quotas!.leaseQuota(lease), { granted: 4, remaining: 2 })
+  t.match(await store.quotas.leaseQuota(lease), { granted: 4, remaining: 6 })
+  t.match(await other.quotas.leaseQuota(lease), { granted: 4, remaining: 2 })
   await other.close()
 })
 

@@ -84,6 +84,7 @@ const idleReplica: Replica = {
   leaseMs: 60_000,
   revalidateEveryMs: 60_000,
   revalidate: () => Promise.resolve({ facts: 'a', content: 'a' }),
+  skewMs: () => 0,
 }
 
 await t.test('stores in memory are independent', async (t) => {
@@ -94,11 +95,11 @@ await t.test('stores in memory are independent', async (t) => {
   await createPartners(a, 'acme')
   t.equal(await b.findPartner('acme'), undefined)
   const month = { policy: 'month', subject: 'acme 2026-01', quota: 9, windowSeconds: 3_600 } as const
-  await a.quotas!.leaseQuota({ ...month, wanted: 4 })
-  t.equal((await b.quotas!.leaseQuota({ ...month, wanted: 0 })).remaining, 9)
-  await a.replicas!.register(idleReplica).registered()
-  t.equal((await a.replicas!.progress(await a.revision())).length, 1)
-  t.strictSame(await b.replicas!.progress(await b.revision()), [])
+  await a.quotas.leaseQuota({ ...month, wanted: 4 })
+  t.equal((await b.quotas.leaseQuota({ ...month, wanted: 0 })).remaining, 9)
+  await a.replicas.register(idleReplica).registered()
+  t.equal((await a.replicas.progress(await a.revision())).length, 1)
+  t.strictSame(await b.replicas.progress(await b.revision()), [])
   await a.close()
   t.equal((await b.revision()).facts.length > 0, true, 'the other one stays open')
   await b.close()
@@ -108,7 +109,7 @@ await t.test('a closed store says that it is closed, and can be closed again', a
   for (const file of [newFile(), ':memory:']) {
     const store = await openSqliteStore(file)
     await createPartners(store, 'acme')
-    await store.replicas!.progress(await store.revision())
+    await store.replicas.progress(await store.revision())
     const lease = {
       policy: 'month',
       subject: 'acme 2026-01',
@@ -116,7 +117,7 @@ await t.test('a closed store says that it is closed, and can be closed again', a
       windowSeconds: 3_600,
       wanted: 1,
     } as const
-    await store.quotas!.leaseQuota(lease)
+    await store.quotas.leaseQuota(lease)
     await store.close()
     await store.close()
     const closed = { code: 'unreachable', message: `The store ${file} is closed.` }
@@ -129,9 +130,9 @@ await t.test('a closed store says that it is closed, and can be closed again', a
       recordUsage: () => store.recordUsage([usageCount()], 'a'),
       exportContent: async () => await Array.fromAsync(await store.exportContent('profiles')),
       countProfiles: () => store.countProfiles('acme', 'country', 0),
-      eraseRemains: () => store.eraseRemains!(false),
-      leaseQuota: () => store.quotas!.leaseQuota(lease),
-      register: () => store.replicas!.register(idleReplica).registered(),
+      eraseRemains: () => store.eraseRemains(false),
+      leaseQuota: () => store.quotas.leaseQuota(lease),
+      register: () => store.replicas.register(idleReplica).registered(),
     }
     for (const [name, use] of Object.entries(uses)) {
       await t.rejects(async () => await use(), closed, `${name} of ${file}`)
@@ -320,7 +321,7 @@ await t.test('deliveries are kept for 30 days after they were settled', async (t
   const file = newFile()
   const store = await openSqliteStore(file)
   t.teardown(() => store.close())
-  const webhooks = store.webhooks!
+  const webhooks = store.webhooks
   const hook = {
     id: 'whk_1',
     url: 'https://hooks.example/',

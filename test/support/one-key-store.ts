@@ -4,11 +4,9 @@ import { mintKey } from '../../core/keys/format.ts'
 import { MODULE_NAMES, MODULES } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { key as keyOf, partner } from '../contract/store/samples.ts'
+import { createStubStore } from './stub-store.ts'
 
-/**
- * A store for runtimes without SQLite: of one key of `acme`, with all scopes. It has only what a service calls for the
- * requests of the tests.
- */
+/** A store for runtimes without SQLite: of one key of `acme`, with all scopes. @param members Replace its own. */
 export function createOneKeyStore(
   members: Partial<Store> = {},
 ): { readonly store: Store; readonly key: string } {
@@ -19,16 +17,10 @@ export function createOneKeyStore(
     key: keyOf({ id, digest: sha256(text), scopes }),
     partner: partner({ name: 'Acme', modules: MODULE_NAMES }),
   }
-  const needed: Partial<Store> = {
+  const store = createStubStore({
     settings,
-    sha256,
-    check() {},
-    revision: () => ({ facts: 'unchanging', content: 'unchanging' }),
     findKey: (wanted) => wanted === id ? facts : undefined,
-    listPlans: () => [],
-    recordKeyUses() {},
-    recordUsage() {},
     ...members,
-  }
-  return { store: needed as Store, key: text }
+  })
+  return { store, key: text }
 }

@@ -80,6 +80,9 @@ export function createSignups(database: Database, sql: SqlDatabase) {
     ),
     ...createSignupRemoval(sql),
 
+    // Only the server can erase what removed rows leave in its files.
+    eraseRemains: () => undefined,
+
     isClaimed: async (signup, claim) => (await readReason(database, signup, claim))[2] !== null,
   } satisfies SignupStore
 }

@@ -68,7 +68,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       revisions,
       await readSettings(database.place, database.read, change, keyPrefix),
     )
-    await store.listModules!()
+    await store.listModules()
     return withChangeListeners(store)
   } catch (error) {
     await database.close()
@@ -79,7 +79,11 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   }
 }
 
-function assemble(database: Database, revisions: Revisions, settings: StoreSettings): Store {
+function assemble(
+  database: Database,
+  revisions: Revisions,
+  settings: StoreSettings,
+): Omit<Store, 'onChange'> {
   const sql = createSqlDatabase(database, revisions)
   const shared = createSharedMembers(sql)
   let modules: readonly ModuleDefinition[] = []
@@ -101,12 +105,15 @@ function assemble(database: Database, revisions: Revisions, settings: StoreSetti
     ...createContent(database, sql),
     ...createSignups(database, sql),
     replicas: createReplicaRegistry(database, sql, revisions),
-    quotas: createQuotaStore({
-      ...sql,
-      lookUpOne: (text) => gatherLookUps(database, text),
-      commit: database.commit,
-      asyncCommit: database.asyncCommit,
-      pruneEvery: 1,
-    }, 'quota_window'),
+    quotas: {
+      leastWindowSeconds: 1,
+      ...createQuotaStore({
+        ...sql,
+        lookUpOne: (text) => gatherLookUps(database, text),
+        commit: database.commit,
+        asyncCommit: database.asyncCommit,
+        pruneEvery: 1,
+      }, 'quota_window'),
+    },
   }
 }

@@ -24,7 +24,7 @@ export interface ReplicaStatements {
   confirm(identity: ReplicaIdentity, revision: Revision, skewMs: number): MaybePromise<number>
   remove(id: string): MaybePromise<void>
   /** Calls back when there may be a new revision. @returns A function that ends this. */
-  listen?(callback: () => void): () => void
+  listen(callback: () => void): () => void
 }
 
 /**
@@ -33,7 +33,7 @@ export interface ReplicaStatements {
  */
 export function createRegistration(
   store: ReplicaStatements,
-  { name, leaseMs, skewMs = () => 0, revalidate, revalidateEveryMs }: Replica,
+  { name, leaseMs, skewMs, revalidate, revalidateEveryMs }: Replica,
 ): ReplicaRegistration {
   const identity = [drawId('rep_'), name, Math.ceil(leaseMs)] as const
   let state: 'unregistered' | 'registered' | 'closed' = 'unregistered'
@@ -57,7 +57,7 @@ export function createRegistration(
     assertOpen()
     lastContact = now
     state = 'registered'
-    unsubscribe = store.listen?.(pollNow) ?? unsubscribe
+    unsubscribe = store.listen(pollNow)
     pollNow()
   }
 

@@ -154,6 +154,8 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
         else if (isDue) ignoreFailure(() => write(query, identity, revision))
         return others
       }),
+    // No process can call back another one.
+    listen: () => () => undefined,
     remove: (id) => use((query) => void query(removeSql, [id, clock.now() - REPLICA_RETENTION_MS])),
   }
 }

@@ -98,13 +98,20 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   }
 }
 
-function assemble(database: Database, file: string, revisions: Revisions, settings: StoreSettings): Store {
+function assemble(
+  database: Database,
+  file: string,
+  revisions: Revisions,
+  settings: StoreSettings,
+): Omit<Store, 'onChange' | 'replicas' | 'quotas'> {
   const sql = createSqlDatabase(database, revisions)
   const shared = createSharedMembers(sql)
   return {
     ...shared,
     knownModules: shared.listModules as () => readonly ModuleDefinition[],
     settings,
+    // Processes on one machine have one clock.
+    clock: () => undefined,
     close: database.close,
     check: createCheck(database, file, revisions),
     revision: revisions.current,

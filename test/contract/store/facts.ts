@@ -357,8 +357,8 @@ export async function factsContract(check: Check): Promise<void> {
 
   await check('a change calls the listeners of the store before it returns', async (t, store) => {
     const calls: string[] = []
-    const stop = store.onChange!(() => calls.push('first'))
-    const stopOther = store.onChange!(() => calls.push('other'))
+    const stop = store.onChange(() => calls.push('first'))
+    const stopOther = store.onChange(() => calls.push('other'))
     await createPartners(store, 'acme')
     t.strictSame(calls.splice(0), ['first', 'other'])
     stopOther()

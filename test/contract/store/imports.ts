@@ -42,7 +42,7 @@ export async function importsContract(check: Check): Promise<void> {
   await check('a store without imported keys says so', async (t, store) => {
     await createPartners(store, 'acme')
     await apply(store, { type: 'key.issued', key: key() })
-    t.equal(await store.findImportedKey?.(texts.whole), false)
+    t.equal(await store.findImportedKey(texts.whole), false)
     t.strictSame(await store.findDigests([]), { schemes: [], keys: [] })
   })
 
@@ -58,10 +58,10 @@ export async function importsContract(check: Check): Promise<void> {
       true,
     )
     // Another change, as a look-up between the two may remember the schemes.
-    t.equal(await store.findImportedKey?.(texts.mac), undefined)
+    t.equal(await store.findImportedKey(texts.mac), undefined)
     await apply(store, imported('mac', mac, texts.mac), imported('macPrefix', macPrefix, texts.macPrefix))
     for (const [id, text] of Object.entries(texts)) {
-      const found = await store.findImportedKey?.(text)
+      const found = await store.findImportedKey(text)
       t.equal(found && found.key.id, id, text)
       t.strictSame(found && found.partner, partner({ slug: id === 'long' ? 'other' : 'acme' }))
     }
@@ -73,14 +73,14 @@ export async function importsContract(check: Check): Promise<void> {
       "'; --",
     ]
     for (const text of [...wrong, digest(whole, texts.whole), digest(whole, texts.whole).slice(6), secret]) {
-      t.equal(await store.findImportedKey?.(text), undefined, text)
+      t.equal(await store.findImportedKey(text), undefined, text)
     }
   })
 
   await check('of two schemes for a key, that with the longer prefix counts', async (t, store) => {
     await createPartners(store, 'acme')
     await apply(store, imported('first', short, texts.long), imported('second', long, texts.long))
-    const found = await store.findImportedKey?.(texts.long)
+    const found = await store.findImportedKey(texts.long)
     t.equal(found && found.key.id, 'second')
   })
 
@@ -88,8 +88,8 @@ export async function importsContract(check: Check): Promise<void> {
     await createPartners(store, 'acme')
     const [short, enough] = [`sk_live_${'a'.repeat(15)}`, `sk_live_${'a'.repeat(16)}`]
     await apply(store, imported('short', long, short), imported('enough', long, enough))
-    t.equal(await store.findImportedKey?.(short), undefined)
-    const found = await store.findImportedKey?.(enough)
+    t.equal(await store.findImportedKey(short), undefined)
+    const found = await store.findImportedKey(enough)
     t.equal(found && found.key.id, 'enough')
   })
 
@@ -113,7 +113,7 @@ export async function importsContract(check: Check): Promise<void> {
     await apply(store, imported('whole', whole, texts.whole))
     await apply(store, { type: 'key.revoked', id: 'whole' })
     await apply(store, imported('again', whole, texts.mac))
-    const found = await store.findImportedKey?.(texts.whole)
+    const found = await store.findImportedKey(texts.whole)
     t.equal(found && found.key.state, 'revoked')
     t.strictSame((await verifyAuditLog(store)).differences, [])
   })

@@ -30,11 +30,11 @@ export async function modulesContract(check: Check): Promise<void> {
   await check('modules are listed in the order of definition, and forgotten', async (t, store) => {
     const { modules } = administer(store)
     for (const module of [orders, exports, orders]) t.strictSame(await modules.define(module), module)
-    t.strictSame(store.knownModules!(), [orders, exports], 'a service that is created next knows them')
-    t.strictSame(await store.listModules!(), [orders, exports])
+    t.strictSame(store.knownModules(), [orders, exports], 'a service that is created next knows them')
+    t.strictSame(await store.listModules(), [orders, exports])
     await modules.forget('orders')
     await modules.define(orders)
-    t.strictSame(await store.listModules!(), [exports, orders])
+    t.strictSame(await store.listModules(), [exports, orders])
     const { facts } = await store.revision()
     await modules.forget('orders')
     t.ok((await store.revision()).facts !== facts, 'the revision of facts moves')
@@ -54,7 +54,7 @@ export async function modulesContract(check: Check): Promise<void> {
   await check(
     'endpoints are recorded by service and name, and are no administrative change',
     async (t, store) => {
-      const list = async () => await store.listEndpoints!()
+      const list = async () => await store.listEndpoints()
       t.strictSame(await list(), [])
       const { facts, content } = await store.revision()
       const show = {
@@ -67,17 +67,17 @@ export async function modulesContract(check: Check): Promise<void> {
       } as const
       const add = { ...show, name: 'order-create', method: 'POST', limits: ['key', 'signup'] } as const
       const open = { ...show, name: 'Health', path: '/x/health', scope: undefined, limits: [] }
-      await store.recordEndpoints!([add, show])
-      await store.recordEndpoints!([open])
+      await store.recordEndpoints([add, show])
+      await store.recordEndpoints([open])
       t.strictSame(await list(), [open, show, add])
       const moved = { ...add, path: '/y/orders', scope: undefined, limits: [] }
-      await store.recordEndpoints!([moved])
+      await store.recordEndpoints([moved])
       t.strictSame(await list(), [open, show, moved])
       const renamed = { ...show, name: 'order-show' }
-      await store.recordEndpoints!([renamed])
+      await store.recordEndpoints([renamed])
       t.strictSame(await list(), [open, moved, renamed])
       const other = { ...renamed, service: 'y', path: '/y/orders/{id}' }
-      await store.recordEndpoints!([other])
+      await store.recordEndpoints([other])
       t.strictSame(await list(), [open, moved, renamed, other])
       t.strictSame(await store.revision(), { facts, content })
       t.strictSame(await store.listAudit(0, 10), [])
@@ -169,7 +169,7 @@ export async function modulesContract(check: Check): Promise<void> {
       await keys.enable(disabled)
       earlier.push(held, disabled, revoked, rotated, successor)
     }
-    t.strictSame(await store.listModules!(), [])
+    t.strictSame(await store.listModules(), [])
     t.strictSame((await verifyAuditLog(store)).differences, [])
   })
 
@@ -202,6 +202,6 @@ export async function modulesContract(check: Check): Promise<void> {
     )
     await modules.forget('m0')
     await modules.define({ name: 'm23', scope: 'read:m23', feature: 'In its place' })
-    t.strictSame((await store.listModules!()).map(({ name }) => name), ['orders', ...names.slice(1), 'm23'])
+    t.strictSame((await store.listModules()).map(({ name }) => name), ['orders', ...names.slice(1), 'm23'])
   })
 }

@@ -3,8 +3,9 @@ import { storedSeconds } from '../../../core/limits/partner-quotas.ts'
 import { createPolicy } from '../../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../../core/limits/shared-limiter.ts'
 import type { LeaseRequest, QuotaLease } from '../../../core/ports/quotas.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { until } from '../../postgres/until.ts'
-import type { SharedCheck, SharedStore } from './suites.ts'
+import type { SharedCheck } from './suites.ts'
 
 /** What is leased is used at once, unless `waiting` says otherwise. */
 function leaseRequest({ wanted = 1, ...more }: Partial<LeaseRequest> = {}): LeaseRequest {
@@ -19,11 +20,11 @@ function leaseRequest({ wanted = 1, ...more }: Partial<LeaseRequest> = {}): Leas
   }
 }
 
-const lease = async (store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<QuotaLease> =>
+const lease = async (store: Store, more: Partial<LeaseRequest> = {}): Promise<QuotaLease> =>
   await store.quotas.leaseQuota(leaseRequest(more))
 
 /** Requests granted and remaining. */
-async function counted(store: SharedStore, more: Partial<LeaseRequest> = {}): Promise<[number, number]> {
+async function counted(store: Store, more: Partial<LeaseRequest> = {}): Promise<[number, number]> {
   const { granted, remaining } = await lease(store, more)
   return [granted, remaining]
 }
@@ -209,7 +210,7 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
  */
 async function quotaPasses(
   t: Parameters<Parameters<SharedCheck>[1]>[0],
-  open: () => Promise<SharedStore>,
+  open: () => Promise<Store>,
   name: 'key' | 'month',
 ): Promise<void> {
   const { quotas } = await open()

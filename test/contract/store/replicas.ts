@@ -1,23 +1,25 @@
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress } from '../../../core/ports/replicas.ts'
+import type { Store } from '../../../core/ports/store.ts'
 import { until } from '../../postgres/until.ts'
 import { actor, createPartners, industry, T0 } from './samples.ts'
-import type { SharedCheck, SharedStore } from './suites.ts'
+import type { SharedCheck } from './suites.ts'
 
 /** A replica that confirms the revision of its store every few milliseconds. */
-function replica(store: SharedStore, more: Partial<Replica> = {}): Replica {
+function replica(store: Store, more: Partial<Replica> = {}): Replica {
   return {
     name: 'one',
     leaseMs: 60_000,
     revalidateEveryMs: 5,
     revalidate: async () => await store.revision(),
+    skewMs: () => 0,
     ...more,
   }
 }
 
 /** The progress of each replica by name, without ids, which the store generates. */
 async function progressOf(
-  store: SharedStore,
+  store: Store,
   revision?: Revision,
 ): Promise<Pick<ReplicaProgress, 'name' | 'applied' | 'leaseMs'>[]> {
   const progress = await store.replicas.progress(revision ?? await store.revision())
@@ -25,7 +27,7 @@ async function progressOf(
     .sort((a, b) => a.name < b.name ? -1 : 1)
 }
 
-const hasApplied = async (store: SharedStore, revision: Revision): Promise<boolean> =>
+const hasApplied = async (store: Store, revision: Revision): Promise<boolean> =>
   (await progressOf(store, revision)).every(({ applied }) => applied)
 
 /** The registry of replicas. */
@@ -154,4 +156,4 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
   })
 }
 
-type Member = ReturnType<SharedStore['replicas']['register']>
+type Member = ReturnType<Store['replicas']['register']>

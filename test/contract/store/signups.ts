@@ -259,7 +259,7 @@ export async function signupsContract(check: Check): Promise<void> {
       await createKeys(store, 'acme', 'globex')
       const hooks = ['active', 'disabled', 'removed'].map((name) => `whk_${name.padStart(20, '0')}`)
       const change = async (id: string, type: WebhookChangeType, more: Partial<Webhook> | undefined) =>
-        await store.webhooks!.changeWebhook(id, type, stamp, () =>
+        await store.webhooks.changeWebhook(id, type, stamp, () =>
           more && {
             ...{ id, url: 'https://hooks.example/', events: ['signup.created'], partner: undefined },
             ...{ state: 'active', createdAt: T0, secrets: [{ sealed: 'v1', expiresAt: undefined }] },
@@ -283,9 +283,9 @@ export async function signupsContract(check: Check): Promise<void> {
         await send('3', { partner: 'globex', createdAt: T0 + 5 }),
       ]
       const alone = await send('4')
-      const [first] = await store.webhooks!.leaseDeliveries(hooks[0]!, 1, 60_000)
+      const [first] = await store.webhooks.leaseDeliveries(hooks[0]!, 1, 60_000)
       const result = { state: 'delivered', retryMs: 0, lastStatus: 204, lastError: undefined } as const
-      await store.webhooks!.settleDeliveries([{ webhook: hooks[0]!, id: first!.id, ...result }])
+      await store.webhooks.settleDeliveries([{ webhook: hooks[0]!, id: first!.id, ...result }])
       await change(hooks[1]!, 'webhook.disabled', { state: 'disabled' })
       await change(hooks[2]!, 'webhook.removed', undefined)
       const counts = async () => await store.summarisePartners(utcDay(T0), utcDay(T0), undefined, 10)
@@ -305,7 +305,7 @@ export async function signupsContract(check: Check): Promise<void> {
       }, T0 + DAY)
       t.equal(activity.length, 1)
       for (const hook of hooks) {
-        const deliveries = await store.webhooks!.listDeliveries(hook, undefined, undefined, 10)
+        const deliveries = await store.webhooks.listDeliveries(hook, undefined, undefined, 10)
         t.strictSame(deliveries.map(({ id }) => id.slice(4)), [kept.slice(4)], hook)
       }
       t.strictSame([await counts(), await store.revision()], [before, revision])
@@ -332,8 +332,8 @@ export async function signupsContract(check: Check): Promise<void> {
       )
       const { brokenAt, differences } = await verifyAuditLog(store)
       t.strictSame([brokenAt, differences], [undefined, []])
-      await store.eraseRemains?.(false)
-      await store.eraseRemains?.(true)
+      await store.eraseRemains(false)
+      await store.eraseRemains(true)
 
       const again = signup('again', { keyId: 'acme-live' })
       t.strictSame(

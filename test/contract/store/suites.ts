@@ -83,13 +83,10 @@ export async function storeContract(t: TestContext, open: () => Promise<Store>):
   await webhooksContract(check)
 }
 
-/** A store that replicas share. */
-export type SharedStore = Store & Required<Pick<Store, 'quotas' | 'replicas'>>
-
 /** Runs one check on a new store, which it may open several times, as replicas do. */
 export type SharedCheck = (
   name: string,
-  body: (t: TestContext, open: () => Promise<SharedStore>) => Promise<void>,
+  body: (t: TestContext, open: () => Promise<Store>) => Promise<void>,
 ) => Promise<void>
 
 /**
@@ -112,7 +109,7 @@ export async function sharedStoreContract(
           if (store.quotas === undefined || store.replicas === undefined) {
             throw new Error('the store has no quotas or no replica registry')
           }
-          return store as SharedStore
+          return store
         })
       } finally {
         await Promise.all(stores.map((store) => store.close()))

@@ -46,9 +46,9 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
     const hook = { url: 'https://a.example', events: ['key.issued'], partner: 'acme', createdAt: T0 } as const
     const more = { state: 'active', secrets: [], failingSince: undefined } as const
     for (const id of ['whk_1', 'whk_2']) {
-      await store.webhooks!.changeWebhook(id, 'webhook.created', stamp, () => ({ id, ...hook, ...more }))
+      await store.webhooks.changeWebhook(id, 'webhook.created', stamp, () => ({ id, ...hook, ...more }))
     }
-    await store.webhooks!.changeWebhook('whk_2', 'webhook.removed', stamp, () => undefined)
+    await store.webhooks.changeWebhook('whk_2', 'webhook.removed', stamp, () => undefined)
     const set = (name: string, id: string, column: string, value: string) =>
       `UPDATE ${name} SET ${column} = ${value} WHERE ${name === partners ? 'slug' : 'id'} = '${id}'`
     const change = (name: string, id: string, column: string, to: string, from: string) =>

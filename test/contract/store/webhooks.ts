@@ -33,7 +33,7 @@ function test(id: string, more: Partial<Omit<WebhookEvent, 'payload'>> = {}): We
   return createEvent({ ...head, createdAt: T0, ...more }, { text: '\u0000 \ud800 “x”' })
 }
 
-const outbox = (store: Store): WebhookStore => store.webhooks!
+const outbox = (store: Store): WebhookStore => store.webhooks
 
 async function create(store: Store, ...webhooks: Webhook[]): Promise<void> {
   for (const one of webhooks) await outbox(store).changeWebhook(one.id, 'webhook.created', stamp, () => one)

@@ -107,7 +107,7 @@ async function dropPackets(
   const longest = await checkOutage(keptHere, { cutAt, restoredAt, leaseMs })
   const [doomedReplies, others] = [await doomedHere.stop(), await keptThere.stop()]
   const doomedLast = lastAccepted(doomedReplies)
-  const names = receipt?.replicas.map(({ name, applied }) =>
+  const names = receipt.replicas.map(({ name, applied }) =>
     `${name} ${applied ? 'applied' : 'not confirmed'}`
   )
   console.log(
@@ -115,7 +115,7 @@ async function dropPackets(
       ms(doomedLast - revokedAt)
     }`,
   )
-  const isCutNamed = receipt?.replicas.some(({ name, applied }) => name === 'cut' && !applied)
+  const isCutNamed = receipt.replicas.some(({ name, applied }) => name === 'cut' && !applied)
   check(
     `accepts the revoked key no later than ${ms(leaseMs)} after its revocation`,
     doomedLast - revokedAt <= leaseMs,
@@ -187,7 +187,7 @@ async function suspendReplica({ store, keys, issue, cut, use }: Scene): Promise<
   const replies = await Promise.all(asked)
   check(
     'the receipt names the replica that is suspended',
-    receipt?.replicas.find(({ name }) => name === 'cut')?.applied === false,
+    receipt.replicas.find(({ name }) => name === 'cut')?.applied === false,
   )
   check('the revoked key is refused', replies.every(([refused]) => refused!.status === 401))
   check('the other key is accepted', replies.every(([, accepted]) => accepted!.status === 200))

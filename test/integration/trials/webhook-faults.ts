@@ -175,7 +175,7 @@ async function main(): Promise<void> {
     during.acknowledged,
     ([id, at]) => Math.max(0, (arrivals.get(id) ?? Infinity) - at),
   )
-  const failing = (await store.webhooks!.listWebhooks()).filter((webhook) =>
+  const failing = (await store.webhooks.listWebhooks()).filter((webhook) =>
     webhook.failingSince !== undefined
   )
   await stop()

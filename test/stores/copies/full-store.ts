@@ -97,7 +97,7 @@ export async function fillStore(store: Store): Promise<World> {
     const newKey = { partner: 'acme', name, environment: 'live' } as const
     await createClaim(store, { actor }, newKey, 86_400_000)
   }
-  await store.webhooks!.changeWebhook(hook.id, 'webhook.created', { at: now, actor }, () => hook)
+  await store.webhooks.changeWebhook(hook.id, 'webhook.created', { at: now, actor }, () => hook)
 
   const { body, idempotencyKey } = REPEATED
   const once = { headers: { 'idempotency-key': idempotencyKey } }
@@ -117,9 +117,9 @@ export async function fillStore(store: Store): Promise<World> {
     consent_at: '2026-01-01T00:00:00.000Z',
   })
   // Of three, one is settled, and one is leased.
-  const [{ webhook, id } = { webhook: '', id: '' }] = await store.webhooks!.leaseDeliveries(hook.id, 2, day)
+  const [{ webhook, id } = { webhook: '', id: '' }] = await store.webhooks.leaseDeliveries(hook.id, 2, day)
   const failed = { state: 'failed', retryMs: 0, lastStatus: 500, lastError: 'Łódź “é”' } as const
-  await store.webhooks!.settleDeliveries([{ webhook, id, ...failed }])
+  await store.webhooks.settleDeliveries([{ webhook, id, ...failed }])
   const before = now - 3 * day
   await store.createSignup(canary({ world }, { createdAt: before, plan: 'a-plan-that-was', country: 'DE' }), {
     key: 'long over',
