@@ -86,7 +86,7 @@ function memoize<T>(make: MakeDocument<T>): MakeDocument<T> {
 
 /**
  * Makes a function that makes documents. Their code is loaded with the first one: most services need neither the memory nor
- * the time at their start. The page is kept, which those of endpoints are parts of.
+ * the time at their start. The reference is kept, which the page and all Markdown are made from.
  */
 export function createDocumentLoader(
   routes: readonly Route[],
@@ -94,10 +94,10 @@ export function createDocumentLoader(
   sha256: Sha256,
 ): Service['loadDocument'] {
   const describe = async () => (await import('./openapi/document.ts')).createDocument(routes, settings)
-  const loadPage = memoize(async () => {
+  const loadReference = memoize(async () => {
     const described = await describe()
-    const { createReferencePage } = await import('./openapi/reference.ts')
-    return createReferencePage(described, settings, sha256)
+    const { createReference } = await import('./openapi/reference.ts')
+    return createReference(described, settings)
   })
 
   return async ({ name }, endpoint) => {
@@ -106,9 +106,12 @@ export function createDocumentLoader(
     }
     if (name === 'api-catalog') return (await import('./openapi/document.ts')).createApiCatalog(settings)
     if (name === 'openapi') return { text: JSON.stringify(await describe()) }
-    const page = await loadPage(docs, undefined)
-    if (name === 'docs') return page
+    const reference = await loadReference(docs, undefined)
+    if (name === 'docs') {
+      const { createReferencePage } = await import('./openapi/reference-page.ts')
+      return createReferencePage(reference, settings, sha256)
+    }
     const { createMarkdown } = await import('./openapi/markdown.ts')
-    return createMarkdown(page.text, endpoint)
+    return createMarkdown(reference, endpoint)
   }
 }

@@ -1,85 +1,171 @@
-/** The reference as Markdown, for programs and agents: made from the page, so that both say the same. */
+/** The reference as Markdown, for programs and agents. */
 import type { StaticDocument } from '../http/message.ts'
 import { otherTurn } from './document.ts'
-import { EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
-
-/** What surrounds the content of an element: before it, and after it. */
-const MARKS: Readonly<Record<string, readonly [before: string, after: string]>> = {
-  ...{ h1: ['\n\n# ', '\n\n'], h2: ['\n\n## ', '\n\n'] },
-  ...{ h3: ['\n\n### ', '\n\n'], h4: ['\n\n#### ', '\n\n'] },
-  ...{ p: ['\n\n', '\n\n'], figcaption: ['\n\n', '\n\n'], label: ['\n\n', ': '], dl: ['\n\n', '\n\n'] },
-  ...{ tbody: ['\n\n', '\n\n'], tr: ['\n- ', ''], td: [': ', ''], dt: ['\n- ', ''], dd: [': ', ''] },
-  ...{ code: ['`', '`'], small: [' (', ') '], b: ['', ' '], pre: ['\n\n```\n', '\n```\n\n'] },
-}
-
-/** Elements that are for readers of the page only. */
-const LEFT_OUT = new RegExp(
-  [
-    /<(button|legend|thead)\b.*?<\/\1>/,
-    /<summary>\d.*?<\/summary>/,
-    /<figcaption><span><b.*?<\/figcaption>/,
-    /<(?:a class="md"|p class="eyebrow").*?<\/(?:a|p)>/,
-    /<label class="slug.*?<\/label>/,
-  ].map(({ source }) => source).join('|'),
-  'gs',
-)
+import type {
+  Block,
+  CodeBlock,
+  Inline,
+  OperationLine,
+  Paragraphs,
+  Prose,
+  Reference,
+  Responses,
+  Row,
+  Section,
+  Table,
+} from './reference-model.ts'
+import { sectionsOf } from './reference-model.ts'
+import { LANGUAGES } from './samples.ts'
+import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 
 /**
  * Other requests get the event loop between its sections.
  *
- * @param page The reference page.
- * @param endpoint The id of the only section to convert: its samples are in all languages, those of the whole in Shell.
+ * @param endpoint The id of the only section to write: its samples are in all languages, those of the whole in Shell.
  */
-export async function createMarkdown(page: string, endpoint: string | undefined): Promise<StaticDocument> {
+export async function createMarkdown(
+  reference: Reference,
+  endpoint: string | undefined,
+): Promise<StaticDocument> {
   const root = endpoint === undefined ? '' : '../'
-  const begin = endpoint === undefined ? '<main' : `<section class="op split" id="${endpoint}"`
-  const [part = ''] = page.slice(page.indexOf(begin)).split(endpoint ? '</section>' : '</main>', 1)
-  const texts = await Array.fromAsync(part.split(/(?<=<\/section>)/), async (section) => {
-    await otherTurn()
-    const shown = section.replace(
-      /<pre class="in (\w+).*?<\/pre>/gs,
-      (sample, language: Language) =>
-        endpoint ? `<p>${LANGUAGES[language]}:</p>${sample}` : language === 'shell' ? sample : '',
-    )
-    return toMarkdown(shown.replace(LEFT_OUT, ''))
-  })
-  const address = page.includes(EXAMPLE_ORIGIN) ? `Replace \`${EXAMPLE_ORIGIN}\` by this address. ` : ''
-  const links = `[The whole reference](${root}docs.md) · [OpenAPI](${root}openapi.json)`
+  const parts = endpoint === undefined
+    ? await writeAll(reference)
+    : sectionsOf(reference).filter(({ id }) => id === endpoint).map((one) => writeSection(one, true))
+  const { exampleAddress } = reference
+  const address = exampleAddress === undefined ? '' : `Replace \`${exampleAddress}\` by this address. `
+  parts.push(`${address}[The whole reference](${root}docs.md) · [OpenAPI](${root}openapi.json)`)
+  const fragment = endpoint === undefined ? '' : `#${endpoint}`
   return {
-    text: `${texts.filter(Boolean).join('\n\n')}\n\n${address}${links}\n`,
-    headers: ['Link', `<${root}docs${endpoint ? `#${endpoint}` : ''}>; rel="alternate"; type="text/html"`],
+    text: `${parts.join('\n\n')}\n`,
+    headers: ['Link', `<${root}docs${fragment}>; rel="alternate"; type="text/html"`],
     variesBy: 'Accept',
   }
 }
 
-/** Converts the elements of the page. Fields of fields are lists in lists. */
-function toMarkdown(html: string): string {
-  const parts = ['']
-  const add = (part: string): void => {
-    if (/^\n(?!\n)/.test(part) && parts.at(-1)!.endsWith('\n')) part = part.slice(1)
-    else if (/^[\n:]/.test(part)) {
-      while (parts.length > 1 && parts.at(-1)!.trim() === '') parts.pop()
-      parts.push(parts.pop()!.trimEnd())
-    }
-    if (/\s$/.test(parts.at(-1)!)) part = part.replace(/^ +/, '')
-    if (part !== '') parts.push(part)
-  }
-  let [depth, isCode, link] = [-1, false, '']
-  for (const [, end, name = '', attributes = '', text] of html.matchAll(/<(\/?)(\w+)([^>]*)>|([^<]+)/g)) {
-    const isEnd = end === '/'
-    if (text !== undefined) isCode ? parts.push(text) : add(text.replace(/\s+/g, ' '))
-    else if (name === 'ul' || name === 'ol') {
-      depth += isEnd ? -1 : 1
-      if (depth < 0 || depth === 0 && !isEnd) add('\n\n')
-    } else if (name === 'li' && !isEnd) add(`\n${'  '.repeat(depth)}- `)
-    else if (name === 'p' && depth >= 0) add(isEnd ? '' : ': ')
-    else if (name === 'a') {
-      if (!isEnd) link = /href="(?!#)([^"]*)/.exec(attributes)?.[1] ?? ''
-      if (link !== '') add(isEnd ? `](${link})` : '[')
-    } else if (name === 'pre' || !isCode) {
-      isCode = name === 'pre' && !isEnd
-      add(MARKS[name]?.[isEnd ? 1 : 0] ?? '')
+async function writeAll({ title, lead, cards, facts, parts }: Reference): Promise<string[]> {
+  const written = [
+    `# ${title}`,
+    lead,
+    cards.map(({ title, text }) => `- ${title}: ${text}`).join('\n'),
+    facts.map(({ name, value }) => `- ${name}: ${writeLine(value)}`).join('\n'),
+  ]
+  for (const { sections, group } of parts) {
+    if (group?.isHeading) written.push(`## ${group.label}`)
+    for (const section of [...sections, ...group?.sections ?? []]) {
+      await otherTurn()
+      written.push(writeSection(section, false))
     }
   }
-  return parts.join('').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code))).trim()
+  return written
+}
+
+/** @param inAllLanguages Whether samples are in all languages, or in Shell alone. */
+function writeSection({ level, title, blocks }: Section, inAllLanguages: boolean): string {
+  const heading = `${'#'.repeat(level)} ${title}`
+  return [heading, ...blocks.map((block) => writeBlock(block, inAllLanguages))].join('\n\n')
+}
+
+function writeBlock(block: Block, inAllLanguages: boolean): string {
+  switch (block.kind) {
+    case 'operation':
+      return writeOperation(block)
+    case 'prose':
+      return writeParagraphs(block)
+    case 'code':
+      return writeCode(block, inAllLanguages)
+    case 'responses':
+      return writeResponses(block)
+    case 'fields': {
+      const rows = writeRows(block.rows, '')
+      return block.title === undefined ? rows : `#### ${block.title}\n\n${rows}`
+    }
+    case 'table':
+      return writeTable(block)
+  }
+}
+
+function writeOperation({ method, path }: OperationLine): string {
+  return `${method} \`${path}\``
+}
+
+/** Items of a list follow each other without a blank line, and those of an ordered one are numbered. */
+function writeParagraphs({ lines }: Paragraphs): string {
+  let text = ''
+  let number = 0
+  let wasItem = false
+  for (const line of lines) {
+    const isOrdered = line.startsWith('1. ')
+    const isItem = isOrdered || line.startsWith('- ')
+    number = isOrdered ? number + 1 : 0
+    if (text !== '') text += isItem && wasItem ? '\n' : '\n\n'
+    text += writeProse(line.replace(/^1\./, `${number}.`))
+    wasItem = isItem
+  }
+  return text
+}
+
+/** Links within the reference have no place to lead to. */
+function writeProse(text: Prose): string {
+  return text.replace(/\[([^\]]+)\]\(#[^)]+\)/g, '$1').replace(/\s+/g, ' ').trim()
+}
+
+function writeLine(pieces: readonly Inline[]): string {
+  return pieces.map((piece) => {
+    if (typeof piece === 'string') return piece
+    return 'code' in piece ? `\`${piece.code}\`` : `[${piece.text}](${piece.href})`
+  }).join('')
+}
+
+function writeCode({ caption, note, code }: CodeBlock, inAllLanguages: boolean): string {
+  const isOperation = typeof caption !== 'string'
+  const parts = isOperation ? [] : [note === undefined ? caption : `${caption} (${note})`]
+  if (typeof code === 'string') parts.push(fence(code))
+  else if (!inAllLanguages) parts.push(fence(code.get('shell') ?? ''))
+  else for (const [language, text] of code) parts.push(`${LANGUAGES[language]}:`, fence(text))
+  return parts.join('\n\n')
+}
+
+/** A fence is longer than every one in the code. */
+function fence(code: string): string {
+  const longest = Math.max(2, ...Array.from(code.matchAll(/`+/g), ([ticks]) => ticks.length))
+  const mark = '`'.repeat(longest + 1)
+  return `${mark}\n${code}\n${mark}`
+}
+
+function writeResponses({ mediaType, success, problems }: Responses): string {
+  const parts = [`Response (${mediaType})`, `${success.status}:`, fence(success.body)]
+  for (const { status, bodies } of problems) {
+    const [first] = bodies
+    parts.push(
+      `${status}:`,
+      bodies.map(({ code }) => `- ${code}`).join('\n'),
+      PROBLEM_ACTIONS[first!.code],
+      fence(JSON.stringify(first, null, 2)),
+    )
+  }
+  return parts.join('\n\n')
+}
+
+/** Fields of fields are lists in lists. */
+function writeRows(rows: readonly Row[], indent: string): string {
+  return rows.map((row) => {
+    const inner = row.members.length === 0 ? '' : `\n${writeRows(row.members, `${indent}  `)}`
+    return `${indent}- ${writeRow(row)}${inner}`
+  }).join('\n')
+}
+
+function writeRow(row: Row): string {
+  if ('values' in row) return `If \`${row.member}\` is ${row.values.map((value) => `\`${value}\``).join(' ')}`
+  const { name, about, need, text, limits } = row
+  const notes = [about, need ?? ''].filter(Boolean).map((note) => ` (${note})`)
+  const bounds = limits.map(writeLine).join(' · ')
+  const said = [writeProse(text), bounds && `(${bounds})`].filter(Boolean).join(' ')
+  return `\`${name}\`${notes.join('')}${said && `: ${said}`}`
+}
+
+function writeTable({ rows }: Table): string {
+  return rows.map(({ name, note, text, advice = '' }) => {
+    const said = [text, writeProse(advice)].filter(Boolean).join(' ')
+    return `- \`${name}\` (${note}): ${said}`
+  }).join('\n')
 }

@@ -1,13 +1,21 @@
-import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
 import { MODULE_NAMES } from '../model.ts'
 import type { Problem } from '../wire.ts'
 import type { OpenApiDocument } from './document.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 import type { EventGroup } from './events.ts'
-import { codeBlock, type Inset, type Markup, markup, preformatted, prose } from './html.ts'
 import type { DocumentSettings, ExampleObject, ParameterObject, ResponseObject } from './model.ts'
 import type { OperationObject } from './operation.ts'
+import type {
+  Block,
+  Field,
+  FieldList,
+  Inline,
+  OperationLine,
+  Responses,
+  Row,
+  Section,
+} from './reference-model.ts'
 import { type EndpointEntry, ownSamples, sampleOf } from './samples.ts'
 
 /** The group of what needs no key, which is read last. */
@@ -31,9 +39,13 @@ export function groupEndpoints(described: OpenApiDocument): ReadonlyMap<string, 
   )
   return Map.groupBy(
     entries,
-    ({ operation: { tags: [tag = ''] } }) =>
-      groupNames.get(tag) ?? (isContent(tag) ? 'Content' : tag.charAt(0).toUpperCase() + tag.slice(1)),
+    ({ operation: { tags: [tag = ''] } }) => groupNameOf(tag),
   )
+}
+
+function groupNameOf(tag: string): string {
+  const name = isContent(tag) ? 'Content' : tag.charAt(0).toUpperCase() + tag.slice(1)
+  return groupNames.get(tag) ?? name
 }
 
 /** Replaces every reference within a value by what it refers to in a document. */
@@ -53,61 +65,50 @@ function resolve<T>(value: T, document: object, known: Map<string, unknown> = ne
   })
 }
 
-export function methodBadge(method: string): Markup {
-  return markup`<b class="method ${method.toLowerCase()}">${method}</b>`
-}
-
-/** A title that links to its section. */
-export function heading(level: 2 | 3, id: string, title: string): Markup {
-  const [begin, end] = [{ html: `<h${level}` }, { html: `</h${level}>` }]
-  return markup`${begin}><a class="anchor" href="#${id}">${title}</a>${end}`
-}
-
-export function endpoint(entry: EndpointEntry, settings: DocumentSettings): Markup {
+/** The section of an endpoint. */
+export function describeEndpoint(entry: EndpointEntry, settings: DocumentSettings): Section {
   const { path, method, operation } = entry
   const { operationId: id, summary, description } = operation
-  const line = markup`${methodBadge(method)} <code>${path}</code>`
-  const sample = sampleOf(id, settings) ?? ownSamples(entry, settings)
-  return markup`
-    <section class="op split" id="${id}">
-      <div class="head">
-        ${heading(3, id, summary)}
-        <p class="line">${line}<a class="md" href="docs/${id}.md">Markdown</a></p>
-        <p>${prose(description)}</p>
-      </div>
-      <div class="code">
-        ${codeBlock({ caption: line, what: summary, code: sample })}
-        ${responses(entry)}
-      </div>
-      <div class="text">${parameters(operation)}${body(operation)}${responseFields(operation)}</div>
-    </section>
-  `
+  const line: OperationLine = { kind: 'operation', method, path }
+  const code = sampleOf(id, settings) ?? ownSamples(entry, settings)
+  const lists = [
+    fieldList('Parameters', 'parameter', parameterRows(operation)),
+    fieldList('Body', 'member', bodyRows(operation)),
+    fieldList('Response', 'field', responseRows(operation)),
+  ]
+  const blocks: Block[] = [
+    line,
+    { kind: 'prose', lines: [description] },
+    { kind: 'code', caption: line, label: summary, code, isCopied: true },
+    responsesOf(entry),
+    ...lists.filter(({ rows }) => rows.length > 0),
+  ]
+  return { id, level: 3, title: summary, blocks }
 }
 
-function fieldList(title: string, kind: string, rows: readonly Markup[]): Inset {
-  return rows.length > 0 && markup`<h4>${title}</h4><ul class="fields" data-kind="${kind}">${rows}</ul>`
+function fieldList(title: string, of: FieldList['of'], rows: readonly Row[]): FieldList {
+  return { kind: 'fields', title, of, rows }
 }
 
-function parameters({ parameters }: OperationObject): Inset {
+function parameterRows({ parameters }: OperationObject): readonly Row[] {
   const own = (parameters as readonly ParameterObject[])
     .filter(({ name, in: place }) => place !== 'header' || name.startsWith('Idempotency'))
-  const rows = own.map(({ name, in: place, required, description, schema }) => {
+  return own.map(({ name, in: place, required, description, schema }) => {
     const { items } = schema
-    const notes = [place, ...(items ? ['repeatable'] : [])]
+    const notes = items ? [place, 'repeatable'] : [place]
     return field(name, { ...schema, ...items, description }, notes, required ? 'required' : undefined)
   })
-  return fieldList('Parameters', 'parameter', rows)
 }
 
-function body({ requestBody }: OperationObject): Inset {
+function bodyRows({ requestBody }: OperationObject): readonly Row[] {
   const schema = requestBody?.content['application/json']?.schema
-  return schema && fieldList('Body', 'member', members(schema, true))
+  return schema ? members(schema, true) : []
 }
 
-function responseFields({ responses }: OperationObject): Inset {
+function responseRows({ responses }: OperationObject): readonly Row[] {
   const [success] = Object.values(responses) as readonly ResponseObject[]
   const [media] = Object.values(success?.content ?? {})
-  return fieldList('Response', 'field', media ? members(media.schema) : [])
+  return media ? members(media.schema) : []
 }
 
 function alternativesOf({ anyOf, oneOf }: JsonSchema): readonly JsonSchema[] {
@@ -115,55 +116,48 @@ function alternativesOf({ anyOf, oneOf }: JsonSchema): readonly JsonSchema[] {
 }
 
 /** The members of an object, of the rows of an array, or of each alternative. */
-function members(schema: JsonSchema, isRequest = false): readonly Markup[] {
+function members(schema: JsonSchema, isRequest = false): readonly Row[] {
   const { items, properties, required = [] } = schema
   if (items !== undefined) return members(items)
   const alternatives = alternativesOf(schema)
   if (alternatives.length > 1) {
     return alternatives.map((one) => {
       const { type, status } = one.properties ?? {}
-      const values = (type?.enum ?? status?.enum ?? []).map((value) => markup` <code>${String(value)}</code>`)
-      const summary = markup`If <code>${type ? 'type' : 'status'}</code> is${values}`
-      return markup`<li>${nested(summary, members(one))}</li>`
+      const values = type?.enum ?? status?.enum ?? []
+      return { member: type ? 'type' : 'status', values: values.map(String), members: members(one) }
     })
   }
   if (alternatives[0] !== undefined) return members(alternatives[0])
   return Object.entries(properties ?? {}).map(([name, member]) => {
-    const need = required.includes(name) === isRequest ? isRequest ? 'required' : 'optional' : undefined
-    return field(name, member, [], need)
+    const isRequired = required.includes(name)
+    // What is usual is not said.
+    const unusual = isRequest ? 'required' : 'optional'
+    return field(name, member, [], isRequired === isRequest ? unusual : undefined)
   })
 }
 
-function nested(summary: Inset, rows: readonly Markup[], isOpen = false): Markup {
-  return markup`<details${isOpen && markup` open`}><summary>${summary}</summary><ul>${rows}</ul></details>`
+function field(name: string, schema: JsonSchema, notes: readonly string[], need: Field['need']): Field {
+  return {
+    name,
+    about: [typeOf(schema), ...notes].join(' · '),
+    need,
+    text: schema.description ?? '',
+    limits: limitsOf(schema.items ?? schema, schema.default),
+    members: members(schema),
+  }
 }
 
-function field(
-  name: string,
-  schema: JsonSchema,
-  notes: readonly string[],
-  need: 'required' | 'optional' | undefined,
-): Markup {
-  const rows = members(schema)
-  const row = schema.items ?? schema
-  const kind = alternativesOf(row).length > 1 ? 'alternatives' : 'fields'
-  const { enum: values = [] } = row
-  const limits: Inset[] = [
-    ...(values.length < 2 || values.length > 24 ? [] : [[
-      'one of ',
-      values.filter((one) => one !== null).map((one) => markup`<code>${String(one)}</code> `),
-    ]]),
-    ...values.length > 0 ? [] : boundsOf(row),
-    ...(schema.default === undefined ? [] : [markup`default <code>${String(schema.default)}</code>`]),
-  ]
-  const separated = limits.map((one, index) => index === 0 ? one : [' · ', one])
-  const about = [typeOf(schema), ...notes].join(' · ')
-  const needed = need && markup` <small class="${need}">${need}</small>`
-  return markup`
-    <li><code>${name}</code> <small>${about}</small>${needed}
-    <p>${prose(schema.description ?? '')}${limits.length > 0 && markup` <small>${separated}</small>`}</p>
-    ${rows.length > 0 && nested(`${rows.length} ${kind}`, rows, name === 'data')}</li>
-  `
+/** The values, the bounds and the default of a field. */
+function limitsOf(schema: JsonSchema, fallback: unknown): readonly (readonly Inline[])[] {
+  const { enum: values = [] } = schema
+  const limits: (readonly Inline[])[] = []
+  if (values.length >= 2 && values.length <= 24) {
+    const named = values.filter((one) => one !== null).map((one) => ({ code: String(one) }))
+    limits.push(['one of', ...named.flatMap((one) => [' ', one])])
+  }
+  if (values.length === 0) limits.push(...boundsOf(schema).map((bound) => [bound]))
+  if (fallback !== undefined) limits.push(['default ', { code: String(fallback) }])
+  return limits
 }
 
 function typeOf({ anyOf, oneOf, type, items, format, enum: values }: JsonSchema): string {
@@ -195,78 +189,63 @@ function boundsOf(schema: JsonSchema): readonly string[] {
 const likely: readonly ProblemCode[] = ['invalid_parameter', 'key_invalid', 'scope_missing', 'invalid_body']
 const rare: readonly number[] = [406, 408, 413, 414, 415, 431]
 
-/** The success, and every problem by status: tabs without a script, and one after another without a style. */
-function responses({ path, operation }: EndpointEntry): Markup {
+/** The success, and every problem by status. */
+function responsesOf({ path, operation }: EndpointEntry): Responses {
   const { operationId: id, summary, parameters, responses, security, 'x-problems': possible } = operation
-  const [[success, { content = {} }] = ['', {}]] = Object.entries(responses) as [string, ResponseObject][]
-  const [[type, { example }] = ['', { example: '' }]] = Object.entries(content)
-  const body = typeof example === 'string' ? example : JSON.stringify(example, null, 2)
-  const tab = (label: string, panel: Inset) =>
-    markup`
-      <input type="radio" name="${id}-status" id="${id}-${label}"${label === success && markup` checked`}>
-      <label class="s${label[0]}" for="${id}-${label}">${label}</label>
-      <div class="panel">${panel}</div>
-    `
+  const [[status, { content = {} }] = ['', {}]] = Object.entries(responses) as [string, ResponseObject][]
+  const [[mediaType, { example }] = ['', { example: '' }]] = Object.entries(content)
   const examples = new Map((parameters as readonly ParameterObject[]).map((one) => [one.name, one.example]))
   const instance = path.replace(/\{(\w+)\}/g, (_, name) => String(examples.get(name)))
-  const statusOf = (code: ProblemCode): number => PROBLEMS[code].status
   // What needs no key is shorter: without the problems of every endpoint.
   const hidden = security.length > 0 ? [] : [400, 500, ...rare]
-  const shown = possible.filter((code) => !hidden.includes(statusOf(code)))
-  const codes = [...new Set([...likely.filter((one) => shown.includes(one)), ...shown])]
-  const problems = Map.groupBy(codes, (code) => rare.includes(statusOf(code)) ? 'Other' : `${statusOf(code)}`)
-  const panel = ([label, codes]: readonly [string, readonly ProblemCode[]]) => {
-    const bodies = codes.map((code) => {
-      const response = responses[statusOf(code)] as ResponseObject
-      const { value } = response.content!['application/problem+json']!.examples![code] as ExampleObject
-      return { ...value as Problem, instance }
-    })
-    return tab(label, [
-      markup`<ul class="codes">${bodies.map(codeLink)}</ul>`,
-      markup`<p>${prose(PROBLEM_ACTIONS[codes[0]!])}</p>`,
-      markup`<pre><code>${JSON.stringify(bodies[0], null, 2)}</code></pre>`,
-    ])
+  const shown = possible.filter((code) => !hidden.includes(PROBLEMS[code].status))
+  const codes = new Set([...likely.filter((one) => shown.includes(one)), ...shown])
+  const byStatus = Map.groupBy(codes, (code) => {
+    const { status } = PROBLEMS[code]
+    return rare.includes(status) ? 'Other' : String(status)
+  })
+  const bodyOf = (code: ProblemCode): Problem => {
+    const response = responses[PROBLEMS[code].status] as ResponseObject
+    const { value } = response.content!['application/problem+json']!.examples![code] as ExampleObject
+    return { ...value as Problem, instance }
   }
-  const failures = [...problems].sort(([a], [b]) => a < b ? -1 : 1).map(panel)
-  const expand = markup`<button class="expand" type="button">Expand</button>`
-  const copy =
-    markup`<button class="copy" type="button" aria-label="Copy response to ${summary}">Copy</button>`
-  return markup`
-    <figure class="response">
-      <figcaption><span>Response</span><small>${type}</small>${expand}${copy}</figcaption>
-      <fieldset class="tabs"><legend class="unseen">Status</legend>
-      ${tab(success, preformatted('', `Response to ${summary}`, body))}${failures}</fieldset>
-    </figure>
-  `
+  const problems = [...byStatus].sort(([a], [b]) => a < b ? -1 : 1)
+  return {
+    kind: 'responses',
+    id,
+    title: summary,
+    mediaType,
+    success: { status, body: typeof example === 'string' ? example : JSON.stringify(example, null, 2) },
+    problems: problems.map(([status, codes]) => ({ status, bodies: codes.map(bodyOf) })),
+  }
 }
 
-/** A code, with what does not follow from it: the page's script shows its body when it is chosen. */
-function codeLink(
-  { type: _, title, status: _s, code, detail, instance: _i, request_id: _r, ...others }: Problem,
-  index: number,
-): Markup {
-  const usual = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
-  const own = { ...title !== usual && { title }, ...detail !== PROBLEMS[code].detail && { detail } }
-  const more = JSON.stringify({ ...own, ...others })
-  const state = [index === 0 && markup` aria-current="true"`, more !== '{}' && markup` data-more="${more}"`]
-  return markup`<li><a href="#problem-${code}"${state}>${code}</a></li>`
-}
-
-/** What webhooks send: one section for the events with the same members. */
-export function eventSection({ name, title, events, data }: EventGroup): Markup {
-  const rows = events.map(({ type, text }) =>
-    markup`<li id="${type}"><code>${type}</code><p>${prose(text)}</p></li>`
-  )
+/** The section of the events with the same members, which webhooks send. */
+export function describeEventGroup({ name, title, events, data }: EventGroup): Section {
+  const types = events.map(({ type, text }): Field => ({
+    id: type,
+    name: type,
+    about: '',
+    text,
+    limits: [],
+    members: [],
+  }))
   const { type, example } = events[0]!
-  const code = JSON.stringify(example, null, 2)
-  return markup`
-    <section class="op split" id="event-${name}">
-      <div class="head">${heading(3, `event-${name}`, title)}</div>
-      <div class="code">${codeBlock({ caption: type, note: 'application/json', code })}</div>
-      <div class="text">
-        <ul class="fields" data-kind="event">${rows}</ul>
-        ${fieldList('Members of data', 'member', members(data))}
-      </div>
-    </section>
-  `
+  return {
+    id: `event-${name}`,
+    level: 3,
+    title,
+    blocks: [
+      {
+        kind: 'code',
+        caption: type,
+        note: 'application/json',
+        label: type,
+        code: JSON.stringify(example, null, 2),
+        isCopied: true,
+      },
+      { kind: 'fields', of: 'event', rows: types },
+      fieldList('Members of data', 'member', members(data)),
+    ],
+  }
 }

@@ -1,214 +1,174 @@
-/** The reference page: the OpenAPI document for people, in one self-contained file. */
-import type { StaticDocument } from '../http/message.ts'
+/** What the reference says: the OpenAPI document for people, between guides. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import type { Sha256 } from '../lib/digest.ts'
-import { API_VERSION, MODULE_NAMES, MODULES } from '../model.ts'
+import { API_VERSION, MODULE_NAMES, MODULES, type ServiceLimit } from '../model.ts'
 import { fill, type OpenApiDocument, otherTurn } from './document.ts'
 import { describeEvents } from './events.ts'
 import texts from './guides.json' with { type: 'json' }
-import {
-  baseUrl,
-  type CodeBlock,
-  codeBlock,
-  createPage,
-  EXAMPLE_ORIGIN,
-  type Inset,
-  LANGUAGES,
-  markPlaces,
-  type Markup,
-  markup,
-  paragraphs,
-  prose,
-  table,
-} from './html.ts'
 import type { DocumentSettings } from './model.ts'
-import assets from './reference-assets.json' with { type: 'json' }
-import {
-  endpoint,
-  eventSection,
-  groupEndpoints,
-  heading,
-  methodBadge,
-  SERVICE_GROUP,
-} from './reference-endpoints.ts'
-import { sampleOf } from './samples.ts'
+import { describeEndpoint, describeEventGroup, groupEndpoints, SERVICE_GROUP } from './reference-endpoints.ts'
+import type { Block, CodeBlock, Fact, Inline, Part, Reference, Section, Table } from './reference-model.ts'
+import { baseUrl, configuredUrl, sampleOf } from './samples.ts'
+
+const subjects =
+  'Profiles, a searchable directory, banners, countries, industries, plans, a widget, signups and ' +
+  'reports: one key per partner, JSON over HTTP.'
+
+const cards = [
+  { id: 'guide-quick-start', title: 'Quick start', text: 'From a key to the first response.' },
+  { id: 'guide-authentication', title: 'Authentication', text: 'One key per installation, on servers only.' },
+  { id: 'guide-events', title: 'Webhooks', text: 'Signed events in place of polling.' },
+  { id: 'guide-problem-codes', title: 'Errors', text: 'Every code, and what to do about it.' },
+]
 
 /** Other requests get the event loop between its endpoints, as between those of the document. */
-export async function createReferencePage(
+export async function createReference(
   described: OpenApiDocument,
   settings: DocumentSettings,
-  sha256: Sha256,
-): Promise<StaticDocument> {
+): Promise<Reference> {
   const { title, summary } = described.info
-  const parts = await partsOf(described, settings)
-  const { html, policy } = createPage(assets, {
+  return {
     title,
     summary,
-    icon,
-    logo: settings.logo ?? icon,
-    languages: Object.entries(LANGUAGES).map(([id, name], index) => [
-      markup`<input type="radio" name="language" id="in-${id}"${index === 0 && markup` checked`}>`,
-      markup`<label for="in-${id}">${name}</label>`,
-    ]),
-    contents: parts.map(({ name, items }) => contentsGroup(name, items)),
-    facts: factsOf(settings).map(([name, value]) =>
-      value && markup`<div><dt>${name}</dt><dd>${value}</dd></div>`
-    ),
-    sections: parts.map(({ section }) => section),
-  }, sha256)
-  const example = `${EXAMPLE_ORIGIN}</span>`
-  const address = baseUrl(settings) === EXAMPLE_ORIGIN
-    ? `${EXAMPLE_ORIGIN}${settings.basePath}</span>`
-    : example
-  return {
-    text: html.replaceAll(example, address),
-    headers: [
-      ...policy,
-      ...['Referrer-Policy', 'no-referrer'],
-      ...['Link', '<docs.md>; rel="alternate"; type="text/markdown"'],
-    ],
-    variesBy: 'Accept',
+    lead: `${summary} ${subjects}`,
+    cards,
+    facts: factsOf(settings),
+    parts: await partsOf(described, settings),
+    exampleAddress: configuredUrl(settings) === undefined ? baseUrl(settings) : undefined,
   }
 }
 
-/** The parts of the page in their order, with their entries in the contents. */
-async function partsOf(described: OpenApiDocument, settings: DocumentSettings) {
-  const groups = await Array.fromAsync(groupEndpoints(described), async ([name, entries]) => ({
-    name,
-    items: entries.map(({ method, operation: { operationId: id, summary: title } }) => (
-      { id, title, badge: methodBadge(method) }
-    )),
-    section: markup`
-      <section class="group${name === SERVICE_GROUP ? ' quiet' : ''}" aria-label="${name}">
-        <h2>${name}</h2>
-        ${await Array.fromAsync(entries, (entry) => otherTurn().then(() => endpoint(entry, settings)))}
-      </section>
-    `,
-  }))
+/** The parts of the reference in their order: what needs no key is read last. */
+async function partsOf(described: OpenApiDocument, settings: DocumentSettings): Promise<readonly Part[]> {
+  const groups: Part[] = []
+  for (const [name, entries] of groupEndpoints(described)) {
+    const sections: Section[] = []
+    for (const entry of entries) {
+      await otherTurn()
+      sections.push(describeEndpoint(entry, settings))
+    }
+    const isQuiet = name === SERVICE_GROUP
+    groups.push({ name, sections: [], group: { label: name, isHeading: true, isQuiet, sections } })
+  }
   await otherTurn()
   const guides = guidesOf(described, settings)
-  const events = describeEvents()
-  const part = (name: string, from: number, to?: number) => {
-    const items = guides.slice(from, to)
-    return { name, items: items as readonly ContentsItem[], section: items.map(section) as Inset }
-  }
-  const [overview, webhooks] = [part('Overview', 0, 2), part('Webhooks', 2, 3)]
-  const types = markup`<section class="group" aria-label="Event types">${events.map(eventSection)}</section>`
-  const isService = ({ name }: { readonly name: string }) => name === SERVICE_GROUP
+  const events = describeEvents().map(describeEventGroup)
+  const isService = ({ name }: Part) => name === SERVICE_GROUP
   return [
-    { ...overview, items: [{ id: 'page-introduction', title: 'Introduction' }, ...overview.items] },
-    ...groups.filter((one) => !isService(one)),
+    { name: 'Overview', sections: guides.slice(0, 2) },
+    ...groups.filter((part) => !isService(part)),
     {
-      ...webhooks,
-      items: [...webhooks.items, ...events.map(({ name, title }) => ({ id: `event-${name}`, title }))],
-      section: [webhooks.section, types],
+      name: 'Webhooks',
+      sections: guides.slice(2, 3),
+      group: { label: 'Event types', isHeading: false, isQuiet: false, sections: events },
     },
-    part('Guides', 3),
+    { name: 'Guides', sections: guides.slice(3) },
     ...groups.filter(isService),
   ]
 }
 
-interface Guide {
+/** A guide as its file has it. */
+interface GuideText {
   readonly title: string
-  /** Other words that people search for. */
   readonly words?: string
   readonly text: readonly string[]
-  /** Text to copy, an operation with samples, or a problem. */
-  readonly code: readonly (Omit<CodeBlock, 'code'> & {
-    readonly code?: string
-    readonly sample?: string
-    readonly problem?: string
-  })[]
+  readonly code: readonly GuideCode[]
+}
+
+/** Code of a guide: a text to copy, the samples of an operation, or a problem. */
+interface GuideCode {
+  readonly caption: string
+  readonly note?: string
+  readonly code?: string
+  readonly sample?: string
+  readonly problem?: string
 }
 
 /** All guides: two that are read before the endpoints, that of webhooks, and the others. */
-function guidesOf(described: OpenApiDocument, settings: DocumentSettings) {
-  const { examples } = described.components
+function guidesOf(described: OpenApiDocument, settings: DocumentSettings): readonly Section[] {
+  const guides = Object.entries(fill<Readonly<Record<string, GuideText>>>(texts, settings))
   const tables = tablesOf(settings)
-  return Object.entries(fill<Readonly<Record<string, Guide>>>(texts, settings)).map((
-    [name, { title, words, text, code }],
-  ) => ({
-    ...{ id: `guide-${name}`, title, words },
-    text: paragraphs(text),
-    code: code.flatMap(({ sample = '', problem, code, ...block }) => {
-      const shown = code ??
-        (problem ? JSON.stringify(examples[problem]?.value, null, 2) : sampleOf(sample, settings))
-      return shown ? [codeBlock({ ...block, code: shown, fixed: block.note !== undefined })] : []
-    }),
-    below: tables[name],
-  }))
+  return guides.map(([name, { title, words = '', text, code }]) => {
+    const blocks: Block[] = [{ kind: 'prose', lines: text }]
+    for (const each of code) blocks.push(...codeOf(each, described, settings))
+    if (tables[name] !== undefined) blocks.push(tables[name])
+    return { id: `guide-${name}`, level: 2, title, words, blocks }
+  })
 }
 
-const limitTexts: Readonly<Record<string, string>> = {
+/** @returns None for the samples of an operation that the service does not have. */
+function codeOf(
+  { caption, note, code: text, sample = '', problem = '' }: GuideCode,
+  { components: { examples } }: OpenApiDocument,
+  settings: DocumentSettings,
+): readonly CodeBlock[] {
+  const example = examples[problem]
+  const code = text ?? (example ? JSON.stringify(example.value, null, 2) : sampleOf(sample, settings))
+  if (code === undefined) return []
+  return [{
+    kind: 'code',
+    caption,
+    label: caption,
+    code,
+    isCopied: note === undefined,
+    ...(note !== undefined && { note }),
+  }]
+}
+
+const limitTexts: Readonly<Record<ServiceLimit, string>> = {
   key: 'Requests with a key.',
   signup: 'Signups with a key.',
   verify: 'Verifications with a key, which count toward no other policy.',
+  rotate: 'Rotations of keys by their partner.',
   authfail: 'Failed authentications from an address. Keys known to be valid still work.',
 }
 
-function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Markup>> {
-  const limitRows = Object.entries(limits).map(([name, { quota, windowSeconds }]) => ({
-    name,
-    note: quota === 0 ? 'off' : `${quota} in ${windowSeconds} s`,
-    about: limitTexts[name],
-  }))
+function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Table>> {
+  const policies = Object.entries(limitTexts) as [ServiceLimit, string][]
+  const limitRows = policies.map(([name, text]) => {
+    const { quota, windowSeconds } = limits[name]
+    return { name, note: quota === 0 ? 'off' : `${quota} in ${windowSeconds} s`, text }
+  })
   const scopeRows = MODULE_NAMES.map((module) => {
     const { scope, feature } = MODULES[module]
-    return { name: scope, note: module, about: feature }
+    return { name: scope, note: module, text: feature }
   })
   const problemRows = (Object.keys(PROBLEMS) as ProblemCode[]).map((code) => {
     const { status, detail } = PROBLEMS[code]
     return {
       id: `problem-${code}`,
       name: code,
-      note: status,
-      about: [detail, markup`<span>${prose(PROBLEM_ACTIONS[code])}</span>`],
+      note: String(status),
+      text: detail,
+      advice: PROBLEM_ACTIONS[code],
     }
   })
   return {
-    limits: table(['Policy and default', 'What it counts'], limitRows),
-    scopes: table(['Scope and module', 'Purpose'], scopeRows),
-    'problem-codes': table(['Code and status', 'Meaning, and what to do'], problemRows),
+    limits: { kind: 'table', heads: ['Policy and default', 'What it counts'], rows: limitRows },
+    scopes: { kind: 'table', heads: ['Scope and module', 'Purpose'], rows: scopeRows },
+    'problem-codes': {
+      kind: 'table',
+      heads: ['Code and status', 'Meaning, and what to do'],
+      rows: problemRows,
+    },
   }
 }
 
-function section({ id, title, words, text, code, below }: ReturnType<typeof guidesOf>[number]): Markup {
-  return markup`
-    <section class="split" id="${id}" data-words="${words}">
-      <div class="head">${heading(2, id, title)}${text}</div>
-      <div class="code">${code}</div>
-      ${below && markup`<div class="below">${below}</div>`}
-    </section>
-  `
-}
+const link = (href: string, text: string = href): Inline => ({ href, text })
 
-interface ContentsItem {
-  readonly id: string
-  readonly title: string
-  readonly badge?: Markup
-}
-
-function contentsGroup(name: string, items: readonly ContentsItem[]): Markup {
-  const links = items.map(({ id, title, badge }) => markup`<li><a href="#${id}">${title}${badge}</a></li>`)
-  return markup`<strong>${name}</strong><ul>${links}</ul>`
-}
-
-const link = (url: string, text: string): Markup => markup`<a href="${url}">${text}</a>`
-
-function factsOf(settings: DocumentSettings): readonly (readonly [string, Inset])[] {
+function factsOf(settings: DocumentSettings): readonly Fact[] {
   const { names, contact: { name, email, url } = {}, terms } = settings
-  return [
-    ['Base URL', markup`<code>${markPlaces(baseUrl(settings))}</code>`],
-    ['Key', markup`<code>${names.keyHeader}</code>`],
-    ['Version', markup`<code>${API_VERSION}</code>`],
-    ['For machines', [link('openapi.json', 'OpenAPI 3.1'), ' · ', link('docs.md', 'Markdown')]],
-    ['Contact', email ? link(`mailto:${email}`, name ?? email) : url && link(url, name ?? url)],
-    ['Terms', terms && link(terms, terms)],
+  const facts: Fact[] = [
+    { name: 'Base URL', value: [{ code: baseUrl(settings) }] },
+    { name: 'Key', value: [{ code: names.keyHeader }] },
+    { name: 'Version', value: [{ code: API_VERSION }] },
+    {
+      name: 'For machines',
+      value: [link('openapi.json', 'OpenAPI 3.1'), ' · ', link('docs.md', 'Markdown')],
+    },
   ]
+  if (email) facts.push({ name: 'Contact', value: [link(`mailto:${email}`, name ?? email)] })
+  else if (url) facts.push({ name: 'Contact', value: [link(url, name)] })
+  if (terms) facts.push({ name: 'Terms', value: [link(terms)] })
+  return facts
 }
-
-const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="3 3 18 18" fill="none" stroke="#0a8f72" ' +
-  'stroke-width="2" stroke-linecap="round" stroke-linejoin="round"><circle cx="7.5" cy="15.5" r="3"/>' +
-  '<path d="M9.5 13.5 17 6m-2.5 2.5 2 2M17 6l1.5 1.5"/></svg>'
-const icon = `data:image/svg+xml,${encodeURIComponent(drawing)}`

@@ -1,8 +1,33 @@
 /** Code samples. Those of operations that are not built in are made from those that are. */
-import { baseUrl, EXAMPLE_ORIGIN, type Language, LANGUAGES } from './html.ts'
 import type { DocumentSettings, ParameterObject } from './model.ts'
 import type { OperationObject } from './operation.ts'
 import samples from './samples.json' with { type: 'json' }
+
+/** The languages of samples, with what the page calls them. */
+export const LANGUAGES = {
+  shell: 'Shell',
+  client: 'JavaScript',
+  php: 'PHP',
+  python: 'Python',
+} as const
+
+export type Language = keyof typeof LANGUAGES
+
+/** The languages of samples in their order. */
+export const LANGUAGE_NAMES = Object.keys(LANGUAGES) as readonly Language[]
+
+/** The origin in samples, where the service does not know its own. */
+const exampleOrigin = 'https://api.example.com'
+
+/** The URL of the service that its settings have. */
+export function configuredUrl({ servers }: DocumentSettings): string | undefined {
+  return servers?.find(({ url }) => URL.canParse(url))?.url.replace(/\/+$/, '')
+}
+
+/** The URL of the service in samples. */
+export function baseUrl(settings: DocumentSettings): string {
+  return configuredUrl(settings) ?? exampleOrigin + settings.basePath
+}
 
 /** An operation without references. */
 export interface EndpointEntry {
@@ -20,11 +45,11 @@ export function sampleOf(operationId: string, settings: DocumentSettings): Sampl
   const { names: { name, keyHeader } } = settings
   const clientOptions = name === 'service' ? '' : `\n  serviceName: '${name}',`
   const programs = known.get(operationId)
-  return programs && new Map((Object.keys(LANGUAGES) as Language[]).flatMap((language) => {
+  return programs && new Map(LANGUAGE_NAMES.flatMap((language) => {
     const text = programs[language]
       ?.replaceAll('/service/', `/${name}/`)
       .replaceAll('X-Service-Partner-Key', keyHeader)
-      .replaceAll(EXAMPLE_ORIGIN, () => baseUrl(settings))
+      .replaceAll(exampleOrigin, () => baseUrl(settings))
       .replace("partner: 'demo',\n  key", `partner: 'demo',${clientOptions}\n  key`)
     return text === undefined ? [] : [[language, text] as const]
   }))

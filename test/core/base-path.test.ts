@@ -114,8 +114,9 @@ t.test('the URLs of a deployment include the base path', async (t) => {
   const { linkset: [, { anchor }] } = await json('/.well-known/api-catalog')
   t.equal(anchor, '/shop/api/service/docs', 'a proxy removes /shop')
   const page = await (await call('/api/service/docs')).text()
-  t.match(page, '<code><span class="origin">https://api.example.com</span>/shop/api</code>')
-  t.match(page, '<span class="origin">https://api.example.com</span>/shop/api/service/public/plans')
+  t.match(page, `<code>${url}</code>`)
+  t.match(page, `${url}/service/public/plans`)
+  t.notMatch(page, '<span class="origin">', 'a URL that is known is not replaced')
   for (const url of ['https://api.example.com', '/', 'https://api.example.com/xapi', '/api/v1']) {
     t.throws(
       () => open({ basePath: '/api', deployment: { servers: [{ url }] } }),

@@ -8,9 +8,12 @@ import { createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
-import { createDocument } from '../../core/openapi/document.ts'
-import { escapeHtml, highlight, markup, prose } from '../../core/openapi/html.ts'
-import { createReferencePage } from '../../core/openapi/reference.ts'
+import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
+import { escapeHtml, markup } from '../../core/openapi/html.ts'
+import type { DocumentSettings } from '../../core/openapi/model.ts'
+import { createReferencePage } from '../../core/openapi/reference-page.ts'
+import { highlight, prose } from '../../core/openapi/reference-text.ts'
+import { createReference } from '../../core/openapi/reference.ts'
 import samples from '../../core/openapi/samples.json' with { type: 'json' }
 import { ROUTES } from '../../core/routes/router.ts'
 import { resolveSettings } from '../../core/settings.ts'
@@ -22,6 +25,12 @@ const settings = {
   limits: DEFAULT_LIMITS,
   maxStalenessMs: 1,
   allowBrowsers: false,
+}
+
+/** The page of a document. */
+async function pageOf(described: OpenApiDocument, settings: DocumentSettings): Promise<string> {
+  const reference = await createReference(described, settings)
+  return (await createReferencePage(reference, settings, () => 'ab')).text
 }
 
 /** Text as a browser shows it. */
@@ -41,12 +50,11 @@ t.test('the page escapes all text', async (t) => {
   const json = JSON.stringify({ [evil]: [evil, 1, null] }, null, 2)
   t.equal(shown(markup`${highlight(json)}`.html), json)
   t.notMatch(markup`${highlight(json)}`.html, /<script/)
-  const hostile = await createReferencePage(
+  const hostile = await pageOf(
     await createDocument(ROUTES.map((route) => ({ ...route, summary: evil, description: evil })), settings),
     { ...settings, problemBase: evil },
-    () => 'ab',
   )
-  t.equal(hostile.text.match(/<script/g)?.length, 1, 'the page has only its own script')
+  t.equal(hostile.match(/<script/g)?.length, 1, 'the page has only its own script')
 })
 
 t.test('the assets of the pages are up to date', (t) => {
@@ -58,7 +66,7 @@ t.test('the assets of the pages are up to date', (t) => {
 
 t.test('the page documents every operation and problem', async (t) => {
   const described = await createDocument(ROUTES, resolveSettings({}))
-  const { text } = await createReferencePage(described, settings, () => 'ab')
+  const text = await pageOf(described, settings)
   const ids = [...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
   t.equal(new Set(ids).size, ids.length, 'ids are unique')
   for (const [, id] of text.matchAll(/href="#([^"]+)"/g)) {
@@ -108,11 +116,8 @@ t.test('the page documents every operation and problem', async (t) => {
 t.test('the page shows every sample, with the names of the service', async (t) => {
   const samplesOf = async (name: string) => {
     const names = createServiceNames(name)
-    const { text } = await createReferencePage(
-      await createDocument(ROUTES, { ...settings, names }),
-      { ...settings, names },
-      () => 'ab',
-    )
+    const named = { ...settings, names }
+    const text = await pageOf(await createDocument(ROUTES, named), named)
     const blocks = text.matchAll(/<pre class="in (\w+)[^>]*><code>(.*?)<\/code>/gs)
     return new Set([...blocks].map(([, language, html = '']) => `${language}\n${shown(html)}`))
   }
@@ -129,10 +134,9 @@ t.test('the page shows every sample, with the names of the service', async (t) =
 
 t.test('only the slug of the partner is replaced, whatever the address of the service', async (t) => {
   const url = 'https://demo.acme.example/demo/a$&b'
-  const { text } = await createReferencePage(
+  const text = await pageOf(
     await createDocument(ROUTES, resolveSettings({})),
     { ...settings, names: createServiceNames('demo'), servers: [{ url }] },
-    () => 'ab',
   )
   const [, sample = ''] = /id="profiles".*?<pre class="in shell"[^>]*>(.*?)<\/pre>/s.exec(text) ?? []
   t.match(shown(sample), `url='${url}/demo/public/profiles?partner=demo&q=`)

@@ -7,7 +7,7 @@
 import { writeFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { createDocument } from '../../core/openapi/document.ts'
-import type { Language } from '../../core/openapi/html.ts'
+import type { Language } from '../../core/openapi/samples.ts'
 import type { ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import type { OperationObject } from '../../core/openapi/operation.ts'
 import { ROUTES } from '../../core/routes/router.ts'
