@@ -8,7 +8,7 @@ import { rfc3339 } from './lib/time.ts'
 import { createWriteBehind } from './lib/write-behind.ts'
 import type { AuditEntry, AuditLog } from './ports/audit.ts'
 import type { Observer } from './ports/observer.ts'
-import { readPages } from './ports/store.ts'
+import { readRows } from './ports/store.ts'
 
 /** One line of the log. It contains no credential, no query and no body. */
 export interface LogEvent {
@@ -193,7 +193,7 @@ export function createAuditWatcher(log: AuditLog, onEntry: (entry: AuditEntry) =
   return createWriteBehind(pollDelayMs, async () => {
     try {
       const from = lastSequence ??= (await log.auditHead()).sequence
-      const entries = readPages<AuditEntry>((after, limit) => log.listAudit(after?.sequence ?? from, limit))
+      const entries = readRows<AuditEntry>((after, limit) => log.listAudit(after?.sequence ?? from, limit))
       for await (const entry of entries) {
         onEntry(entry)
         lastSequence = entry.sequence

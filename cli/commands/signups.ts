@@ -4,7 +4,7 @@ import { formatValue } from '../../core/http/redact.ts'
 import { EMAIL_PATTERN } from '../../core/lib/text.ts'
 import { parseInstant, startOfDay } from '../../core/lib/time.ts'
 import type { Signup } from '../../core/ports/signups.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readRows, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { readLines } from '../files.ts'
@@ -111,7 +111,7 @@ const exportAll: StoreAction<[Options], void> = async (store, { output }, { part
   const toText = (signups: readonly Signup[]) =>
     signups.map((signup) => `${printableJson(JSON.stringify(signupJson(signup)))}\n`).join('')
   if (partner !== undefined) await findPartner(store, partner)
-  const signups = readPages<Signup>((last, rows) => store.listSignups(partner, last, rows))
+  const signups = readRows<Signup>((last, rows) => store.listSignups(partner, last, rows))
   const { last } = await output.list(signups, signupJson, toText)
   if (last === undefined && !output.json) output.note('There are no signups yet.')
 }
@@ -167,5 +167,5 @@ async function* candidates(store: Store, given: readonly string[], { partner, be
   }
   if (given.length > 0) return
   const start = before === undefined ? undefined : { createdAt: before - 1, id: '' }
-  yield* readPages<Signup>((last, rows) => store.listSignups(partner, last ?? start, rows))
+  yield* readRows<Signup>((last, rows) => store.listSignups(partner, last ?? start, rows))
 }

@@ -1,5 +1,5 @@
 /** Checks of PostgreSQL, and of the servers that share it. */
-import { connect, type Database } from '../../adapters/stores/postgres/database.ts'
+import { connect, type PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { MIGRATIONS } from '../../adapters/stores/postgres/migrate.ts'
 import { parseUrl } from '../../adapters/stores/postgres/url.ts'
 import { createClock } from '../../core/lib/clock.ts'
@@ -39,7 +39,7 @@ export async function checkPostgres(check: Check, storeUrl: string, store: Store
 }
 
 /** While a transaction has the server connection that answered last, a pooler has to take another one. */
-async function isBehindPooler(database: Database): Promise<boolean> {
+async function isBehindPooler(database: PostgresDatabase): Promise<boolean> {
   const readPid = async () => String(await database.lookUp('SELECT pg_backend_pid()'))
   const pid = await readPid()
   return await database.transaction(async (query) => {
@@ -48,7 +48,7 @@ async function isBehindPooler(database: Database): Promise<boolean> {
   })
 }
 
-async function checkDatabase(check: Check, { read }: Database): Promise<void> {
+async function checkDatabase(check: Check, { read }: PostgresDatabase): Promise<void> {
   type Row = [fsync: string, role: string, isSuperuser: boolean, readable: string, indexes: string]
   const [row] = await read<Row>(`
     SELECT current_setting('fsync'), current_user, (SELECT rolsuper FROM pg_roles WHERE rolname = current_user),

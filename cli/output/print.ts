@@ -4,7 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
 import type { Remedy } from '../../core/admin/error.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
-import { readPages } from '../../core/ports/store.ts'
+import { readRows } from '../../core/ports/store.ts'
 import { CliError } from '../errors.ts'
 import {
   createTableFormatter,
@@ -176,7 +176,7 @@ export class Output implements TableStyle {
   }
 
   async page<T>(list: List<T>, limit: number = this.pageRows): Promise<void> {
-    const rows = readPages(list.read, Math.min(limit, terminalRows) + 1)
+    const rows = readRows(list.read, Math.min(limit, terminalRows) + 1)
     const { last, hasMore } = await this.table(rows, list.toJson, list.headings, list.toCells, limit)
     if (last === undefined) this.note(list.none)
     else if (hasMore) {

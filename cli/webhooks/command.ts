@@ -7,7 +7,7 @@ import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
-import { readPages, type Store } from '../../core/ports/store.ts'
+import { readRows, type Store } from '../../core/ports/store.ts'
 import {
   type Delivery,
   MAX_SECRETS,
@@ -140,7 +140,7 @@ async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   const read = (last: Delivery | undefined, rows: number) =>
     store.webhooks.listDeliveries(id, 'pending', last, rows)
   let pending = 0
-  for await (const _ of readPages(read)) pending++
+  for await (const _ of readRows(read)) pending++
   const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
   const document = { ...data as object, dry_run: true, pending_deliveries: pending }
   return { data: document, text, notes: () => [`Dry run: nothing was changed. ${lost}`] }
@@ -283,7 +283,7 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
   const { state, limit } = options
   await find(store, id)
   await output.table<Delivery>(
-    readPages((last, rows) => store.webhooks.listDeliveries(id, state, last, rows)),
+    readRows((last, rows) => store.webhooks.listDeliveries(id, state, last, rows)),
     deliveryJson,
     ['id', 'created', 'type', 'partner', 'state', 'attempts', 'due or settled', 'last attempt'],
     ({ id, createdAt, type, partner = '–', state, attempts, dueAt, lastStatus = '–', lastError }) => [

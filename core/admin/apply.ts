@@ -6,7 +6,7 @@ import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
 import type { Administration, Change, Claim } from '../ports/changes.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readRows, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
 import { AdminError } from './error.ts'
 import { validateName } from './validate.ts'
@@ -80,7 +80,7 @@ export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promis
 /** The changes that revoke the open claims of a partner, or all. */
 export async function revokeClaims(store: Administration, openAt: number, partner?: string) {
   const filter = { openAt, partner }
-  const open = await Array.fromAsync(readPages<Claim>((last, rows) => store.listClaims(filter, last, rows)))
+  const open = await Array.fromAsync(readRows<Claim>((last, rows) => store.listClaims(filter, last, rows)))
   return open.map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
 }
 

@@ -8,7 +8,7 @@ import {
 } from '../model.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
-import { readPages, type Store } from '../ports/store.ts'
+import { readRows, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhook, findPartner, type Operator, revokeClaims } from './apply.ts'
 import { AdminError } from './error.ts'
 import {
@@ -138,7 +138,7 @@ export function createPartnerAdministration(
       return (change as Extract<Change, { type: 'partner.created' }>).partner
     },
 
-    list: (tag) => readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit, tag)),
+    list: (tag) => readRows<Partner>((after, limit) => store.listPartners(after?.slug, limit, tag)),
 
     show,
 

@@ -1,7 +1,7 @@
 import type { Sha256 } from '../lib/digest.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 import type { Administration, Claim } from '../ports/changes.ts'
-import { readKeys, readPages, readPartners, type Store } from '../ports/store.ts'
+import { readKeys, readPartners, readRows, type Store } from '../ports/store.ts'
 import { hashEntry, keySnapshot, moduleSnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
 import { claimSnapshot } from './records.ts'
 
@@ -44,7 +44,7 @@ export async function verifyChain(
   // Also finds rows inserted before the first entry.
   let after = -Infinity
   for (;;) {
-    // Read before each page, so that entries written meanwhile never look cut off: `readPages` cannot do that.
+    // Read before each page, so that entries written meanwhile never look cut off: `readRows` cannot do that.
     const head = await log.auditHead()
     const entries = await log.listAudit(after, pageSize)
     for (const entry of entries) {
@@ -122,7 +122,7 @@ async function* readSnapshots(
 ): AsyncGenerator<readonly [subject: string, stored: string]> {
   for await (const partner of readPartners(store)) yield [`partner ${partner.slug}`, partnerSnapshot(partner)]
   for await (const key of readKeys(store)) yield [`key ${key.id}`, keySnapshot(key, store.sha256)]
-  for await (const claim of readPages<Claim>((after, limit) => store.listClaims({}, after, limit))) {
+  for await (const claim of readRows<Claim>((after, limit) => store.listClaims({}, after, limit))) {
     yield [`claim ${claim.id}`, claimSnapshot(claim, store.sha256)]
   }
   for (const module of await store.listModules()) {
@@ -142,7 +142,7 @@ async function recheck(
   const expected = new Map<string, string | undefined>()
   let last = 0
   for (let attempt = 1;; attempt++) {
-    const entries = readPages<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
+    const entries = readRows<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
     for await (const entry of entries) {
       const subject = subjectOf(entry)
       if (subject !== undefined && suspects.has(subject)) expected.set(subject, entry.after)

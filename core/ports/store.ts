@@ -89,7 +89,7 @@ type ReadPage<T> = (after: T | undefined, limit: number) => MaybePromise<readonl
  * Reads a list to its end, page by page. Rows that are added after the current position are read as well.
  * @param wanted The most rows that the caller takes, 1 or more.
  */
-export async function* readPages<T>(
+export async function* readRows<T>(
   readPage: ReadPage<T>,
   wanted: number = maxPageRows,
 ): AsyncGenerator<T, void, undefined> {
@@ -98,7 +98,7 @@ export async function* readPages<T>(
 
 /** All partners, removed ones included, by slug. */
 export function readPartners(store: Pick<Store, 'listPartners'>): AsyncGenerator<Partner, void, undefined> {
-  return readPages<Partner>((after, limit) => store.listPartners(after?.slug, limit))
+  return readRows<Partner>((after, limit) => store.listPartners(after?.slug, limit))
 }
 
 /** The keys that a filter selects, by default all, oldest first. */
@@ -106,7 +106,7 @@ export function readKeys(
   store: Pick<Store, 'listKeys'>,
   filter: KeyFilter = {},
 ): AsyncGenerator<Key, void, undefined> {
-  return readPages<Key>((after, limit) => store.listKeys(filter, after, limit))
+  return readRows<Key>((after, limit) => store.listKeys(filter, after, limit))
 }
 
 /** The pages of a list, none of them empty. */

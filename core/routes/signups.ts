@@ -8,7 +8,7 @@ import { parseInstant, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup } from '../ports/signups.ts'
 import * as input from '../schemas/inputs.ts'
-import { createClaim } from '../signups/idempotency.ts'
+import { createIdempotencyClaim } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
 import { definePost, type HandlerContext } from './route.ts'
 
@@ -104,7 +104,7 @@ export const signups = definePost({
     }
     const claim = idempotencyKey === undefined
       ? undefined
-      : createClaim(idempotencyKey, rawBody, now, ports.sha256)
+      : createIdempotencyClaim(idempotencyKey, rawBody, now, ports.sha256)
     // Only a first attempt needs what it refers to.
     const isAdmitted = danglingReferences.length === 0 ||
       claim !== undefined && ports.signups.isClaimed(signup, claim)

@@ -40,7 +40,12 @@ function isUnbalanced(value: string): boolean {
 }
 
 /** Claims an idempotency key for a body: a retry has an equal one. */
-export function createClaim(key: string, body: unknown, now: number, sha256: Sha256): IdempotencyClaim {
+export function createIdempotencyClaim(
+  key: string,
+  body: unknown,
+  now: number,
+  sha256: Sha256,
+): IdempotencyClaim {
   return { key, fingerprint: sha256(canonicalJson(body)), expiresAt: now + CLAIM_LIFETIME_MS }
 }
 

@@ -3,7 +3,11 @@ import { randomBytes } from 'node:crypto'
 import process from 'node:process'
 import postgres, { type Sql } from 'postgres'
 import type { Test } from 'tap'
-import { connect, type ConnectOptions, type Database } from '../../adapters/stores/postgres/database.ts'
+import {
+  connect,
+  type ConnectOptions,
+  type PostgresDatabase,
+} from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { hasServer } from './binaries.ts'
@@ -40,7 +44,7 @@ function skipWithoutServer(t: Test): void {
   process.exit()
 }
 
-export function openDatabase(t: Test, url: string, options?: ConnectOptions): Database {
+export function openDatabase(t: Test, url: string, options?: ConnectOptions): PostgresDatabase {
   const database = connect(url, options)
   t.teardown(() => database.close())
   return database

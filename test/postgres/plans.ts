@@ -1,5 +1,5 @@
-import type { Query } from '../../adapters/stores/postgres/connection.ts'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import type { PostgresQuery } from '../../adapters/stores/postgres/connection.ts'
+import type { PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 
 /** A node of an executed query plan, as in `EXPLAIN`. */
 export interface Plan {
@@ -12,8 +12,8 @@ export interface Plan {
 }
 
 /** A database that explains every read. */
-export function explaining(database: Database, onPlan: (plan: Plan) => void): Database {
-  const explained = (query: Query): Query => async (sql, parameters) => {
+export function explaining(database: PostgresDatabase, onPlan: (plan: Plan) => void): PostgresDatabase {
+  const explained = (query: PostgresQuery): PostgresQuery => async (sql, parameters) => {
     const [row] = await query<[json: string]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, parameters)
     onPlan(JSON.parse(row![0])[0].Plan)
     return await query(sql, parameters)

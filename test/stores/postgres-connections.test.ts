@@ -5,7 +5,7 @@ import t from 'tap'
 import { connect } from '../../adapters/stores/postgres/database.ts'
 import { createConnection } from '../../adapters/stores/postgres/connection.ts'
 import { parseUrl } from '../../adapters/stores/postgres/url.ts'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import type { PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { listText } from '../../adapters/stores/postgres/sql.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { StoreError } from '../../adapters/stores/sql/store-error.ts'
@@ -25,7 +25,8 @@ await setup.transaction(async (query) => {
   await query(`INSERT INTO seen VALUES ('a', 1)`)
 })
 
-const pidOf = async (query: Database['lookUp']) => Number((await query('SELECT pg_backend_pid()'))[0]![0])
+const pidOf = async (query: PostgresDatabase['lookUp']) =>
+  Number((await query('SELECT pg_backend_pid()'))[0]![0])
 const isUnreachable = (error: unknown) => error instanceof StoreError && error.code === 'unreachable'
 
 await t.test('values keep their types', async (t) => {

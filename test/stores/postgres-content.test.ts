@@ -1,6 +1,6 @@
 /** Content and lists: how many rows the server reads, snapshots, and limits of the server. */
 import t from 'tap'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import type { PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { createContent } from '../../adapters/stores/postgres/content.ts'
 import { createDirectory } from '../../adapters/stores/postgres/directory.ts'
 import { createLists } from '../../adapters/stores/postgres/lists.ts'
@@ -82,7 +82,7 @@ await t.test('a retried import keeps nothing of its first attempt', async (t) =>
   await createPartners(store, 'acme')
   await publish(store, [profile('a'), profile('b', { visibleTo: ['acme'] })])
   const database = openDatabase(t, url)
-  const twice: Database = {
+  const twice: PostgresDatabase = {
     ...database,
     async transaction(work, options) {
       await database.transaction(async (query, rollback) => {

@@ -4,7 +4,7 @@ import { type AddressInfo, connect as connectSocket, createServer } from 'node:n
 import { dirname, join } from 'node:path'
 import process from 'node:process'
 import t from 'tap'
-import { connect, type Database } from '../../adapters/stores/postgres/database.ts'
+import { connect, type PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { queryContinuously } from '../postgres/continuous-queries.ts'
 import { openDatabase as open, outcomeOf, serverFor } from '../postgres/fixtures.ts'
@@ -34,7 +34,7 @@ async function set(name: string, value: string): Promise<void> {
 }
 
 /** Listens. @returns The number of notifications so far. */
-function listen(database: Database): () => number {
+function listen(database: PostgresDatabase): () => number {
   let times = 0
   database.listen(() => times++)
   return () => times
@@ -297,7 +297,8 @@ await t.test('the URL determines encryption and verification', { skip: noOpenssl
 })
 
 // Last: the server is killed.
-const isStandby = async (query: Database['read']) => (await query('SELECT pg_is_in_recovery()'))[0]![0]
+const isStandby = async (query: PostgresDatabase['read']) =>
+  (await query('SELECT pg_is_in_recovery()'))[0]![0]
 
 await t.test('of a primary and its standby, the primary is used', async (t) => {
   const standby = await startStandby(server)

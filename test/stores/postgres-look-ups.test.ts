@@ -1,7 +1,7 @@
 /** Batching of key look-ups. */
 import t from 'tap'
-import type { Row, Value } from '../../adapters/stores/postgres/connection.ts'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import type { PostgresRow, PostgresValue } from '../../adapters/stores/postgres/connection.ts'
+import type { PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { batchKeyLookups, gatherLookUps } from '../../adapters/stores/postgres/look-ups.ts'
 import type { Revisions } from '../../adapters/stores/postgres/revisions.ts'
 import { createSqlDatabase } from '../../adapters/stores/postgres/sql-database.ts'
@@ -21,7 +21,10 @@ interface Sent {
 function create() {
   const sent: Sent[] = []
   const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
-  const lookUp = <R extends Row>(_sql: string, [parameter]: readonly Value[] = []): Promise<R[]> => {
+  const lookUp = <R extends PostgresRow>(
+    _sql: string,
+    [parameter]: readonly PostgresValue[] = [],
+  ): Promise<R[]> => {
     const { promise, resolve, reject } = Promise.withResolvers<R[]>()
     const text = String(parameter)
     const ids = text.startsWith('{') ? text.slice(1, -1).split(',').map((id) => JSON.parse(id)) : [text]
@@ -29,7 +32,7 @@ function create() {
       ids,
       answer(...known) {
         // In an order other than that of the query.
-        resolve(ids.filter((id) => known.includes(id)).reverse().map((id) => rowOf(id) as Row as R))
+        resolve(ids.filter((id) => known.includes(id)).reverse().map((id) => rowOf(id) as PostgresRow as R))
         return settled()
       },
       fail(error) {
@@ -39,7 +42,7 @@ function create() {
     })
     return promise
   }
-  const lookups = createKeyLookup(createSqlDatabase({ lookUp } as Database, {} as Revisions))
+  const lookups = createKeyLookup(createSqlDatabase({ lookUp } as PostgresDatabase, {} as Revisions))
   return { sent, findKey: batchKeyLookups({ lookUp }, lookups.findKey) }
 }
 
@@ -123,11 +126,11 @@ await t.test('an id with a NUL does not reach the server', async (t) => {
 })
 
 await t.test('look-ups of one turn share a statement, and each gets its own row', async (t) => {
-  const sent: (readonly Value[])[] = []
-  let answer: () => Promise<Row[]> = () => Promise.resolve([[1, 'a', 10], [3, 'c', 30]])
+  const sent: (readonly PostgresValue[])[] = []
+  let answer: () => Promise<PostgresRow[]> = () => Promise.resolve([[1, 'a', 10], [3, 'c', 30]])
   const find = gatherLookUps(
     {
-      lookUp<R extends Row>(sql: string, parameters: readonly Value[] = []) {
+      lookUp<R extends PostgresRow>(sql: string, parameters: readonly PostgresValue[] = []) {
         t.match(
           sql,
           'WHERE name = CAST((given.value ->> 0) AS TEXT) AND size > CAST((given.value ->> 1) AS BIGINT)',

@@ -2,8 +2,8 @@
 import t from 'tap'
 import type { Test } from 'tap'
 import { connect } from '../../adapters/stores/postgres/database.ts'
-import type { Query } from '../../adapters/stores/postgres/connection.ts'
-import type { Database } from '../../adapters/stores/postgres/database.ts'
+import type { PostgresQuery } from '../../adapters/stores/postgres/connection.ts'
+import type { PostgresDatabase } from '../../adapters/stores/postgres/database.ts'
 import { CommitUnknownError, SqlError } from '../../adapters/stores/postgres/errors.ts'
 import { migrate } from '../../adapters/stores/postgres/migrate.ts'
 import { createRevisions } from '../../adapters/stores/postgres/revisions.ts'
@@ -31,8 +31,8 @@ t.teardown(() => storeDatabase.close())
 await migrate(storeDatabase, undefined)
 const sql = openSql(t, storeUrl)
 
-const open = (t: Test, address = url): Database => openDatabase(t, address)
-const keep = (query: Query, id: string) => query('INSERT INTO kept VALUES ($1, 1)', [id])
+const open = (t: Test, address = url): PostgresDatabase => openDatabase(t, address)
+const keep = (query: PostgresQuery, id: string) => query('INSERT INTO kept VALUES ($1, 1)', [id])
 const kept = async (id: string) => (await setup.read('SELECT times FROM kept WHERE id = $1', [id]))[0]?.[0]
 
 /** @returns A barrier for `count` callers. */
@@ -68,7 +68,7 @@ await t.test('a transaction is committed or rolled back completely', async (t) =
 
 await t.test('a failed statement rolls the transaction back, even if it was caught', async (t) => {
   const { transaction } = open(t)
-  const twice = async (query: Query) => {
+  const twice = async (query: PostgresQuery) => {
     await keep(query, 'd')
     return await outcomeOf(keep(query, 'd'))
   }
@@ -94,7 +94,7 @@ await t.test('a failed statement rolls the transaction back, even if it was caug
 
 await t.test('concurrent statements run in order', async (t) => {
   const { transaction } = open(t)
-  const asked = (query: Query) =>
+  const asked = (query: PostgresQuery) =>
     Promise.all([
       keep(query, 'e'),
       query(`UPDATE kept SET times = 2 WHERE id = 'e'`),
@@ -105,10 +105,10 @@ await t.test('concurrent statements run in order', async (t) => {
 
 await t.test('a transaction cannot be used after its end', async (t) => {
   const { transaction } = open(t, `${url}?connections=1`)
-  let leaked: Query | undefined
+  let leaked: PostgresQuery | undefined
   await transaction((query) => Promise.resolve(leaked = query))
   await t.rejects(leaked!('SELECT 1'), { message: 'The transaction is over.' })
-  const settings = (query: Query) => query('SHOW idle_in_transaction_session_timeout')
+  const settings = (query: PostgresQuery) => query('SHOW idle_in_transaction_session_timeout')
   t.equal(String(await transaction(settings)), '30s')
   t.equal(String(await transaction(settings, { readOnly: true })), '0')
 })
@@ -252,7 +252,7 @@ async function change(slug: string, ...fates: Fate[]) {
   let notified = 0
   const lost = () => new StoreError('unreachable', 'lost', { cause: new CommitUnknownError('lost') })
 
-  const faulty: Database = {
+  const faulty: PostgresDatabase = {
     ...storeDatabase,
     notify() {
       notified++
@@ -277,7 +277,7 @@ async function change(slug: string, ...fates: Fate[]) {
       }
       const result = await storeDatabase.transaction(async (query, rollback) => {
         // Waits for a lock, with a shorter timeout.
-        const impatient: Query = (sql, parameters) => query(sql.replace("'5s'", "'50ms'"), parameters)
+        const impatient: PostgresQuery = (sql, parameters) => query(sql.replace("'5s'", "'50ms'"), parameters)
         const result = await work(impatient, rollback)
         if (fate === 'rolled back') rollback()
         return result

@@ -4,8 +4,8 @@ import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { createAuditLog } from '../../adapters/stores/sql/audit.ts'
 import { createAdministration } from '../../adapters/stores/sql/partners-and-keys.ts'
-import type { Value } from '../../adapters/stores/sql/row-format.ts'
-import { type Database, openDatabase } from '../../adapters/stores/sqlite/database.ts'
+import type { SqlValue } from '../../adapters/stores/sql/row-format.ts'
+import { openDatabase, type SqliteDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { createLists } from '../../adapters/stores/sqlite/lists.ts'
 import { createRevisions } from '../../adapters/stores/sqlite/revisions.ts'
 import { createSignups } from '../../adapters/stores/sqlite/signups.ts'
@@ -40,12 +40,12 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const steps: string[] = []
   const database = openDatabase(file, { create: false })
   t.teardown(() => database.close())
-  const explained: Database = {
+  const explained: SqliteDatabase = {
     ...database,
-    statement<Row extends readonly Value[]>(sql: string) {
+    statement<Row extends readonly SqlValue[]>(sql: string) {
       const statement = database.statement<Row>(sql)
       const plan = database.statement<[number, number, number, step: string]>(`EXPLAIN QUERY PLAN ${sql}`)
-      const explain = (parameters: Value[]) => steps.push(...plan.all(...parameters).map((row) => row[3]))
+      const explain = (parameters: SqlValue[]) => steps.push(...plan.all(...parameters).map((row) => row[3]))
       return {
         ...statement,
         all: (...parameters) => (explain(parameters), statement.all(...parameters)),

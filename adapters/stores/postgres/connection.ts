@@ -8,15 +8,18 @@ import { ConnectionLostError, fromDriver } from './errors.ts'
 import type { Host, PostgresUrl } from './url.ts'
 
 /** Integers are numbers; one beyond ±2^53 is a `StoreError`. Instants, JSON, decimals and lists are text. */
-export type Value = string | number | boolean | null
+export type PostgresValue = string | number | boolean | null
 
 /** The columns in the order of the statement. */
-export type Row = readonly Value[]
+export type PostgresRow = readonly PostgresValue[]
 
 /** Runs a statement with the parameters `$1`, `$2`, …; lists go as the text of `listText`, cast to their type. */
-export type Query = <R extends Row>(sql: string, parameters?: readonly Value[]) => Promise<R[]>
+export type PostgresQuery = <R extends PostgresRow>(
+  sql: string,
+  parameters?: readonly PostgresValue[],
+) => Promise<R[]>
 
-export type Connection = ReturnType<typeof createConnection>
+export type PostgresConnection = ReturnType<typeof createConnection>
 
 export interface ConnectionOptions {
   /** Milliseconds of silence after which connecting fails. */
@@ -31,7 +34,7 @@ export interface ConnectionOptions {
 }
 
 /** `command` is the server's name for the statement, such as COMMIT. */
-type Rows = Row[] & { readonly command?: string }
+type Rows = PostgresRow[] & { readonly command?: string }
 
 /**
  * A driver with a pool of one, which is over when its socket is. With a larger pool, a server that ends a connection
@@ -87,7 +90,7 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
     destroy: (reason: string) => destroy(new ConnectionLostError(reason)),
 
     /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
-    query(text: string, parameters: readonly Value[] = []): Promise<Rows> {
+    query(text: string, parameters: readonly PostgresValue[] = []): Promise<Rows> {
       return new Promise((resolve, reject) => {
         if (loss) throw loss
         const rows = send(text, parameters)
@@ -166,7 +169,7 @@ function createSender(sql: Sql, isPooled: boolean) {
   /** False while a statement is being prepared. */
   const prepared = new Map<string, boolean>()
 
-  return (text: string, parameters: readonly Value[]): Promise<Rows> => {
+  return (text: string, parameters: readonly PostgresValue[]): Promise<Rows> => {
     if (parameters.length === 0 && (isPooled || !PREPARABLE.test(text))) return sql.unsafe(text).values()
     if (parameters.includes(undefined as never)) throw new TypeError('A parameter is undefined.')
     const isPrepared = prepared.get(text)

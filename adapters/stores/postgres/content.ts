@@ -17,7 +17,7 @@ import { query, rowsSql, type SqlDatabase, type Work } from '../sql/database.ts'
 import type { StoredRow } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { CONTENT_TABLES, PROFILES } from '../sql/tables.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { DIALECT, listText } from './sql.ts'
 
@@ -25,7 +25,7 @@ const PLAIN_TABLES = createPlainTables(DIALECT)
 const PROFILE_TABLE = createTable(DIALECT, 'profiles')
 
 export function createContent(
-  database: Database,
+  database: PostgresDatabase,
   { change }: Pick<SqlDatabase, 'change'>,
 ): ContentAdministration {
   const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
@@ -119,7 +119,7 @@ const statisticsThreshold = 1000
  * sort a million of them for one page. VACUUM enables index-only scans and merges the pending words into their index.
  * Errors are ignored: the user may lack the permission, a compatible server the command.
  */
-async function refreshStatistics(database: Database): Promise<void> {
+async function refreshStatistics(database: PostgresDatabase): Promise<void> {
   for (
     const command of [
       'ANALYZE partner_api.listing',
@@ -138,7 +138,7 @@ const pageRows = 1000
  * closed. At most two pages are in memory.
  */
 async function* exportRecords<K extends ContentKind>(
-  database: Database,
+  database: PostgresDatabase,
   kind: K,
 ): AsyncGenerator<ContentRecords[K], void, undefined> {
   const { name, columns, read } = CONTENT_TABLES[kind]

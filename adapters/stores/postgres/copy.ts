@@ -3,7 +3,7 @@ import { runWork } from '../sql/database.ts'
 import { danglingReferenceError, StoreError } from '../sql/store-error.ts'
 import { COPIED_TABLES } from '../sql/tables.ts'
 import { openProfileTable } from './content.ts'
-import { connect, type Database } from './database.ts'
+import { connect, type PostgresDatabase } from './database.ts'
 import { SqlError } from './errors.ts'
 import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
 import { inUseError, LIVE_REPLICAS } from './replicas.ts'
@@ -70,7 +70,7 @@ export function openPostgresCopy(url: string): CopyDatabase {
   }
 }
 
-async function hasStore(database: Database): Promise<boolean> {
+async function hasStore(database: PostgresDatabase): Promise<boolean> {
   const { version } = await readSchema(database.read, database.place)
   if (version === 0) return false
   await checkMigrated(database)

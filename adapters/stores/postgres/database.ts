@@ -2,7 +2,7 @@
 import { userInfo } from 'node:os'
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connection, ConnectionOptions, Query } from './connection.ts'
+import type { ConnectionOptions, PostgresConnection, PostgresQuery } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
 import { createHosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
@@ -13,26 +13,26 @@ import { parseUrl } from './url.ts'
  * A database. Trouble with the server or the connection is a `StoreError` `unreachable`, whose message never holds a
  * password, a parameter or a value of a row; what the server says to a statement is a `SqlError`.
  */
-export interface Database {
+export interface PostgresDatabase {
   /** `HOST:PORT/NAME`, for messages. */
   readonly place: string
   /** A short read, pipelined on one connection. Repeated on another if that is lost or silent. */
-  readonly lookUp: Query
+  readonly lookUp: PostgresQuery
   /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
-  readonly asyncCommit: Query
+  readonly asyncCommit: PostgresQuery
   /**
    * The same on another connection, with rows, and on disk when it is answered. What is not answered in time is not
    * committed later.
    */
-  readonly commit: Query
+  readonly commit: PostgresQuery
   /** A read on a free connection. Repeated on 40001, and if the connection is lost. */
-  readonly read: Query
+  readonly read: PostgresQuery
   /**
    * A write on a free connection, committed when it is answered. Repeated on 40001 and 40P01.
    *
    * @throws {StoreError} with `cause` a `CommitUnknownError` if the connection was lost before the answer.
    */
-  readonly write: Query
+  readonly write: PostgresQuery
   /**
    * Runs `work` in a transaction, and again on 40001, 40P01 and if the connection is lost before the commit: it may do
    * nothing but query. With `readOnly`, it sees one snapshot.
@@ -44,7 +44,7 @@ export interface Database {
     options?: Omit<TransactionOptions, 'place'>,
   ): Promise<T>
   /** Runs `work` in a transaction that is `readOnly`. Each statement has a quarter of the time of a look-up. */
-  search<T>(work: (query: Query) => Promise<T>): Promise<T>
+  search<T>(work: (query: PostgresQuery) => Promise<T>): Promise<T>
   /** Call when a look-up finds its server read-only: all connections are replaced. @throws {StoreError} */
   reportReadOnly(): void
   /**
@@ -90,7 +90,7 @@ const closeMs = 1_000
  *
  * @throws {StoreError} as `parseUrl` does.
  */
-export function connect(address: string, options: ConnectOptions = {}): Database {
+export function connect(address: string, options: ConnectOptions = {}): PostgresDatabase {
   const { lookUpTimeoutMs = 1_000, timeoutMs = 10_000 } = options
   const url = parseUrl(address, { environment: process.env, user: osUser() })
   const { place } = url
@@ -124,7 +124,7 @@ export function connect(address: string, options: ConnectOptions = {}): Database
     listener.renew()
   }
 
-  const queryOf = (withinMs: number, options: RunOptions): Query => (sql, parameters) =>
+  const queryOf = (withinMs: number, options: RunOptions): PostgresQuery => (sql, parameters) =>
     run(
       (connection) => connection.query(sql, parameters) as Promise<never>,
       { ...options, deadline: performance.now() + withinMs },
@@ -178,7 +178,7 @@ function createRunner(
   pool: Pool,
   timeoutMs: number,
 ) {
-  return async <T>(work: (connection: Connection) => Promise<T>, options: RunOptions): Promise<T> => {
+  return async <T>(work: (connection: PostgresConnection) => Promise<T>, options: RunOptions): Promise<T> => {
     const { shared, deadline = Infinity, commits = false, readOnly } = options
     const isWrite = commits || readOnly === false
     const startedAt = performance.now()
@@ -188,7 +188,7 @@ function createRunner(
     const attempts = { repeat: 1, replace: 1 }
     for (;;) {
       let slot: Slot | undefined
-      let connection: Connection | undefined
+      let connection: PostgresConnection | undefined
       try {
         if (hosts.isClosed()) throw new ConnectionLostError('it was closed')
         slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs), isWrite)
@@ -216,7 +216,7 @@ function createRunner(
 /** Calls back on each `notify` of any replica and after each gap. */
 function createListener(openSlot: (options: Partial<ConnectionOptions>) => Slot, isClosed: () => boolean) {
   const callbacks = new Set<() => void>()
-  let connection: Connection | undefined
+  let connection: PostgresConnection | undefined
   let listening: Promise<void> | undefined
 
   function callAll(): void {

@@ -1,11 +1,11 @@
 import { isPublic } from '../../../core/ports/content.ts'
 import type { Directory } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../sql/tables.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import { readPage, toPageRange } from './pages.ts'
 import { searchPage } from './search.ts'
 
-export function createDirectory(database: Database) {
+export function createDirectory(database: PostgresDatabase) {
   return {
     async listProfiles(partner, query, now) {
       const { words, limit } = query

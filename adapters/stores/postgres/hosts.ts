@@ -1,4 +1,4 @@
-import { type Connection, type ConnectionOptions, createConnection } from './connection.ts'
+import { type ConnectionOptions, createConnection, type PostgresConnection } from './connection.ts'
 import { ConnectionLostError, isPermanent, isStartupError } from './errors.ts'
 import { type Host, nameOf, type PostgresUrl } from './url.ts'
 
@@ -9,12 +9,12 @@ const SERVER_STATE =
   `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'`
 
 export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
-  const connections = new Set<Connection>()
+  const connections = new Set<PostgresConnection>()
   let last = 0
   let failure: ConnectionLostError | undefined
   let isClosed = false
 
-  function connectTo(host: Host, options: Partial<ConnectionOptions>): Connection {
+  function connectTo(host: Host, options: Partial<ConnectionOptions>): PostgresConnection {
     const onSilent = options.silenceMs === undefined ? () => void probe(host, connection) : undefined
     const connection = createConnection(host, url, { connectTimeoutMs, silenceMs, ...options, onSilent })
     connections.add(connection)
@@ -23,7 +23,7 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
   }
 
   /** A long statement is silent, too: only a server that does not take a connection either is gone. */
-  async function probe(host: Host, connection: Connection): Promise<void> {
+  async function probe(host: Host, connection: PostgresConnection): Promise<void> {
     const lastMessageAt = connection.lastMessageAt()
     const other = connectTo(host, { connectTimeoutMs: silenceMs, silenceMs })
     const error = await other.query('').then(() => undefined, (error: ConnectionLostError) => error)
@@ -40,7 +40,7 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
      *
      * @param options Without `silenceMs`, statements may be silent as long as their server is alive.
      */
-    async open(options: Partial<ConnectionOptions>): Promise<Connection> {
+    async open(options: Partial<ConnectionOptions>): Promise<PostgresConnection> {
       const failures: Failure[] = []
       for (const host of [...url.hosts.slice(last), ...url.hosts.slice(0, last)]) {
         if (isClosed) throw new ConnectionLostError('it was closed')
@@ -77,7 +77,7 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
 
 type Failure = readonly [host: Host, error: ConnectionLostError]
 
-async function checkPrimary(connection: Connection): Promise<void> {
+async function checkPrimary(connection: PostgresConnection): Promise<void> {
   const [[isStandby, isReadOnly] = []] = await connection.query(SERVER_STATE)
   if (isStandby) throw new ConnectionLostError('the server is a standby')
   if (isReadOnly) throw new ConnectionLostError('the server takes no writes')

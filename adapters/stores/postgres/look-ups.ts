@@ -1,9 +1,9 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { selectFacts } from '../sql/partners-and-keys.ts'
-import type { StoredRow, Value } from '../sql/row-format.ts'
+import type { SqlValue, StoredRow } from '../sql/row-format.ts'
 import { readKeyFacts } from '../sql/tables.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import { listText } from './sql.ts'
 
 interface PendingLookup {
@@ -26,7 +26,7 @@ const selectMany = `${selectFacts} WHERE k.id = ANY ($1::text[])`
  * @param findKey For a single id, the server needs a quarter of the time that it takes for a list of one.
  */
 export function batchKeyLookups(
-  { lookUp }: Pick<Database, 'lookUp'>,
+  { lookUp }: Pick<PostgresDatabase, 'lookUp'>,
   findKey: FactSource['findKey'],
 ): FactSource['findKey'] {
   let queue: PendingLookup[] = []
@@ -72,18 +72,18 @@ export function batchKeyLookups(
  * @param sql Finds one row at most, and casts its parameters.
  */
 export function gatherLookUps<R>(
-  { lookUp }: Pick<Database, 'lookUp'>,
+  { lookUp }: Pick<PostgresDatabase, 'lookUp'>,
   sql: string,
-): (parameters: readonly Value[]) => Promise<R | undefined> {
+): (parameters: readonly SqlValue[]) => Promise<R | undefined> {
   const values = sql.replaceAll(/\$(\d)/g, (_, number) => `(given.value ->> ${number - 1})`)
   // Because of the offset, the planner has each row looked up, instead of joining the tables.
   const selectMany = `SELECT given.position, found.*
     FROM jsonb_array_elements($1::jsonb) WITH ORDINALITY AS given (value, position)
     CROSS JOIN LATERAL (${values} OFFSET 0) AS found`
-  let waiting: (readonly Value[])[] = []
-  let next: Promise<ReadonlyMap<Value, R>> | undefined
+  let waiting: (readonly SqlValue[])[] = []
+  let next: Promise<ReadonlyMap<SqlValue, R>> | undefined
 
-  async function send(): Promise<ReadonlyMap<Value, R>> {
+  async function send(): Promise<ReadonlyMap<SqlValue, R>> {
     await new Promise<void>((resolve) => setImmediate(resolve))
     const all = waiting
     waiting = []

@@ -11,8 +11,8 @@ import {
   toMigrationStatus,
 } from '../sql/schema.ts'
 import { missingSettingsError, StoreError } from '../sql/store-error.ts'
-import type { Query } from './connection.ts'
-import { connect, type Database } from './database.ts'
+import type { PostgresQuery } from './connection.ts'
+import { connect, type PostgresDatabase } from './database.ts'
 import { SqlError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
 
@@ -39,7 +39,7 @@ export async function migrationStatus(url: string): Promise<MigrationStatus> {
  * schema belongs to another program or the database is not in UTF-8.
  */
 export async function migrate(
-  database: Database,
+  database: PostgresDatabase,
   keyPrefix: string | undefined,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
@@ -67,12 +67,12 @@ export async function migrate(
  * @throws {StoreError} `missing` without a store, `refused` when it has to be migrated or the schema belongs to another
  * program, `newer_schema` as `migrate` does.
  */
-export async function checkMigrated(database: Database): Promise<void> {
+export async function checkMigrated(database: PostgresDatabase): Promise<void> {
   requireMigrated(database.place, await readOwnSchema(database), MIGRATIONS)
 }
 
 /** Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written. */
-async function readOwnSchema({ read, lookUp, place }: Database): Promise<Schema> {
+async function readOwnSchema({ read, lookUp, place }: PostgresDatabase): Promise<Schema> {
   const schema = await readSchema(read, place)
   await lookUp('SELECT 1')
   return schema
@@ -90,7 +90,7 @@ const dialect: SchemaDialect = {
   finish: 'UPDATE partner_api.store SET served_from = $1',
 }
 
-async function createSchema(query: Query, place: string): Promise<void> {
+async function createSchema(query: PostgresQuery, place: string): Promise<void> {
   // Another encoding cannot store every signup, nor be searched for every word.
   const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
   const [encoding] = row!
@@ -105,7 +105,7 @@ async function createSchema(query: Query, place: string): Promise<void> {
   if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
 }
 
-export async function readSchema(read: Query, place: string): Promise<Schema> {
+export async function readSchema(read: PostgresQuery, place: string): Promise<Schema> {
   const tables = await read<[name: string]>(
     "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'partner_api'",
   )

@@ -1,7 +1,7 @@
 import type { ProfileQuery, ProfileSort } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, startPosition } from '../sql/tables.ts'
-import type { Value } from './connection.ts'
-import type { Database } from './database.ts'
+import type { PostgresValue } from './connection.ts'
+import type { PostgresDatabase } from './database.ts'
 import { listText } from './sql.ts'
 
 /** @returns Undefined when no profile can match. */
@@ -27,7 +27,7 @@ const pageSizes = [11, 21, 51, 101]
 
 /** The cards of the first `limit` profiles of a range, in order. */
 export async function readPage(
-  database: Pick<Database, 'read'>,
+  database: Pick<PostgresDatabase, 'read'>,
   range: PageRange,
   limit: number,
 ): Promise<CardRow[]> {
@@ -76,7 +76,7 @@ export function audiencesOf(partner: string): string[] {
 export function selectPositions(
   range: PageRange,
   limit: number,
-): { tables: string; parameters: readonly Value[] } {
+): { tables: string; parameters: readonly PostgresValue[] } {
   const { partner, countries, industries, sort, after, now } = range
   const { column, type, end } = SORT_COLUMNS[sort]
   // By recency, profiles that are not due sort before the start of the range.

@@ -1,20 +1,20 @@
 /** Connections that are replaced when they are lost, and who may use them. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Connection } from './connection.ts'
+import type { PostgresConnection } from './connection.ts'
 import { ConnectionLostError } from './errors.ts'
 
 export type Slot = ReturnType<typeof createSlot>
 export type Pool = ReturnType<typeof createPool>
 
 /** A connection that is replaced when it is lost. @param epoch Connections of an earlier one are replaced, too. */
-export function createSlot(connect: () => Promise<Connection>, epoch: () => number) {
-  let connection: Connection | undefined
-  let opening: Promise<Connection> | undefined
+export function createSlot(connect: () => Promise<PostgresConnection>, epoch: () => number) {
+  let connection: PostgresConnection | undefined
+  let opening: Promise<PostgresConnection> | undefined
   let openedAt = -Infinity
   let openedIn = 0
   let attempts = 0
 
-  async function open(): Promise<Connection> {
+  async function open(): Promise<PostgresConnection> {
     connection?.destroy('it was replaced')
     // Also when a server takes connections only to drop them.
     attempts = performance.now() - openedAt < 1_000 ? attempts + 1 : 0

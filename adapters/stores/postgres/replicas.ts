@@ -11,7 +11,7 @@ import {
   toProgress,
 } from '../sql/replicas.ts'
 import { StoreError } from '../sql/store-error.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'
 
@@ -30,7 +30,7 @@ const pruneReplicasSql = pruneSql(DIALECT, {
 })
 
 export function createReplicaRegistry(
-  database: Database,
+  database: PostgresDatabase,
   { prune }: Pick<SqlDatabase, 'prune'>,
   revisions: Pick<Revisions, 'current'>,
 ): ReplicaRegistry {

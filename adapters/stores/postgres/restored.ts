@@ -1,5 +1,5 @@
 import { createClock } from '../../../core/lib/clock.ts'
-import { connect, type Database } from './database.ts'
+import { connect, type PostgresDatabase } from './database.ts'
 import { isStatementError } from './errors.ts'
 import { checkMigrated } from './migrate.ts'
 import { inUseError, LIVE_REPLICAS } from './replicas.ts'
@@ -40,7 +40,7 @@ export async function openRestored(url: string) {
  *
  * @returns `undefined` where the server does not have it: not every compatible one does.
  */
-async function readIdentity(read: Database['read']): Promise<string | undefined> {
+async function readIdentity(read: PostgresDatabase['read']): Promise<string | undefined> {
   try {
     const [row] = await read<[system: string, database: string]>(`
       SELECT CAST(c.system_identifier AS TEXT), CAST(d.oid AS TEXT)

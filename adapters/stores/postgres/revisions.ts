@@ -2,8 +2,8 @@ import type { ClockReading } from '../../../core/lib/clock.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import { newerSchemaError, randomHex } from '../sql/schema.ts'
 import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
-import type { Query } from './connection.ts'
-import type { Database } from './database.ts'
+import type { PostgresQuery } from './connection.ts'
+import type { PostgresDatabase } from './database.ts'
 import { LATEST } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
@@ -12,7 +12,7 @@ export type Revisions = ReturnType<typeof createRevisions>
 type StoreRow = [id: string, servedFrom: number, isIncomplete: boolean]
 
 /** The revision of a store, and the only way to move it. */
-export function createRevisions(database: Database) {
+export function createRevisions(database: PostgresDatabase) {
   let openedId: string | undefined
   let reading: ClockReading | undefined
 
@@ -31,7 +31,7 @@ export function createRevisions(database: Database) {
      * @throws {StoreError} `unreachable` when the server has stopped taking writes, `newer_schema` when the store has
      * outgrown this program, `refused` during a copy into the store and after it, as it is another store then.
      */
-    async current(query: Query = database.lookUp): Promise<Revision> {
+    async current(query: PostgresQuery = database.lookUp): Promise<Revision> {
       const askedAt = performance.now()
       const [row] = await query<
         [now: number, isReadOnly: boolean, string, number, string, number, ...StoreRow]
@@ -58,7 +58,7 @@ export function createRevisions(database: Database) {
      *
      * @throws {StoreError} as `current` does.
      */
-    async lock(query: Query, kind: keyof Revision): Promise<string> {
+    async lock(query: PostgresQuery, kind: keyof Revision): Promise<string> {
       const [locked] = await query<[mark: string, changes: number]>(
         'SELECT mark, changes FROM partner_api.revision WHERE kind = $1 FOR UPDATE',
         [kind],
@@ -71,7 +71,7 @@ export function createRevisions(database: Database) {
     },
 
     /** Moves a revision that the transaction has locked. */
-    async bump(query: Query, kind: keyof Revision): Promise<void> {
+    async bump(query: PostgresQuery, kind: keyof Revision): Promise<void> {
       await query(
         'UPDATE partner_api.revision SET changes = changes + 1, mark = $2 WHERE kind = $1',
         [kind, randomHex(4)],

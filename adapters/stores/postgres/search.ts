@@ -1,6 +1,6 @@
 import { CARD_COLUMNS, type CardRow } from '../sql/tables.ts'
-import type { Query, Value } from './connection.ts'
-import type { Database } from './database.ts'
+import type { PostgresQuery, PostgresValue } from './connection.ts'
+import type { PostgresDatabase } from './database.ts'
 import { prefixQuery } from './listings.ts'
 import {
   audiencesOf,
@@ -30,7 +30,7 @@ type SampleRow = [places: number, matches: number, matchesOf: string | null, ...
  * that takes too long.
  */
 export function searchPage(
-  database: Pick<Database, 'search'>,
+  database: Pick<PostgresDatabase, 'search'>,
   range: PageRange,
   words: readonly string[],
   limit: number,
@@ -42,7 +42,7 @@ export function searchPage(
 
 /** @param size Matches to read, `limit` or more. */
 async function search(
-  query: Query,
+  query: PostgresQuery,
   range: PageRange,
   words: readonly string[],
   size: number,
@@ -68,7 +68,7 @@ async function search(
   return await query<CardRow>(...indexSql(range, words, indexedTerms, size))
 }
 
-type Statement = [sql: string, parameters: readonly Value[]]
+type Statement = [sql: string, parameters: readonly PostgresValue[]]
 
 /**
  * Reads all of the first `length` positions: the first `size` matches, each with the number of positions, of those that

@@ -3,22 +3,22 @@ import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
-import type { Value } from '../sql/row-format.ts'
+import type { SqlValue } from '../sql/row-format.ts'
 import {
   type Attempt,
-  type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
   createSignupRemoval,
   duplicateIdError,
+  type IdempotencyRow,
   repeatedOutcome,
   unknownKeyError,
 } from '../sql/signups.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../sql/tables.ts'
 import { enqueueSql } from '../sql/webhooks.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'
 import { SET_DURABLE_COMMIT } from './transaction.ts'
@@ -50,12 +50,12 @@ const pruneClaimsSql = pruneSql(DIALECT, {
   batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
 })
 
-export function createSignups(database: Database, sql: SqlDatabase) {
+export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
   const inserter = createInserter(database)
   let unpruned = maxGroup
 
   async function storeGroup(waiting: Attempt[]): Promise<void> {
-    const rows: Value[][] = []
+    const rows: SqlValue[][] = []
     for (let length = 0; rows.length < Math.min(waiting.length, maxGroup) && length < maxGroupLength;) {
       const row = attemptRow(waiting[rows.length]!, rows.length)
       length += row.join('').length
@@ -103,7 +103,7 @@ async function storeAlone({ insertUntilKnown }: Inserter, attempt: Attempt): Pro
 async function storeTogether(
   { insert, insertUntilKnown }: Inserter,
   attempts: readonly Attempt[],
-  rows: readonly Value[][],
+  rows: readonly SqlValue[][],
 ): Promise<void> {
   try {
     const stored = await insert(rows, insertGroupSql)
@@ -120,11 +120,11 @@ async function storeTogether(
   }
 }
 
-function createInserter(database: Database) {
+function createInserter(database: PostgresDatabase) {
   let slot = drawSlot()
 
   /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
-  async function insert(rows: readonly Value[][], sql: string): Promise<ReadonlySet<string>> {
+  async function insert(rows: readonly SqlValue[][], sql: string): Promise<ReadonlySet<string>> {
     try {
       const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot ^= 1])
       return new Set(stored.map(([id]) => id))
@@ -205,7 +205,7 @@ function outcomeOf(
 }
 
 async function readReason(
-  database: Database,
+  database: PostgresDatabase,
   { id, partner, keyId, environment, createdAt }: Signup,
   claim: IdempotencyClaim | undefined,
 ): Promise<Reason> {
@@ -215,7 +215,7 @@ async function readReason(
 }
 
 /** Why a signup is not stored. The last three: the earlier claim of the idempotency key. */
-type Reason = [hasKey: boolean, idExists: boolean, ...(ClaimRow | [null, null, null])]
+type Reason = [hasKey: boolean, idExists: boolean, ...(IdempotencyRow | [null, null, null])]
 
 /** Claims have to be expired by the server's clock, too: this one may be fast. */
 const attemptedAt = (createdAt: string) => `least(${createdAt}, ${SERVER_NOW})`
@@ -232,7 +232,7 @@ const attemptColumns = [
 ]
 
 /** @param position In its group: of attempts with one idempotency key, the first is stored. */
-function attemptRow({ signup, claim, isStored }: Attempt, position = 0): Value[] {
+function attemptRow({ signup, claim, isStored }: Attempt, position = 0): SqlValue[] {
   const { createdAt, country, plan } = signup
   return [
     ...[...signupRow(signup), utcDay(createdAt), country ?? '', plan ?? '', signupEvent(signup).payload],

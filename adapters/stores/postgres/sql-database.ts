@@ -4,7 +4,7 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
 import { type AuditedChange, type ChangeKind, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
 import { StoreError } from '../sql/store-error.ts'
-import type { Database } from './database.ts'
+import type { PostgresDatabase } from './database.ts'
 import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT } from './sql.ts'
@@ -12,7 +12,7 @@ import { DIALECT } from './sql.ts'
 /** Milliseconds for each statement of a transaction that is no administrative change: what a single statement has. */
 const statementTimeoutMs = 10_000
 
-export function createSqlDatabase(database: Database, revisions: Revisions): SqlDatabase {
+export function createSqlDatabase(database: PostgresDatabase, revisions: Revisions): SqlDatabase {
   const transaction: SqlDatabase['transaction'] = (work) =>
     database.transaction(async (query) => await runWork(work(), query), {
       readOnly: false,
@@ -52,7 +52,7 @@ const retryPauseMs = 200
  * message says.
  */
 async function runAudited<T>(
-  database: Database,
+  database: PostgresDatabase,
   revisions: Revisions,
   kind: ChangeKind,
   context: AuditContext,
@@ -98,7 +98,7 @@ async function runAudited<T>(
  * so that its outcome is final once the lock is free.
  */
 async function wasCommitted(
-  database: Database,
+  database: PostgresDatabase,
   revisions: Revisions,
   kind: keyof Revision,
   id: string,
@@ -123,7 +123,7 @@ async function wasCommitted(
   )
 }
 
-function lockedError({ place }: Database, cause: SqlError): StoreError {
+function lockedError({ place }: PostgresDatabase, cause: SqlError): StoreError {
   return new StoreError(
     'unreachable',
     `The store ${place} cannot be changed: another program has kept it locked for ${lockTimeoutSeconds} s. Nothing was changed.`,

@@ -7,9 +7,9 @@ import { createQuotaStore } from '../sql/quotas.ts'
 import { checkKeyPrefix, readSettings } from '../sql/schema.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
-import type { Query } from './connection.ts'
+import type { PostgresQuery } from './connection.ts'
 import { createContent } from './content.ts'
-import { connect, type Database } from './database.ts'
+import { connect, type PostgresDatabase } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { SqlError } from './errors.ts'
 import { createLists } from './lists.ts'
@@ -57,7 +57,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     const revisions = createRevisions(database)
     // Rejects a store with an unfinished copy, whose settings are not final.
     await revisions.current(database.read)
-    const change: Query = (sql, parameters) =>
+    const change: PostgresQuery = (sql, parameters) =>
       database.transaction(async (query) => {
         // No key can be issued meanwhile.
         await revisions.lock(query, 'facts')
@@ -80,7 +80,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
 }
 
 function assemble(
-  database: Database,
+  database: PostgresDatabase,
   revisions: Revisions,
   settings: StoreSettings,
 ): Omit<Store, 'onChange'> {

@@ -1,4 +1,4 @@
-import type { Connection, Query } from './connection.ts'
+import type { PostgresConnection, PostgresQuery } from './connection.ts'
 import {
   CommitUnknownError,
   ConnectionLostError,
@@ -35,13 +35,13 @@ export interface TransactionOptions {
   readonly statementTimeoutMs?: number
 }
 
-export type TransactionWork<T> = (query: Query, rollback: () => void) => Promise<T>
+export type TransactionWork<T> = (query: PostgresQuery, rollback: () => void) => Promise<T>
 
 /**
  * Runs `work` once. It throws the first error of a statement if another run may succeed.
  */
 export async function runTransaction<T>(
-  connection: Connection,
+  connection: PostgresConnection,
   { place, readOnly, statementTimeoutMs }: TransactionOptions,
   work: TransactionWork<T>,
 ): Promise<T> {
@@ -51,7 +51,7 @@ export async function runTransaction<T>(
   let isRolledBack = false
   let result: T
 
-  const query: Query = async (sql, parameters) => {
+  const query: PostgresQuery = async (sql, parameters) => {
     if (isOver) throw new Error('The transaction is over.')
     try {
       return await connection.query(sql, parameters) as never[]
@@ -89,7 +89,7 @@ export async function runTransaction<T>(
   return result
 }
 
-async function commit(connection: Connection): Promise<void> {
+async function commit(connection: PostgresConnection): Promise<void> {
   const { command } = await connection.query('COMMIT').catch((error) => {
     throw mayBeCommitted(error) ? new CommitUnknownError(error.message) : error
   })

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { ContentTable } from './content.ts'
-import { type Dialect, type Query, query, rowsSql, upsertRowsSql, type Work } from './database.ts'
-import { INTEGER_COLUMNS, safeColumns, type Value } from './row-format.ts'
+import { type Dialect, query, rowsSql, type SqlQuery, upsertRowsSql, type Work } from './database.ts'
+import { INTEGER_COLUMNS, safeColumns, type SqlValue } from './row-format.ts'
 import { randomHex } from './schema.ts'
 import { StoreError, unfinishedCopyError } from './store-error.ts'
 import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from './tables.ts'
@@ -16,10 +16,10 @@ export interface CopyDatabase {
   readonly dialect: Dialect
   /** Whether its texts can have the character U+0000. */
   readonly takesNul: boolean
-  readonly read: Query
+  readonly read: SqlQuery
   transaction(work: () => Work<unknown>): MaybePromise<unknown>
   /** Runs work that reads one state of the store. */
-  snapshot<T>(work: (read: Query) => Promise<T>): Promise<T>
+  snapshot<T>(work: (read: SqlQuery) => Promise<T>): Promise<T>
   /** @throws {StoreError} `refused` when a server uses the store. */
   checkUnused(): MaybePromise<void>
   /** The table of profiles, for one transaction. Listings and words are written with their profiles. */
@@ -85,7 +85,7 @@ export async function copyStore(
   })
 }
 
-async function readState(read: Query) {
+async function readState(read: SqlQuery) {
   const [row] = await read<[id: string, isIncomplete: number]>(
     'SELECT id, is_incomplete FROM partner_api.store',
   )
@@ -133,11 +133,11 @@ async function begin(target: CopyDatabase, sourceId: string): Promise<void> {
 async function copyTable(
   table: TableName,
   source: string,
-  read: Query,
+  read: SqlQuery,
   target: CopyDatabase,
   progress: CopyProgress,
 ): Promise<TableReport> {
-  function write(rows: readonly Row[]) {
+  function write(rows: readonly CopiedRow[]) {
     const problem = findProblem(table, rows, target.takesNul)
     if (problem === undefined) return target.transaction(() => writeRows(table, target, rows))
     const advice = `Correct it, drop the copy in ${target.location}, and start again.`
@@ -147,7 +147,7 @@ async function copyTable(
   // Industries refer to each other in any order: all are there before they get their parents.
   if (table === 'industries') {
     const parent = COPIED_TABLES.industries.columns.indexOf('parent_slug')
-    for await (const rows of readPages(table, read)) await write(rows.map((row) => row.with(parent, null)))
+    for await (const rows of pagesOfTable(table, read)) await write(rows.map((row) => row.with(parent, null)))
   }
   return await digest(table, read, async (rows, count) => {
     await write(rows)
@@ -159,13 +159,17 @@ async function copyTable(
 const verified: ReadonlySet<TableName> = new Set(['settings', 'audit'])
 
 /** @returns What a copy could not have, or no program read: only another program can have written it. */
-function findProblem(tableName: TableName, rows: readonly Row[], takesNul: boolean): string | undefined {
+function findProblem(
+  tableName: TableName,
+  rows: readonly CopiedRow[],
+  takesNul: boolean,
+): string | undefined {
   const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
   const isInteger = columns.map((column) => INTEGER_COLUMNS.has(column) && !verified.has(tableName))
   for (const row of rows) {
-    const isUnsafe = (value: Value, column: number) =>
+    const isUnsafe = (value: SqlValue, column: number) =>
       isInteger[column] && !Number.isSafeInteger(Number(value))
-    const hasNul = (value: Value) => !takesNul && typeof value === 'string' && value.includes('\0')
+    const hasNul = (value: SqlValue) => !takesNul && typeof value === 'string' && value.includes('\0')
     const column = row.findIndex((value, index) => isUnsafe(value, index) || hasNul(value))
     if (column === -1) continue
     const value = isInteger[column] ? `is ${row[column]}, beyond ±2^53` : 'has the character U+0000'
@@ -177,12 +181,12 @@ function findProblem(tableName: TableName, rows: readonly Row[], takesNul: boole
 /** Reads a table from its first key to its last. @param page Called with each page, and the number of rows so far. */
 async function digest(
   table: TableName,
-  read: Query,
-  page: (rows: readonly Row[], count: number) => unknown,
+  read: SqlQuery,
+  page: (rows: readonly CopiedRow[], count: number) => unknown,
 ): Promise<TableReport> {
   const hash = createHash('sha256')
   let count = 0
-  for await (const rows of readPages(table, read)) {
+  for await (const rows of pagesOfTable(table, read)) {
     for (const row of rows) hash.update(`${JSON.stringify(row)}\n`, 'utf8')
     count += rows.length
     await page(rows, count)
@@ -209,7 +213,7 @@ async function compare(
 
 const selectHead = 'SELECT CAST(audit_sequence AS TEXT), audit_hash FROM partner_api.store'
 
-async function checkUnchanged(source: CopyDatabase, read: Query): Promise<void> {
+async function checkUnchanged(source: CopyDatabase, read: SqlQuery): Promise<void> {
   const copied = await read(selectHead)
   const current = await source.read(selectHead)
   if (String(copied) === String(current)) return
@@ -220,13 +224,13 @@ async function checkUnchanged(source: CopyDatabase, read: Query): Promise<void> 
 }
 
 /** The values of a table's columns: integers as text, so that none is rounded. */
-type Row = readonly Value[]
+type CopiedRow = readonly SqlValue[]
 
 /** Large enough that a query costs little per row, and small enough to hold and to write in one transaction. */
 const pageRows = 500
 
 /** Reads a table in the order of its keys. */
-async function* readPages(tableName: TableName, read: Query): AsyncGenerator<readonly Row[]> {
+async function* pagesOfTable(tableName: TableName, read: SqlQuery): AsyncGenerator<readonly CopiedRow[]> {
   const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
   const keys = columns.slice(0, keyLength)
   // Signup counts are summed up over their slots.
@@ -242,7 +246,7 @@ async function* readPages(tableName: TableName, read: Query): AsyncGenerator<rea
   )
   const nextPage = select(`WHERE (${keys.map((key) => `t.${key}`)}) > (${last})`)
 
-  let rows: readonly Row[] = await read(select(''))
+  let rows: readonly CopiedRow[] = await read(select(''))
   while (rows.length > 0) {
     yield rows
     rows = rows.length < pageRows ? [] : await read(nextPage, rows.at(-1)!.slice(0, keyLength))
@@ -260,7 +264,7 @@ const derivedColumns: { readonly [Name in TableName]?: Readonly<Record<string, s
 function writeRows(
   tableName: TableName,
   { dialect, openProfileTable }: Pick<CopyDatabase, 'dialect' | 'openProfileTable'>,
-  rows: readonly Row[],
+  rows: readonly CopiedRow[],
 ): Work<unknown> {
   if (tableName === 'profiles') return writeProfiles(openProfileTable(), rows)
   const { name, columns, keyLength }: CopiedTable = COPIED_TABLES[tableName]
@@ -277,7 +281,7 @@ function writeRows(
 
 const publishedAt = PROFILES.columns.indexOf('published_at')
 
-function* writeProfiles(table: ContentTable<ProfileRecord>, rows: readonly Row[]): Work<void> {
+function* writeProfiles(table: ContentTable<ProfileRecord>, rows: readonly CopiedRow[]): Work<void> {
   const drafts = rows.map((texts) => {
     const published = texts[publishedAt]
     const row = texts.slice(0, -1).with(publishedAt, published === null ? null : Number(published))

@@ -4,12 +4,12 @@ import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
-import { INTEGER_COLUMNS, type RowFormat, type StoredRow, type Value } from './row-format.ts'
+import { INTEGER_COLUMNS, type RowFormat, type SqlValue, type StoredRow } from './row-format.ts'
 
 /** Runs a statement with the parameters `$1`, `$2`, …. Its tables are in the schema `partner_api`. */
-export type Query = <R extends readonly Value[] = StoredRow>(
+export type SqlQuery = <R extends readonly SqlValue[] = StoredRow>(
   sql: string,
-  parameters?: readonly Value[],
+  parameters?: readonly SqlValue[],
 ) => MaybePromise<R[]>
 
 /** SQL in which the databases differ. */
@@ -32,18 +32,18 @@ export interface Dialect {
 export interface SqlDatabase {
   readonly dialect: Dialect
   /** For a short read that a request waits for. */
-  readonly lookUp: Query
-  readonly read: Query
+  readonly lookUp: SqlQuery
+  readonly read: SqlQuery
   /** Runs a statement that changes rows, and commits it. */
-  readonly write: Query
+  readonly write: SqlQuery
   /** The same for what may be lost in a power failure: then it is attempted again. */
-  readonly writeUnsynced: Query
+  readonly writeUnsynced: SqlQuery
   /** Runs steps in a transaction: each sees what those before it have changed. @param work May run more than once. */
   readonly transaction: RunTransaction
   /** The same for what may be lost in a power failure: then it is attempted again. */
   readonly transactionUnsynced: RunTransaction
   /** Runs a statement in the background, and ignores errors. */
-  prune(sql: string, parameters: readonly Value[]): void
+  prune(sql: string, parameters: readonly SqlValue[]): void
   /**
    * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
    * each other.
@@ -72,16 +72,16 @@ export interface AuditedChange<T> {
 
 /** The steps of a transaction: yields statements, and is resumed with their rows. */
 export type Work<T> = Generator<
-  readonly [sql: string, parameters: readonly Value[], other: Query | undefined],
+  readonly [sql: string, parameters: readonly SqlValue[], other: SqlQuery | undefined],
   T,
   StoredRow[]
 >
 
 /** A step of `Work`. @param other Runs it in another database. */
-export function* query<R extends readonly Value[] = StoredRow>(
+export function* query<R extends readonly SqlValue[] = StoredRow>(
   sql: string,
-  parameters: readonly Value[] = [],
-  other?: Query,
+  parameters: readonly SqlValue[] = [],
+  other?: SqlQuery,
 ): Work<R[]> {
   return (yield [sql, parameters, other]) as readonly unknown[] as R[]
 }
@@ -108,7 +108,7 @@ export function* done<T>(result: T): Work<T> {
 }
 
 /** Runs all steps, synchronously unless `query` returns promises. */
-export function runWork<T>(work: Work<T>, query: Query, rows: StoredRow[] = []): MaybePromise<T> {
+export function runWork<T>(work: Work<T>, query: SqlQuery, rows: StoredRow[] = []): MaybePromise<T> {
   let step = work.next(rows)
   while (!step.done) {
     const [sql, parameters, run = query] = step.value

@@ -22,7 +22,7 @@ import {
   type Work,
   writeRows,
 } from './database.ts'
-import { includesWord, type StoredRow, type Value } from './row-format.ts'
+import { includesWord, type SqlValue, type StoredRow } from './row-format.ts'
 import { CLAIMS, DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, readKeyFacts } from './tables.ts'
 
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
@@ -136,9 +136,9 @@ export function selectKeyList(
   filter: KeyFilter,
   after: Pick<Key, 'createdAt' | 'id'> | undefined,
   limit: number,
-): { readonly conditions: string; readonly parameters: readonly Value[] } {
+): { readonly conditions: string; readonly parameters: readonly SqlValue[] } {
   const { createdAt, id } = after ?? firstKeyPosition
-  const parameters: Value[] = [createdAt, id, limit]
+  const parameters: SqlValue[] = [createdAt, id, limit]
   const conditions = keyConditions(filter, (value) => `$${parameters.push(value)}`)
   return { conditions, parameters }
 }
@@ -148,7 +148,7 @@ export function selectKeyList(
  *
  * @param parameter Adds a parameter to the statement and returns its placeholder.
  */
-function keyConditions(filter: KeyFilter, parameter: (value: Value) => string): string {
+function keyConditions(filter: KeyFilter, parameter: (value: SqlValue) => string): string {
   const { partner, environment, scope, tag, states, endsBefore, unusedSince, now = Date.now() } = filter
   const conditions: string[] = []
   if (partner !== undefined) conditions.push(`partner = ${parameter(partner)}`)

@@ -1,18 +1,18 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import { isDurable } from '../../../core/limits/partner-quotas.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../../../core/ports/quotas.ts'
-import { type Dialect, pruneSql, type Query, rowsSql, rowsText, type SqlDatabase } from './database.ts'
-import { createRowFormat, type Value } from './row-format.ts'
+import { type Dialect, pruneSql, rowsSql, rowsText, type SqlDatabase, type SqlQuery } from './database.ts'
+import { createRowFormat, type SqlValue } from './row-format.ts'
 
 const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 
 interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'prune'> {
   /** Prepares a look-up of one row at most, with parameters that the statement casts. */
-  lookUpOne<R>(sql: string): (parameters: readonly Value[]) => MaybePromise<R | undefined>
+  lookUpOne<R>(sql: string): (parameters: readonly SqlValue[]) => MaybePromise<R | undefined>
   /** For what a crash must not undo. */
-  readonly commit: Query
+  readonly commit: SqlQuery
   /** A crash may undo it. */
-  readonly asyncCommit: Query
+  readonly asyncCommit: SqlQuery
   /** The number of windows opened between deletions. Each deletes up to twice as many expired ones, so that none accumulate. */
   readonly pruneEvery: number
 }

@@ -6,15 +6,15 @@ import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { modulesWith } from '../../../core/model.ts'
 import type { AuditEntry, AuditHead } from '../../../core/ports/audit.ts'
 import type { AuditContext, Change } from '../../../core/ports/changes.ts'
-import { readPages } from '../../../core/ports/store.ts'
+import { readRows } from '../../../core/ports/store.ts'
 import { appendAuditRecords, createAuditLog } from './audit.ts'
 import {
   type Dialect,
   idsSql,
   idsText,
-  type Query,
   query,
   type SqlDatabase,
+  type SqlQuery,
   type Work,
   writeRows,
 } from './database.ts'
@@ -124,11 +124,11 @@ function modeOf(replaced: ReplacedStore | undefined, asBackedUp: boolean): Resto
 /** The entries of the replaced store after the last one that the backup has, too. */
 export function readEntriesAfter(after: number, replaced: ReplacedStore): AsyncGenerator<AuditEntry> {
   const log = createAuditLog(replaced)
-  return readPages<AuditEntry>((last, limit) => log.listAudit(last?.sequence ?? after, limit))
+  return readRows<AuditEntry>((last, limit) => log.listAudit(last?.sequence ?? after, limit))
 }
 
 /** Reads as `read` does, with each error as a `ReplacedStoreError`. */
-function readingReplaced(read: Query): Query {
+function readingReplaced(read: SqlQuery): SqlQuery {
   return (sql, parameters) => {
     const rows: MaybePromise<never[]> = usingReplaced(() => read(sql, parameters))
     return rows instanceof Promise ? rows.catch((error) => failUnreadable(error)) : rows

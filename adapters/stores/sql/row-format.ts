@@ -2,10 +2,10 @@ import { createLruCache } from '../../../core/lib/lru.ts'
 
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
 
-export type Value = string | number | null
+export type SqlValue = string | number | null
 
 /** A row, its values in the order of the columns. */
-export type StoredRow = Value[]
+export type StoredRow = SqlValue[]
 
 /** Columns of these names hold integers of up to 64 bits; all others hold text. */
 export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
@@ -24,7 +24,7 @@ export function safeColumns(columns: readonly string[]): string[] {
 
 /** Converts a field to the value of its column and back. */
 export interface Codec<Field> {
-  encode(field: Field): Value
+  encode(field: Field): SqlValue
   // deno-lint-ignore no-explicit-any -- decodes only what it has encoded
   decode(value: any): Field
 }
@@ -32,7 +32,7 @@ export interface Codec<Field> {
 export interface RowFormat<R> {
   readonly columns: readonly string[]
   values(record: R): StoredRow
-  read(row: readonly Value[]): R
+  read(row: readonly SqlValue[]): R
 }
 
 /**
@@ -51,7 +51,7 @@ export function createRowFormat<R extends object>(codecs: { readonly [F in keyof
       values: (record) =>
         fields.map((field, index) => {
           const codec = codecOf[index]
-          return codec === undefined ? (record[field] ?? null) as Value : codec.encode(record[field])
+          return codec === undefined ? (record[field] ?? null) as SqlValue : codec.encode(record[field])
         }),
       read(row) {
         const record: Record<keyof R, unknown> = { ...template }

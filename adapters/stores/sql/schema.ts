@@ -2,7 +2,7 @@
 import { KEY_PREFIX_PATTERN } from '../../../core/keys/format.ts'
 import type { StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
-import { type Query, query, type Work } from './database.ts'
+import { query, type SqlQuery, type Work } from './database.ts'
 import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
@@ -135,8 +135,8 @@ export function checkKeyPrefix(prefix: string): string {
  */
 export async function readSettings(
   place: string,
-  read: Query,
-  change: Query,
+  read: SqlQuery,
+  change: SqlQuery,
   keyPrefix: string | undefined,
 ): Promise<StoreSettings> {
   const [row] = await read<[keyPrefix: string, cursorSecret: string]>(

@@ -114,14 +114,14 @@ export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<v
 }
 
 /** The signup that an idempotency key was used for. */
-export type ClaimRow = readonly [fingerprint: string, signupId: string, createdAt: number]
+export type IdempotencyRow = readonly [fingerprint: string, signupId: string, createdAt: number]
 
 /** Expired claims that each signup removes: more than the one that it may add. */
 export const CLAIMS_PRUNED_PER_SIGNUP = 2
 
 /** The outcome of a signup whose idempotency key was used before. */
 export function repeatedOutcome(
-  [fingerprint, id, createdAt]: ClaimRow,
+  [fingerprint, id, createdAt]: IdempotencyRow,
   claim: IdempotencyClaim,
 ): SignupOutcome {
   return fingerprint === claim.fingerprint ? { outcome: 'replayed', id, createdAt } : { outcome: 'mismatch' }

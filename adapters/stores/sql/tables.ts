@@ -26,8 +26,8 @@ import {
   type Codec,
   createRowFormat,
   type RowFormat,
+  type SqlValue,
   type StoredRow,
-  type Value,
   wordList,
 } from './row-format.ts'
 
@@ -217,7 +217,7 @@ export const PROFILES = {
     const detail = JSON.stringify(pickFields(detailFields, record))
     return [slug, country, industry, publishedAt ?? null, card, detail]
   },
-  read(row: readonly Value[]): ProfileRecord {
+  read(row: readonly SqlValue[]): ProfileRecord {
     const [slug, country, industry, publishedAt, card, detail] = row as ProfileRow
     return {
       slug,

@@ -7,12 +7,12 @@ import type { ReplacedStore } from '../sql/restore.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import {
-  type Database,
   errorMessage,
   lockFile,
   openDatabase,
   replacedMeanwhileError,
   searchIndexRemedy,
+  type SqliteDatabase,
   unusableError,
 } from './database.ts'
 import { createLists } from './lists.ts'
@@ -94,7 +94,7 @@ export async function copyFile(
 }
 
 /** The tables, indexes, views and triggers that differ from those of a new store with the same schema version. */
-function listForeign(database: Database, file: string): string[] {
+function listForeign(database: SqliteDatabase, file: string): string[] {
   const model = openDatabase(':memory:', { create: true })
   try {
     migrate(model, ':memory:', undefined, MIGRATIONS.slice(0, readSchema(database, file).version))
@@ -153,7 +153,7 @@ export function putInPlace(copy: string, file: string): void {
  */
 export function openForReplacement(file: string, { isThere, lock }: { isThere: boolean; lock: boolean }) {
   const identity = isThere ? identityOf(file) : undefined
-  let database: Database | undefined
+  let database: SqliteDatabase | undefined
   let sql: ReplacedStore | undefined
   let failure: StoreError | undefined
   try {

@@ -4,7 +4,7 @@ import { createImportLog } from '../sql/content.ts'
 import { randomHex } from '../sql/schema.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { type ProfileRow, PROFILES } from '../sql/tables.ts'
-import { type Database, upsertSql } from './database.ts'
+import { type SqliteDatabase, upsertSql } from './database.ts'
 import { searchTerms } from './profile-table.ts'
 import {
   addWords,
@@ -17,7 +17,7 @@ import {
   swapTables,
 } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
-import type { SqliteDatabase } from './sql-database.ts'
+import type { LocalSqlDatabase } from './sql-database.ts'
 
 /**
  * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary tables.
@@ -26,9 +26,9 @@ import type { SqliteDatabase } from './sql-database.ts'
  * behind is dropped by the next import, or when the store is opened.
  */
 export function createBulkImport(
-  database: Database,
+  database: SqliteDatabase,
   revisions: Revisions,
-  sql: Pick<SqliteDatabase, 'appendAudit'>,
+  sql: Pick<LocalSqlDatabase, 'appendAudit'>,
   { now, actor, progress }: ImportOptions,
 ) {
   database.exec(`

@@ -10,19 +10,19 @@ import type { StoredRow } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { CONTENT_TABLES } from '../sql/tables.ts'
 import { createBulkImport } from './bulk-import.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 import { createProfileTable } from './profile-table.ts'
 import { assertNoImport } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
-import type { SqliteDatabase } from './sql-database.ts'
+import type { LocalSqlDatabase } from './sql-database.ts'
 
 /** Profiles per transaction: it holds the write lock for two seconds at most. */
 const maxPerTransaction = 5000
 
 export function createContent(
-  database: Database,
+  database: SqliteDatabase,
   revisions: Revisions,
-  sql: Pick<SqliteDatabase, 'appendAudit' | 'change' | 'dialect' | 'runNow'>,
+  sql: Pick<LocalSqlDatabase, 'appendAudit' | 'change' | 'dialect' | 'runNow'>,
 ): ContentAdministration {
   const tables = { profiles: createProfileTable(database), ...createPlainTables(sql.dialect) }
   let isBulkImporting = false

@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import type { Remedy } from '../../../core/admin/error.ts'
 import { createClock } from '../../../core/lib/clock.ts'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
-import type { Value } from '../sql/row-format.ts'
+import type { SqlValue } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { trackFileIdentity } from './file-identity.ts'
 
@@ -18,7 +18,7 @@ const busyTimeoutMs = 5000
 const busyRetryMs = 4
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
-export type Database = ReturnType<typeof openDatabase>
+export type SqliteDatabase = ReturnType<typeof openDatabase>
 
 /**
  * Opens one connection to a file, or `:memory:`, and changes nothing in it. Troubles with the file, such as a full disk or
@@ -102,7 +102,7 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
 }
 
 /** Runs `work` on a connection that only reads the file. */
-export function withReader<T>(file: string, work: (database: Database) => T): T {
+export function withReader<T>(file: string, work: (database: SqliteDatabase) => T): T {
   const database = openDatabase(file, { create: false, readOnly: true })
   try {
     return work(database)
@@ -135,15 +135,15 @@ function createStatements(driver: DatabaseSync, file: string) {
     },
 
     /** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
-    statement<Row extends readonly Value[]>(sql: string) {
+    statement<Row extends readonly SqlValue[]>(sql: string) {
       let statement: StatementSync | undefined
       let change: StatementSync | undefined
       const prepared = () => statement ??= prepare(sql)
       const preparedChange = () => change ??= prepare(sql, true)
       return {
-        all: (...parameters: Value[]) =>
+        all: (...parameters: SqlValue[]) =>
           withStoreErrors(driver, file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
-        get: (...parameters: Value[]) =>
+        get: (...parameters: SqlValue[]) =>
           withStoreErrors(
             driver,
             file,
@@ -151,13 +151,13 @@ function createStatements(driver: DatabaseSync, file: string) {
             () => prepared().get(...parameters) as unknown as Row | undefined,
           ),
         /** @returns How many rows were changed. */
-        run: (...parameters: Value[]) =>
+        run: (...parameters: SqlValue[]) =>
           withStoreErrors(driver, file, 'changed', () => Number(preparedChange().run(...parameters).changes)),
       }
     },
 
     /** Reads rows one by one, all from the state of the file at the first of them. */
-    *iterate<Row extends readonly Value[]>(sql: string): Iterable<Row> {
+    *iterate<Row extends readonly SqlValue[]>(sql: string): Iterable<Row> {
       // A statement of its own: a second reader of the same statement would restart the first one.
       try {
         yield* prepare(sql).iterate() as unknown as Iterable<Row>
@@ -220,7 +220,7 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
  *
  * @throws {StoreError} `refused` while another process has it open, and when another has replaced it since it was opened.
  */
-export function lockFile(database: Database, file: string): void {
+export function lockFile(database: SqliteDatabase, file: string): void {
   try {
     // With write-ahead logging, each process that has used the file holds a lock on it until it closes the file.
     database.exec('PRAGMA busy_timeout = 500; PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT')

@@ -1,12 +1,12 @@
 import { andThen } from '../../../core/lib/promise.ts'
 import type { Directory } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, readCardRow, readDetail } from '../sql/tables.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 import { MAX_LABEL } from './ranks.ts'
 import { anyOf, audienceTerms, createProfileSearch } from './search.ts'
 import { createTimeSlicer } from './time-slicer.ts'
 
-export function createDirectory(database: Database) {
+export function createDirectory(database: SqliteDatabase) {
   // A hidden profile costs as much as an absent one: a row is looked up in both cases, and no detail is read.
   const selectProfile = database.statement<[...CardRow, detail: string]>(`
     SELECT ${CARD_COLUMNS}, p.detail
@@ -50,7 +50,7 @@ export function createDirectory(database: Database) {
 const undueBatchSize = 500
 
 /** Counts all listed profiles, less those that are not due. */
-function createProfileCount(database: Database, firstDueAt: (now: number) => number) {
+function createProfileCount(database: SqliteDatabase, firstDueAt: (now: number) => number) {
   const selectListed = database.statement<[country: string, industry: string, listings: number]>(
     "SELECT country, industry, listings FROM tally WHERE audience IN ('', ?1)",
   )

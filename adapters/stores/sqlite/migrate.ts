@@ -1,5 +1,5 @@
 import { runWork } from '../sql/database.ts'
-import type { Value } from '../sql/row-format.ts'
+import type { SqlValue } from '../sql/row-format.ts'
 import {
   applyMigrations,
   checkMigrations,
@@ -12,7 +12,7 @@ import {
   toMigrationStatus,
 } from '../sql/schema.ts'
 import { missingSettingsError, StoreError } from '../sql/store-error.ts'
-import { type Database, retryWhileBusy, unusableError, withReader } from './database.ts'
+import { retryWhileBusy, type SqliteDatabase, unusableError, withReader } from './database.ts'
 import * as store from './migrations/001-store.ts'
 import { createQuery } from './sql-database.ts'
 
@@ -48,7 +48,7 @@ export function migrationStatus(file: string): MigrationStatus {
  * program.
  */
 export function migrate(
-  database: Database,
+  database: SqliteDatabase,
   file: string,
   keyPrefix: string | undefined,
   migrations: readonly Migration[] = MIGRATIONS,
@@ -72,20 +72,20 @@ export function migrate(
  *
  * @throws {StoreError} `missing` when the file is empty, `refused` when its schema is older; otherwise as `migrate` does.
  */
-export function checkSchema(database: Database, file: string, mayMigrate: boolean): void {
+export function checkSchema(database: SqliteDatabase, file: string, mayMigrate: boolean): void {
   const schema = readSchema(database, file)
   if (mayMigrate) pendingMigrations(file, schema, MIGRATIONS)
   else requireMigrated(file, schema, MIGRATIONS)
 }
 
 /** @throws {StoreError} as `migrationStatus` does. */
-export function readSchema(database: Database, file: string): Schema {
+export function readSchema(database: SqliteDatabase, file: string): Schema {
   const [tables, id] = readIdentity(database, file)
   if (tables === 0) return { version: 0, servedFrom: 0 }
   if (id !== applicationId && !(id === 0 && hasMigrations(database))) {
     throw new StoreError('refused', `The file ${file} is the SQLite database of another program.`)
   }
-  const rows = database.statement<[number, ...Value[]]>('SELECT * FROM migration ORDER BY version').all()
+  const rows = database.statement<[number, ...SqlValue[]]>('SELECT * FROM migration ORDER BY version').all()
   if (rows.length === 0) throw missingSettingsError(file)
   checkMigrations(file, rows, MIGRATIONS)
   const [version] = rows.at(-1)!
@@ -93,7 +93,7 @@ export function readSchema(database: Database, file: string): Schema {
 }
 
 /** A file restored from `sqlite3 .dump` has the tables of a store, but no application id. */
-function hasMigrations(database: Database): boolean {
+function hasMigrations(database: SqliteDatabase): boolean {
   try {
     const first = database.statement<[string]>('SELECT name FROM migration, store ORDER BY version LIMIT 1')
       .get()
@@ -103,7 +103,7 @@ function hasMigrations(database: Database): boolean {
   }
 }
 
-function readIdentity(database: Database, file: string): [tables: number, applicationId: number] {
+function readIdentity(database: SqliteDatabase, file: string): [tables: number, applicationId: number] {
   try {
     // The first statement that reads the file: it fails when the file is no database.
     const [tables] = database.statement<[number]>('SELECT count(*) FROM sqlite_schema').get()!
@@ -119,7 +119,7 @@ function readIdentity(database: Database, file: string): [tables: number, applic
  * Configures a connection and, unless `readOnly`, switches the file to write-ahead logging.
  * @param cacheMiB Of pages, which only a large import or a large store fills.
  */
-export async function configure(database: Database, readOnly = false, cacheMiB = 256): Promise<void> {
+export async function configure(database: SqliteDatabase, readOnly = false, cacheMiB = 256): Promise<void> {
   // With write-ahead logging, readers and a writer do not wait for each other. Unlike every other statement, the switch
   // fails at once while another process has the file locked, for instance for the same switch.
   if (!readOnly) await retryWhileBusy(() => database.exec('PRAGMA journal_mode = WAL'))

@@ -4,13 +4,13 @@ import type { ProfileRecord } from '../../../core/ports/content.ts'
 import type { ContentTable } from '../sql/content.ts'
 import { done } from '../sql/database.ts'
 import { type ProfileRow, PROFILES } from '../sql/tables.ts'
-import { type Database, upsertSql } from './database.ts'
+import { type SqliteDatabase, upsertSql } from './database.ts'
 import { createRankIndex, type RankEntry } from './ranks.ts'
 
 type StoredProfileRow = [...ProfileRow, id: number, search: string]
 
 /** A profile is stored once, as its record; its places in the orders and its search terms follow from that. */
-export function createProfileTable(database: Database): ContentTable<ProfileRecord> {
+export function createProfileTable(database: SqliteDatabase): ContentTable<ProfileRecord> {
   const selectProfile = database.statement<StoredProfileRow>(
     `SELECT ${PROFILES.columns}, id, search FROM profile WHERE slug = ?1`,
   )

@@ -1,5 +1,5 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 
 /** A profile in an order: its sort key and slug, its row id and its search terms. */
 export interface RankEntry {
@@ -45,7 +45,7 @@ type RankRow = [label: number, key: string | number, slug: string, profile: numb
  * between their neighbours; when it is too small, the neighbours are spread. FTS5 starts a segment whenever a rowid is
  * lower than the one before: rows are written in the order of their labels.
  */
-export function createRankIndex(database: Database, order: 'name' | 'newest') {
+export function createRankIndex(database: SqliteDatabase, order: 'name' | 'newest') {
   const [ranks, index] = [`rank_${order}`, `search_${order}`]
   const selectLabel = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
   const selectBefore = database.statement<[label: number]>(

@@ -1,8 +1,8 @@
 /** The new tables of profiles that a bulk import builds: who builds them, and the steps, in order. */
 import { delay } from '../../../core/lib/promise.ts'
-import type { Value } from '../sql/row-format.ts'
+import type { SqlValue } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 import { longWords } from './profile-table.ts'
 import { MAX_LABEL } from './ranks.ts'
 
@@ -17,7 +17,7 @@ const maxSegments = 1500
 type Rebuild = ReturnType<typeof createRebuild>
 
 /** @param id The claim of the import. */
-export function createRebuild(database: Database, id: string) {
+export function createRebuild(database: SqliteDatabase, id: string) {
   const heartbeat = database.statement('UPDATE store SET import_at = ?2 WHERE import_id = ?1')
   let rows = 500
 
@@ -89,7 +89,7 @@ export async function buildRanks(
   { database, step, repeat }: Rebuild,
   order: 'name' | 'newest',
   key: string,
-  first: Value,
+  first: SqlValue,
 ): Promise<void> {
   const [ranks, index] = [`next_rank_${order}`, `next_search_${order}`]
   const [profiles] = database.statement<[number]>('SELECT count(*) FROM next_profile').get()!
@@ -107,7 +107,7 @@ export async function buildRanks(
     INSERT INTO ${index} (rowid, words)
     SELECT r.label, p.search || printf('#%04x', r.label >> 16)
     FROM ${ranks} r CROSS JOIN next_profile p ON p.id = r.profile WHERE r.label > ?1 ORDER BY r.label`)
-  const selectLast = database.statement<[label: number, key: Value, slug: string]>(
+  const selectLast = database.statement<[label: number, key: SqlValue, slug: string]>(
     `SELECT label, key, slug FROM ${ranks} ORDER BY label DESC LIMIT 1`,
   )
   for (let more = true; more;) {
@@ -124,7 +124,11 @@ export async function buildRanks(
 }
 
 /** Merges all segments of an index into one. */
-async function mergeSegments(database: Database, repeat: Rebuild['repeat'], index: string): Promise<void> {
+async function mergeSegments(
+  database: SqliteDatabase,
+  repeat: Rebuild['repeat'],
+  index: string,
+): Promise<void> {
   const merge = database.statement(`INSERT INTO ${index} (${index}, rank) VALUES ('merge', ?1)`)
   const changes = database.statement<[number]>('SELECT total_changes()')
   let pages = -mergePagesPerStep
@@ -167,7 +171,7 @@ const tables = ['profile', 'rank_name', 'rank_newest', 'search_name', 'search_ne
 const claimTimeoutMs = 10_000
 
 /** Drops the tables of a dead import. @throws {StoreError} `refused` while another import builds tables. */
-export function assertNoImport(database: Database): void {
+export function assertNoImport(database: SqliteDatabase): void {
   const [id, at] = readImportClaim(database)
   if (id === null) return
   if (Math.abs(Date.now() - at!) < claimTimeoutMs) {
@@ -181,23 +185,23 @@ export function assertNoImport(database: Database): void {
   releaseImportClaim(database)
 }
 
-export function cleanUpAbandonedImport(database: Database): void {
+export function cleanUpAbandonedImport(database: SqliteDatabase): void {
   const [id, at] = readImportClaim(database)
   if (id === null || Math.abs(Date.now() - at!) < claimTimeoutMs) return
   database.transaction(() => assertNoImport(database))
 }
 
 /** The id of the import that builds tables, and the time of its last step. */
-function readImportClaim(database: Database): [id: string | null, at: number | null] {
+function readImportClaim(database: SqliteDatabase): [id: string | null, at: number | null] {
   return database.statement<[string | null, number | null]>('SELECT import_id, import_at FROM store').get()!
 }
 
-function releaseImportClaim(database: Database): void {
+function releaseImportClaim(database: SqliteDatabase): void {
   database.exec('UPDATE store SET import_id = NULL, import_at = NULL')
 }
 
 /** The existing tables beside those of the store. */
-function listBuildTables(database: Database): string[] {
+function listBuildTables(database: SqliteDatabase): string[] {
   const names = tables.flatMap((table) => [`next_${table}`, `old_${table}`])
   return database.statement<[string]>(
     'SELECT name FROM sqlite_schema WHERE name IN (SELECT value FROM json_each(?1))',
@@ -205,7 +209,7 @@ function listBuildTables(database: Database): string[] {
 }
 
 /** Claims the import and creates its empty tables. Their indexes belong to constraints, and are renamed with them. */
-export function claimImport(database: Database, id: string): void {
+export function claimImport(database: SqliteDatabase, id: string): void {
   assertNoImport(database)
   const definition = database.statement<[string]>('SELECT sql FROM sqlite_schema WHERE name = ?1')
   for (const table of tables) {
@@ -215,7 +219,7 @@ export function claimImport(database: Database, id: string): void {
   database.statement('UPDATE store SET import_id = ?1, import_at = ?2').run(id, Date.now())
 }
 
-export function swapTables(database: Database): void {
+export function swapTables(database: SqliteDatabase): void {
   for (const table of tables) {
     database.exec(`
       ALTER TABLE ${table} RENAME TO old_${table};
@@ -225,7 +229,7 @@ export function swapTables(database: Database): void {
 
 /** Configures when FTS5 merges segments by itself, which can take seconds. */
 function setSegmentMerging(
-  database: Database,
+  database: SqliteDatabase,
   index: string,
   automerge: number,
   crisismerge: number,

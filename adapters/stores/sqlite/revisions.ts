@@ -1,6 +1,6 @@
 import type { Revision } from '../../../core/ports/facts.ts'
 import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 
 export type Revisions = ReturnType<typeof createRevisions>
 
@@ -12,7 +12,7 @@ type StoreRow = [id: string, facts: number, content: number, isIncomplete: numbe
  *
  * @throws {StoreError} `refused` while the store is copied into.
  */
-export function createRevisions(database: Database, file: string) {
+export function createRevisions(database: SqliteDatabase, file: string) {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
   const selectRow = database.statement<StoreRow>(
     'SELECT id, facts_changes, content_changes, is_incomplete FROM store',

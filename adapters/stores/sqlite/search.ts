@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../../core/lib/promise.ts'
 import { SLUG_PATTERN } from '../../../core/lib/text.ts'
 import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, startPosition } from '../sql/tables.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 import { windowEnd, windowTerm } from './ranks.ts'
 import { SLICE_MS, type TimeSlicer } from './time-slicer.ts'
 
@@ -31,7 +31,7 @@ interface SearchStep {
 }
 
 /** docs/ARCHITECTURE.md describes how searches work. */
-export function createProfileSearch(database: Database, runTimeSliced: TimeSlicer) {
+export function createProfileSearch(database: SqliteDatabase, runTimeSliced: TimeSlicer) {
   const [name, newest] = [orderStatements(database, 'name'), orderStatements(database, 'newest')]
   const selectState = database.statement<[revision: number, maxId: number | null]>(
     'SELECT content_changes, (SELECT max(id) FROM profile) FROM store',
@@ -90,7 +90,7 @@ function matchExpression(terms: readonly string[], { label, level }: SearchStep)
   return [...terms, ...(level === 0 ? [] : [`${quote(windowTerm(label, level))} *`])].join(' AND ')
 }
 
-function createMatchExpressions(database: Database) {
+function createMatchExpressions(database: SqliteDatabase) {
   const selectExpansions = database.statement<[word: string]>(`
     SELECT word FROM long_word WHERE word >= ?1 AND word < ?1 || char(1114111) LIMIT ${maxExpansions + 1}`)
 
@@ -117,7 +117,7 @@ function createMatchExpressions(database: Database) {
   }
 }
 
-function orderStatements(database: Database, order: 'name' | 'newest') {
+function orderStatements(database: SqliteDatabase, order: 'name' | 'newest') {
   const next = database.statement<[label: number]>(`
     SELECT rowid FROM search_${order}
     WHERE search_${order} MATCH ?1 AND rowid >= CAST(?2 AS INTEGER) ORDER BY rowid LIMIT 1`)

@@ -8,7 +8,7 @@ import process from 'node:process'
 import { ignoreFailure, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
-import type { Query } from '../sql/database.ts'
+import type { SqlQuery } from '../sql/database.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import {
   createRegistration,
@@ -18,10 +18,17 @@ import {
   type ReplicaIdentity,
   toProgress,
 } from '../sql/replicas.ts'
-import type { Value } from '../sql/row-format.ts'
-import { clock, closedError, type Database, openDatabase, retryWhileBusy, runWithRetry } from './database.ts'
+import type { SqlValue } from '../sql/row-format.ts'
+import {
+  clock,
+  closedError,
+  openDatabase,
+  retryWhileBusy,
+  runWithRetry,
+  type SqliteDatabase,
+} from './database.ts'
 import type { Revisions } from './revisions.ts'
-import { createQuery, DIALECT, type SyncQuery } from './sql-database.ts'
+import { createQuery, DIALECT, type SqliteQuery } from './sql-database.ts'
 
 /** A change of it needs another name of the file, as servers of two versions may run at once. */
 const schema = `
@@ -63,8 +70,8 @@ export function createServersFile(
 ) {
   const isInMemory = store === ':memory:'
   const file = isInMemory ? store : `${realpathSync(store)}-servers`
-  let database: Database | undefined
-  let query: SyncQuery
+  let database: SqliteDatabase | undefined
+  let query: SqliteQuery
   let opening: Promise<void> | undefined
   let isClosed = false
 
@@ -82,7 +89,7 @@ export function createServersFile(
   }
 
   /** Repeats `work`, which changes one row, while another process writes. Creates the file if it is missing. */
-  function use<T>(work: (query: SyncQuery) => T): MaybePromise<T> {
+  function use<T>(work: (query: SqliteQuery) => T): MaybePromise<T> {
     if (isClosed) throw closedError(store)
     const attempt = () => work(query)
     try {
@@ -98,7 +105,7 @@ export function createServersFile(
     return runWithRetry(attempt)
   }
 
-  const useQuery: Query = (sql, parameters) => use((query) => query(sql, parameters))
+  const useQuery: SqlQuery = (sql, parameters) => use((query) => query(sql, parameters))
   const exists = () => database !== undefined || !isInMemory && existsSync(file)
   const replicas: ReplicaRegistry = {
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
@@ -113,7 +120,7 @@ export function createServersFile(
       leastWindowSeconds: shareLimits ? 1 : longWindowSeconds,
       ...createQuotaStore({
         dialect: DIALECT,
-        lookUpOne: <R>(sql: string) => (parameters: readonly Value[]) =>
+        lookUpOne: <R>(sql: string) => (parameters: readonly SqlValue[]) =>
           exists() ? use((query) => query(sql, parameters)[0] as R | undefined) : undefined,
         commit: (sql, parameters) => use((query) => database!.synced(() => query(sql, parameters))),
         asyncCommit: useQuery,
@@ -125,7 +132,7 @@ export function createServersFile(
   }
 }
 
-type Use = <T>(work: (query: SyncQuery) => T) => MaybePromise<T>
+type Use = <T>(work: (query: SqliteQuery) => T) => MaybePromise<T>
 
 /** Less than half of the retention: after the other half, a silent replica registers anew. */
 const heartbeatMs = 20_000
@@ -134,7 +141,7 @@ const heartbeatMs = 20_000
 function createReplicaStatements(use: Use): Parameters<typeof createRegistration>[0] {
   let written = { facts: '', content: '', at: -Infinity }
 
-  function write(query: SyncQuery, identity: ReplicaIdentity, { facts, content }: Revision): void {
+  function write(query: SqliteQuery, identity: ReplicaIdentity, { facts, content }: Revision): void {
     const at = clock.now()
     query(confirmSql, [...identity, facts, content, at, process.pid, pidNamespace])
     written = { facts, content, at }
@@ -161,7 +168,7 @@ function createReplicaStatements(use: Use): Parameters<typeof createRegistration
 }
 
 /** The replicas whose lease ended less than `graceMs` ago and whose process has not ended. */
-function readLive(query: SyncQuery, graceMs: number) {
+function readLive(query: SqliteQuery, graceMs: number) {
   return query<[pid: number, namespace: string, ...ProgressRow]>(listSql, [clock.now() - graceMs])
     .flatMap(([pid, namespace, ...row]) => namespace === pidNamespace && hasEnded(pid) ? [] : [row])
 }

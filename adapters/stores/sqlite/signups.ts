@@ -3,24 +3,24 @@ import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../..
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
-  type ClaimRow,
   CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
   createSignupRemoval,
   duplicateIdError,
+  type IdempotencyRow,
   repeatedOutcome,
   unknownKeyError,
 } from '../sql/signups.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { COPIED_TABLES, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../sql/tables.ts'
-import { type Database, placeholders, retryWhileBusy, runWithRetry, upsertSql } from './database.ts'
-import type { SqliteDatabase } from './sql-database.ts'
+import { placeholders, retryWhileBusy, runWithRetry, type SqliteDatabase, upsertSql } from './database.ts'
+import type { LocalSqlDatabase } from './sql-database.ts'
 
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */
 const maxGroupMs = 8
 
-export function createSignups(database: Database, sql: SqliteDatabase) {
+export function createSignups(database: SqliteDatabase, sql: LocalSqlDatabase) {
   const { insertSignup, findClaim } = createInserter(database, sql.addEvents)
   const { deleteSignups } = createSignupRemoval(sql)
 
@@ -78,13 +78,13 @@ export function createSignups(database: Database, sql: SqliteDatabase) {
   } satisfies SignupStore
 }
 
-function createInserter(database: Database, addEvents: SqliteDatabase['addEvents']) {
+function createInserter(database: SqliteDatabase, addEvents: LocalSqlDatabase['addEvents']) {
   const insertRow = database.statement(
     `INSERT INTO signup (${SIGNUP_COLUMNS}) VALUES (${placeholders(SIGNUP_COLUMNS)})`,
   )
   const selectSignup = database.statement<SignupRow>(`SELECT ${SIGNUP_COLUMNS} FROM signup WHERE id = ?1`)
   const selectKey = database.statement<[1]>('SELECT 1 FROM partner_key WHERE id = ?1 AND partner = ?2')
-  const selectClaim = database.statement<ClaimRow>(`
+  const selectClaim = database.statement<IdempotencyRow>(`
     SELECT fingerprint, signup_id, created_at FROM idempotency
     WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
   const { name, columns, keyLength } = COPIED_TABLES.idempotency_keys

@@ -4,10 +4,17 @@ import { ignoreFailure } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { appendAuditRecords } from '../sql/audit.ts'
-import { type Dialect, type Query, rowsText, runWork, type SqlDatabase, type Work } from '../sql/database.ts'
-import type { StoredRow, Value } from '../sql/row-format.ts'
+import {
+  type Dialect,
+  rowsText,
+  runWork,
+  type SqlDatabase,
+  type SqlQuery,
+  type Work,
+} from '../sql/database.ts'
+import type { SqlValue, StoredRow } from '../sql/row-format.ts'
 import { enqueueSql, EVENTS } from '../sql/webhooks.ts'
-import { type Database, runWithRetry } from './database.ts'
+import { runWithRetry, type SqliteDatabase } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export const DIALECT: Dialect = {
@@ -21,18 +28,18 @@ export const DIALECT: Dialect = {
   derived: () => ({}),
 }
 
-export type SyncQuery = <R extends readonly Value[] = StoredRow>(
+export type SqliteQuery = <R extends readonly SqlValue[] = StoredRow>(
   sql: string,
-  parameters?: readonly Value[],
+  parameters?: readonly SqlValue[],
 ) => R[]
 
 /** Runs statements of both databases, each of which is prepared once. */
-export function createQuery(database: Pick<Database, 'statement'>): SyncQuery {
+export function createQuery(database: Pick<SqliteDatabase, 'statement'>): SqliteQuery {
   // Not the date, which may jump and come back.
   const clock = createClock()
-  const prepared = new Map<string, (parameters: readonly Value[]) => StoredRow[]>()
+  const prepared = new Map<string, (parameters: readonly SqlValue[]) => StoredRow[]>()
 
-  function prepare(sql: string): (parameters: readonly Value[]) => StoredRow[] {
+  function prepare(sql: string): (parameters: readonly SqlValue[]) => StoredRow[] {
     const count = Math.max(0, ...Array.from(sql.matchAll(/\$(\d+)/g), ([, number]) => Number(number)))
     const text = sql.replaceAll('partner_api.', '').replace(/\$(\d+)/g, '?$1')
     const statement = database.statement<StoredRow>(text.replaceAll(':now', `?${count + 1}`))
@@ -41,16 +48,16 @@ export function createQuery(database: Pick<Database, 'statement'>): SyncQuery {
       : (parameters) => statement.all(...parameters)
   }
 
-  return <R extends readonly Value[]>(sql: string, parameters: readonly Value[] = []) => {
+  return <R extends readonly SqlValue[]>(sql: string, parameters: readonly SqlValue[] = []) => {
     let run = prepared.get(sql)
     if (run === undefined) prepared.set(sql, run = prepare(sql))
     return run(parameters) as readonly unknown[] as R[]
   }
 }
 
-export type SqliteDatabase = ReturnType<typeof createSqlDatabase>
+export type LocalSqlDatabase = ReturnType<typeof createSqlDatabase>
 
-export function createSqlDatabase(database: Database, revisions: Revisions) {
+export function createSqlDatabase(database: SqliteDatabase, revisions: Revisions) {
   const query = createQuery(database)
   const hasWebhooks = database.statement('SELECT 1 FROM webhook LIMIT 1')
   const enqueue = enqueueSql(DIALECT)
@@ -62,7 +69,7 @@ export function createSqlDatabase(database: Database, revisions: Revisions) {
   /** A sync of the disk would delay signups. */
   const unsyncedWithRetry = <T>(work: () => T) =>
     runWithRetry(() => database.unsynced(() => database.transaction(work, { wait: false })))
-  const writeUnsynced: Query = (sql, parameters) => unsyncedWithRetry(() => query(sql, parameters))
+  const writeUnsynced: SqlQuery = (sql, parameters) => unsyncedWithRetry(() => query(sql, parameters))
 
   /** To be called in the transaction of the change, as `addEvents` is. */
   function appendAudit(

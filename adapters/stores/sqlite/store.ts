@@ -7,7 +7,7 @@ import { checkKeyPrefix, readSettings } from '../sql/schema.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { createContent } from './content.ts'
-import { type Database, openDatabase, retryWhileBusy, unusableError, withReader } from './database.ts'
+import { openDatabase, retryWhileBusy, type SqliteDatabase, unusableError, withReader } from './database.ts'
 import { createDirectory } from './directory.ts'
 import { createLists } from './lists.ts'
 import { checkSchema, configure, migrate } from './migrate.ts'
@@ -99,7 +99,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
 }
 
 function assemble(
-  database: Database,
+  database: SqliteDatabase,
   file: string,
   revisions: Revisions,
   settings: StoreSettings,
@@ -127,7 +127,7 @@ function assemble(
  * Checks that the file can be read, in some 150 microseconds. It takes a connection of its own: the open one answers
  * from cached pages, whatever has happened to the file.
  */
-function createCheck(database: Database, file: string, revisions: Revisions): () => void {
+function createCheck(database: SqliteDatabase, file: string, revisions: Revisions): () => void {
   return () => {
     database.checkFileIdentity()
     revisions.current()

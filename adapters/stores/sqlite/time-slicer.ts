@@ -1,7 +1,7 @@
 import process from 'node:process'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import { StoreError } from '../sql/store-error.ts'
-import type { Database } from './database.ts'
+import type { SqliteDatabase } from './database.ts'
 
 /** After so much work, a search pauses for as long as it took, and other requests are answered. */
 export const SLICE_MS = 4
@@ -16,7 +16,7 @@ const maxWaiting = { partner: 4, all: 32 }
  */
 export type TimeSlicer = <T>(partner: string, steps: Iterator<void, T>, maxMs: number) => MaybePromise<T>
 
-export function createTimeSlicer(database: Database): TimeSlicer {
+export function createTimeSlicer(database: SqliteDatabase): TimeSlicer {
   let last: Promise<unknown> = Promise.resolve()
   const waiting: string[] = []
 

@@ -4,7 +4,7 @@ import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Key, Partner } from '../../../core/model.ts'
 import type { AuditEntry } from '../../../core/ports/audit.ts'
 import type { Change } from '../../../core/ports/changes.ts'
-import { readPages, type Store } from '../../../core/ports/store.ts'
+import { readRows, type Store } from '../../../core/ports/store.ts'
 import {
   apply,
   banner,
@@ -236,7 +236,7 @@ export async function auditContract(checkStore: Check): Promise<void> {
       for (const partner of ['acme', 'globex', 'missing', undefined]) {
         const wanted = entries.filter((entry) => partner === undefined || entry.partner === partner)
         for (const limit of [1, 3, 23, 26, 27]) {
-          const pages = readPages<AuditEntry>(
+          const pages = readRows<AuditEntry>(
             (after, size) => store.listAudit(after?.sequence ?? 0, size, partner),
             limit,
           )

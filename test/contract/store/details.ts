@@ -2,7 +2,7 @@ import { createKeyAdministration } from '../../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../../core/admin/partners.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { Key, Partner } from '../../../core/model.ts'
-import { readPages, type Store } from '../../../core/ports/store.ts'
+import { readRows, type Store } from '../../../core/ports/store.ts'
 import { gatherFew } from './samples.ts'
 import type { Check } from './suites.ts'
 
@@ -24,7 +24,7 @@ export async function detailsContract(check: Check): Promise<void> {
     const sorted = issued.toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     for (const tag of ['a_b', 'axb', 'eu', 'e', 'a_b.c', 'EU', 'e%', '%', '\\', '']) {
       for (const limit of [1, 2, 3, 100]) {
-        const ofPartners = readPages<Partner>(
+        const ofPartners = readRows<Partner>(
           (after, size) => store.listPartners(after?.slug, size, tag),
           limit,
         )
@@ -35,7 +35,7 @@ export async function detailsContract(check: Check): Promise<void> {
             scope: 'read:orders',
           }]
         ) {
-          const ofKeys = readPages<Key>((after, size) => store.listKeys({ tag, ...more }, after, size), limit)
+          const ofKeys = readRows<Key>((after, size) => store.listKeys({ tag, ...more }, after, size), limit)
           const selected = sorted.filter((key) =>
             key.tags.includes(tag) && !('scope' in more) &&
             key.environment === (more.environment ?? key.environment) &&

@@ -1,5 +1,5 @@
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
-import { readPages } from '../../../core/ports/store.ts'
+import { readRows } from '../../../core/ports/store.ts'
 import { type Key, KEY_STATES, MODULE_NAMES, type Partner, SCOPES } from '../../../core/model.ts'
 import type { Change, KeyFilter } from '../../../core/ports/changes.ts'
 import { applyBy, lastEntry, operator, snapshotOf } from './audit.ts'
@@ -163,10 +163,10 @@ export async function factsContract(check: Check): Promise<void> {
       .map((key): Key => key.id === 'key-9' ? { ...key, state: 'revoked' } : key)
       .toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     for (const limit of [2, 4, 7, 24, 25]) {
-      const partners = readPages<Partner>((after, size) => store.listPartners(after?.slug, size), limit)
+      const partners = readRows<Partner>((after, size) => store.listPartners(after?.slug, size), limit)
       t.strictSame((await gatherFew(partners)).map(({ slug }) => slug), slugs, `partners, ${limit} a page`)
       for (const slug of [undefined, ...slugs, 'missing']) {
-        const keys = readPages<Key>((after, size) => store.listKeys({ partner: slug }, after, size), limit)
+        const keys = readRows<Key>((after, size) => store.listKeys({ partner: slug }, after, size), limit)
         const wanted = sorted.filter(({ partner }) => slug === undefined || partner === slug)
         t.strictSame(await gatherFew(keys), wanted, `keys of ${slug}, ${limit} a page`)
       }
@@ -237,7 +237,7 @@ export async function factsContract(check: Check): Promise<void> {
         .map(({ id }) => id)
       const limit = [1000, 3, 7, 40][index % 4]!
       const keys = await gatherFew(
-        readPages<Key>((after, size) => store.listKeys(filter, after, size), limit),
+        readRows<Key>((after, size) => store.listKeys(filter, after, size), limit),
         issued.length + 1,
       )
       if (keys.map(({ id }) => id).join() !== wanted.join()) wrong.push({ ...filter })

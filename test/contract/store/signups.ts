@@ -1,6 +1,6 @@
 import { utcDay } from '../../../core/lib/time.ts'
 import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
-import { readPages, type Store } from '../../../core/ports/store.ts'
+import { readRows, type Store } from '../../../core/ports/store.ts'
 import type { Webhook, WebhookChangeType } from '../../../core/ports/webhooks.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import {
@@ -366,7 +366,7 @@ export async function signupsContract(check: Check): Promise<void> {
       const wanted = sorted.filter((one) => partner === undefined || one.partner === partner)
       t.strictSame(await list(store, partner), wanted, `${partner}`)
       for (const limit of [1, 2, 5, 24]) {
-        const pages = readPages<Signup>((after, size) => store.listSignups(partner, after, size), limit)
+        const pages = readRows<Signup>((after, size) => store.listSignups(partner, after, size), limit)
         t.strictSame(await gatherFew(pages), wanted, `${partner}, ${limit} a page`)
       }
     }
