@@ -1,12 +1,22 @@
 /** What a restored store accepts: nothing that the replaced one refuses, on SQLite and PostgreSQL. */
+import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, lstatSync, mkdirSync, readdirSync, symlinkSync, watch, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import postgres from 'postgres'
 import { type Test, test } from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createPartnerApi } from '../../core/api.ts'
+import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { type Databases, useServer } from '../postgres/server.ts'
@@ -18,6 +28,7 @@ import {
   newFile,
   programOn,
   runProcess,
+  type Served,
   startProgram,
   startServing,
   stopServing,
@@ -161,13 +172,18 @@ async function checkRestored(
   t.match(await run('audit', 'verify'), { code: 0 })
   const { data: webhooks } = await json('webhooks', 'list')
   t.match(webhooks, [{ id: more.webhook, state: 'disabled' }])
-  const keyFile = ['--webhook-key-file', more.keyFile]
-  const served = await startServing(['serve', '--port', '0', ...keyFile], place.restored)
+  const served = await serveWebhooks(place.restored, more.keyFile)
   const claim = await fetch(served.url + more.link, { method: 'POST' })
   t.equal(claim.status, 410, 'the link is revoked')
   await json('keys', 'revoke', issued[0]!.id, '--wait')
   await stopServing(served)
   t.same(more.receiver.received, [], 'no webhook is called')
+}
+
+/** Starts a server that could call the receiver. */
+function serveWebhooks(url: string, keyFile: string): Promise<Served> {
+  const options = ['--allow-private-webhooks', '--webhook-key-file', keyFile]
+  return startServing(['serve', '--port', '0', ...options], url)
 }
 
 type Day = Awaited<ReturnType<typeof aDay>>
@@ -230,6 +246,116 @@ async function restoreAfterADay(t: Test, place: Place, backup: string): Promise<
   t.match(data, { mode: 'narrowed', disabled_webhooks: [changed.webhook], revoked_claims: 1 })
   await checkRestored(t, place, expected, changed)
 }
+
+/**
+ * What is no administration: deliveries, idempotency, quotas and imported keys.
+ *
+ * @param left How many requests of a month of 8 are left, of which 3 came before the backup, and 1 since.
+ */
+async function restoreOfUse(t: Test, place: Place, left: number): Promise<void> {
+  const { json } = programOn(place.url)
+  const receiver = await startReceiver()
+  t.teardown(receiver.close)
+  const [keyFile, secretFile] = [`${newFile()}.webhook-key`, `${newFile()}.secret`]
+  writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
+  writeFileSync(secretFile, randomBytes(24).toString('base64'), { mode: 0o600 })
+  await json('migrate')
+  await json(
+    'partners',
+    'create',
+    'acme',
+    '--name',
+    'A',
+    '--module',
+    'signup',
+    'industries',
+    '--limit',
+    'month=8',
+  )
+  const { data: { key } } = await json('keys', 'issue', 'acme', '--name', 'K')
+  const imported = ['kept', 'revoked'].map((name) => ({
+    name,
+    text: `old_${randomBytes(24).toString('hex')}`,
+  }))
+  const lines = imported.map(({ name, text }) => {
+    const digest = createHmac('sha256', readFileSync(secretFile, 'utf8')).update(text.slice(4)).digest('hex')
+    return JSON.stringify({ partner: 'acme', name, digest })
+  })
+  const scheme = ['--algorithm', 'hmac-sha256', '--prefix', 'old_', '--secret-file', secretFile]
+  const importing = programOn(place.url, { input: lines.join('\n') })
+  const { data: { lines: [, revoked] } } = await importing.json('keys', 'import', '-', ...scheme)
+  const hook = `--url ${receiver.url} --event signup.created --allow-private --webhook-key-file ${keyFile}`
+  const { data: webhook } = await json('webhooks', 'create', ...hook.split(' '))
+
+  async function use<T>(url: string, work: (use: ReturnType<typeof requestsOf>) => Promise<T>): Promise<T> {
+    const store = await place.open(url)
+    const api = createPartnerApi({ store })
+    const result = await work(requestsOf(api, key))
+    await api.close()
+    await store.close()
+    return result
+  }
+
+  const first = await use(place.url, async ({ signUp, status }) => {
+    t.same([await status(), await status()], [200, 200])
+    return await signUp('first')
+  })
+  const deliveries = async (url: string): Promise<string[]> =>
+    (await programOn(url).json('webhooks', 'deliveries', webhook.id)).data.map(({ id }: { id: string }) => id)
+  const queued = await deliveries(place.url)
+  t.equal(queued.length, 1)
+  await place.backUp()
+  const since = await use(place.url, ({ signUp }) => signUp('second'))
+  await json('keys', 'revoke', revoked.id)
+  t.match(await programOn(place.url).json(...place.restore), { code: 0 })
+
+  await use(place.restored, async ({ signUp, status, verify }) => {
+    t.same(await signUp('first'), { ...first, replayed: 'true' })
+    const again = await signUp('second')
+    t.match(again, { status: 201, replayed: null })
+    t.not(again.id, since.id)
+    t.same(await Promise.all(imported.map(({ text }) => verify(text))), [200, 401])
+    for (let count = 0; count < left - 2; count++) t.equal(await status(), 200)
+    t.equal(await status(), 429)
+  })
+  const { json: restored } = programOn(place.restored)
+  await restored('webhooks', 'enable', webhook.id)
+  t.same(await deliveries(place.restored), queued, 'while it was disabled, nothing was queued for it')
+  const served = await serveWebhooks(place.restored, keyFile)
+  await receiver.delivery(({ headers }) => headers['webhook-id'] === queued[0])
+  await stopServing(served)
+  t.equal(receiver.received.length, 1)
+}
+
+/** Requests of a key to a service. */
+function requestsOf(api: PartnerApi, key: string) {
+  const send = (path: string, init: RequestInit, text = key) => {
+    const headers = { 'content-type': 'application/json', 'x-service-partner-key': text, ...init.headers }
+    return api.fetch(new Request(`http://localhost/service/${path}`, { ...init, headers }))
+  }
+  return {
+    status: async () => (await send('public/industries?partner=acme', {})).status,
+    verify: async (text: string) => {
+      const body = JSON.stringify({ partner: 'acme' })
+      return (await send('developer/verify-key', { method: 'POST', body }, text)).status
+    },
+    async signUp(name: string) {
+      const body = JSON.stringify({ partner: 'acme', email: `${name}@mail.example`, name })
+      const init = { method: 'POST', body, headers: { 'idempotency-key': `idempotency-${name}` } }
+      const response = await send('partner/signups', init)
+      const { data } = await response.json()
+      return {
+        status: response.status,
+        id: data?.id as string,
+        replayed: response.headers.get('idempotent-replayed'),
+      }
+    },
+  }
+}
+
+test('a store that is restored after a day of use', async (t) => {
+  await restoreOfUse(t, sqlitePlace(), 4)
+})
 
 test('a store that is restored after a day of changes', async (t) => {
   const place = sqlitePlace()
@@ -365,6 +491,10 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   await t.test('a store that is restored after a day of changes', async (t) => {
     const place = await postgresPlace(server)
     await restoreAfterADay(t, place, place.restored)
+  })
+
+  await t.test('a store that is restored after a day of use', async (t) => {
+    await restoreOfUse(t, await postgresPlace(server), 5)
   })
 
   await t.test('a reconciliation that is killed has changed nothing, and can be repeated', async (t) => {
