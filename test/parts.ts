@@ -31,6 +31,15 @@ export const PARTS: Readonly<Record<string, Part>> = {
     ],
     needs: { pgbouncer: 'pgbouncer', psql: 'postgresql', openssl: 'openssl' },
   },
+  /** Several processes on one store, programs that are killed, and large stores. */
+  load: {
+    tests: [
+      'cli/claims-servers.test.ts',
+      'cli/many-keys-load.test.ts',
+      'cli/reuse-port.test.ts',
+      'cli/wait.test.ts',
+    ],
+  },
   /** The pages in Chromium, with axe. */
   browser: { tests: ['browser/'], needs: { chromium: 'chromium' } },
   /** The examples in their frameworks, in PHP and in WordPress. */
@@ -69,7 +78,6 @@ export const PARTS: Readonly<Record<string, Part>> = {
   machine: {
     tests: [
       'cli/completions.test.ts',
-      'cli/reuse-port.test.ts',
       'cli/stop-start.test.ts',
       'cli/tls.test.ts',
       'integration/docs-curl.test.ts',

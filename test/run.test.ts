@@ -1,5 +1,5 @@
 import { test } from 'tap'
-import { choose, readTap } from './run.ts'
+import { choose, outputsOf, readTap } from './run.ts'
 
 const tap = (...lines: string[]) => readTap(['TAP version 14', ...lines, ''].join('\n'))
 
@@ -69,5 +69,25 @@ test('words choose files, and parts among all tests', (t) => {
   t.same(choose(files, ['cli', 'browser'], true), [quick[0], parts[0], parts[1]])
   t.throws(() => choose(files, ['nothing'], false), /"nothing" in its path\./)
   t.throws(() => choose(files, ['nothing'], true), /Parts: runtimes, /)
+  t.end()
+})
+
+test('files that ran together are read one by one', (t) => {
+  const lines = [
+    ...[
+      'TAP version 14',
+      '# Subtest: test/a.test.ts',
+      '    # Subtest: one',
+      '        ok 1 - x',
+      '        1..1',
+    ],
+    ...['    ok 1 - one', 'printed', '    1..1', 'ok 1 - test/a.test.ts # time=1ms', ''],
+    ...['# Subtest: test/b.test.ts', '    not ok 1 - y', '    1..1', 'not ok 2 - test/b.test.ts'],
+    ...['# Subtest: test/c.test.ts', '    ok 1 - z'],
+  ]
+  const [a, b, c] = Array.from(outputsOf(lines.join('\n')).values(), readTap)
+  t.match(a, { passed: 1, failures: [], noise: ['printed'] })
+  t.match(b, { passed: 0, failures: [{ name: 'y' }] })
+  t.match(c, { passed: 1, failures: [{ name: 'the program' }] }, 'it ended the process')
   t.end()
 })

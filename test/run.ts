@@ -2,7 +2,7 @@
  * `node test/run.ts [WORD…]` runs the test files of `npm test` with one of the words in their path, without words all of
  * them. `node test/run.ts --all [WORD…]` adds the parts of `parts.ts`, each of which is a word, too.
  *
- * Each file runs as the plain Node program that a tap test is. tap's own runner would wrap each child, and all that a test
+ * `together.ts` runs them, small ones several in a process. tap's own runner would wrap each child, and all that a test
  * spawns, in its module hooks, NODE_OPTIONS and FORCE_COLOR, and keep what a program wrote before it crashed to itself.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -36,10 +36,42 @@ const env = {
   // Stripped types are kept too: a third of a small test's time.
   NODE_COMPILE_CACHE: join(cache, 'node'),
 }
-const preload = new URL('preload.ts', import.meta.url).href
+const together = fileURLToPath(new URL('together.ts', import.meta.url))
 /** One PostgreSQL server for all files, each of which has databases of its own there. */
 const sharedServer: ServerOptions = { settings: { max_connections: '400' } }
 const running = new Set<() => void>()
+
+/** At most so many small files run one after the other in one process. */
+const filesTogether = 6
+/** Files of `npm test` that are long, or change or measure their process. Those of parts have one, too. */
+const alone = [
+  'adapters/client-requests',
+  'adapters/node-connections',
+  'adapters/webhooks',
+  'cli/backup',
+  'cli/doctor',
+  'cli/erasure',
+  'cli/help',
+  'cli/linear',
+  'cli/many-keys',
+  'cli/plan',
+  'cli/postgres',
+  'cli/restore',
+  'cli/serve',
+  'cli/verify-failures',
+  'contract/http/node',
+  'core/clock',
+  'core/linear-time',
+  'core/partner-quotas',
+  'core/replicas',
+  'integration/docs-commands',
+  'integration/monitoring',
+  'stores/',
+]
+
+function needsProcess(file: string): boolean {
+  return partOf(file) !== undefined || alone.some((start) => file.startsWith(`test/${start}`))
+}
 
 /** How long a file took, and how much of a processor. */
 interface Times {
@@ -99,11 +131,31 @@ export function choose(files: readonly string[], words: readonly string[], isWho
   return files.filter((file) => chosen.includes(file))
 }
 
-async function run(file: string) {
+/** What `together.ts` printed, by file: each as if it had been alone. */
+export function outputsOf(output: string): Map<string, string> {
+  const lines = new Map<string, string[]>()
+  let file: string | undefined
+  for (const line of output.split('\n')) {
+    const [, started] = /^# Subtest: (test\/.+)$/.exec(line) ?? []
+    if (started !== undefined) lines.set(file = started, ['TAP version 14'])
+    else if (file !== undefined && line.startsWith('ok ') || line.startsWith('not ok ')) file = undefined
+    else if (file !== undefined) lines.get(file)!.push(line.replace(/^ {4}/, ''))
+  }
+  return new Map(Array.from(lines, ([file, text]) => [file, `${text.join('\n')}\n`]))
+}
+
+interface Outcome extends ReturnType<typeof readTap> {
+  readonly file: string
+  readonly printed: string
+  readonly times: Times
+}
+
+/** Runs files in one process. @returns Those that it has begun: a file that ends the process is the last. */
+async function run(files: readonly string[]): Promise<Outcome[]> {
   const start = performance.now()
   // An empty working folder: the one of `npm test` may have a store or an environment file.
   const cwd = mkdtempSync(join(tmpdir(), 'partner-api-test-'))
-  const child = spawn(process.execPath, ['--import', preload, join(root, file)], {
+  const child = spawn(process.execPath, [together, ...files], {
     cwd,
     env,
     // A group of its own, so that what a test leaves behind ends with it and cannot hold its output open.
@@ -118,11 +170,11 @@ async function run(file: string) {
     }
   }
   running.add(kill)
-  let [output, errors, processor, problem] = ['', '', '', '']
+  let [output, errors, reports, problem] = ['', '', '', '']
   const [, stdout, stderr, report] = child.stdio as Readable[]
   stdout!.setEncoding('utf8').on('data', (text: string) => output += text)
   stderr!.setEncoding('utf8').on('data', (text: string) => errors += text)
-  report!.setEncoding('utf8').on('data', (text: string) => processor += text)
+  report!.setEncoding('utf8').on('data', (text: string) => reports += text)
   // tap reports a timeout itself, with the test's name; this is for a program that cannot even do that.
   const timer = setTimeout(kill, (timeoutSeconds + 10) * 1000)
   child.on('error', (error) => problem = error.message)
@@ -134,16 +186,24 @@ async function run(file: string) {
   clearTimeout(timer)
   running.delete(kill)
   rmSync(cwd, { recursive: true, force: true })
-  const found = readTap(output)
-  if (problem && found.failures.length === 0) {
-    found.failures.push({ name: 'the program', detail: `No test failed, but it ended with: ${problem}.` })
+
+  const times = new Map<string, Times>(
+    reports.split('\n').filter(Boolean).map((line) => JSON.parse(line)).map((
+      each,
+    ) => [each.file, each.times]),
+  )
+  const outputs = outputsOf(output)
+  if (outputs.size === 0) outputs.set(files[0]!, output)
+  const outcomes = Array.from(outputs, ([file, text]): Outcome => {
+    const found = readTap(text)
+    const whole = { seconds: (performance.now() - start) / 1000, processorSeconds: 0 }
+    const printed = [...found.noise, ...errors.trimEnd().split('\n')].join('\n').trim()
+    return { ...found, file, printed, times: times.get(file) ?? whole }
+  })
+  if (problem && (problem !== 'exit code 1' || outcomes.every(({ failures }) => failures.length === 0))) {
+    outcomes.at(-1)!.failures.push({ name: 'the program', detail: `It ended with: ${problem}.` })
   }
-  const printed = [...found.noise, ...errors.trimEnd().split('\n')].join('\n').trim()
-  const times: Times = {
-    seconds: (performance.now() - start) / 1000,
-    processorSeconds: Number(processor),
-  }
-  return { ...found, printed, problem, times }
+  return outcomes
 }
 
 /** Says what the parts of the files need and do not find, and installs their packages. */
@@ -189,23 +249,28 @@ async function main(): Promise<void> {
   const [skips, failed]: string[][] = [[], []]
   // The longest first, so that no long file runs alone in the end. New ones may be long.
   const length = (file: string) => times[file]?.seconds ?? timeoutSeconds
-  const waiting = files.toSorted((a, b) => length(b) - length(a))
+  const sorted = files.toSorted((a, b) => length(b) - length(a))
+  const single = sorted.filter(needsProcess)
+  const small = sorted.filter((file) => !needsProcess(file))
+  const next = (): string[] => single.length > 0 ? single.splice(0, 1) : small.splice(0, filesTogether)
   await Promise.all(Array.from({ length: jobs }, async () => {
-    for (let file = waiting.shift(); file; file = waiting.shift()) {
-      const ended = await run(file)
-      const { failures, printed, problem } = ended
-      times[file] = ended.times
-      passed += ended.passed
-      skips!.push(...ended.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
-      failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
-      const counts = `${ended.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
-      const { seconds, processorSeconds } = ended.times
-      const took = `${seconds.toFixed(2)} s (processor ${processorSeconds.toFixed(2)} s)`
-      const end = problem && problem !== 'exit code 1' ? `  ${problem}` : ''
-      console.log(`${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${took}${end}`)
-      for (const { name, detail } of failures) console.log(`\n      ${name}\n${indent(detail)}`)
-      if (printed && (failures.length || files.length === 1)) {
-        console.log(`\n      what it printed:\n${indent(printed)}\n`)
+    for (let batch = next(); batch.length > 0; batch = next()) {
+      const outcomes = await run(batch)
+      single.push(...batch.slice(outcomes.length))
+      for (const outcome of outcomes) {
+        const { file, failures, printed } = outcome
+        times[file] = outcome.times
+        passed += outcome.passed
+        skips!.push(...outcome.skips.map(({ name, reason }) => `${file} › ${name}: ${reason}`))
+        failed!.push(...failures.map(({ name }) => `${file} › ${name}`))
+        const counts = `${outcome.passed} passed${failures.length ? `, ${failures.length} failed` : ''}`
+        const { seconds, processorSeconds } = outcome.times
+        const took = `${seconds.toFixed(2)} s (processor ${processorSeconds.toFixed(2)} s)`
+        console.log(`${failures.length ? 'FAIL' : 'ok  '}  ${file}  ${counts}  ${took}`)
+        for (const { name, detail } of failures) console.log(`\n      ${name}\n${indent(detail)}`)
+        if (printed && (failures.length || files.length === 1)) {
+          console.log(`\n      what it printed:\n${indent(printed)}\n`)
+        }
       }
     }
   }))

@@ -1,84 +1,28 @@
 /** Changes of the keys that options select. What each change does to a key is tested in core/admin.test.ts. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { PassThrough, Readable, Writable } from 'node:stream'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
-import { type Test, test } from 'tap'
-import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
+import { test } from 'tap'
 import { dryRun } from '../../cli/dry-run.ts'
 import { changeSelected } from '../../cli/keys/selection.ts'
 import { Output } from '../../cli/output/print.ts'
-import { run as runCli } from '../../cli/program.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { AdminError } from '../../core/admin/error.ts'
 import { KEY_ID_PATTERN } from '../../core/keys/format.ts'
 import type { Key } from '../../core/model.ts'
-import { readKeys, type Store } from '../../core/ports/store.ts'
-import { hasServer } from '../postgres/binaries.ts'
-import { databasesFor } from '../postgres/fixtures.ts'
-import {
-  cleanEnv,
-  ending,
-  MAIN,
-  noTerminal,
-  programOn,
-  runOnTerminal,
-  startProgram,
-  temporaryFolder,
-} from '../support/cli-program.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { MAIN, noTerminal, runOnTerminal, temporaryFolder } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
-import { createPartner } from '../support/partner.ts'
+import { addKeys, keysOf, ROTATED_LINE, runSlowly } from '../support/many-keys.ts'
 
 const now = Date.now()
 const DAY = 86_400_000
 const folder = temporaryFolder()
 
-async function keysOf(store: Pick<Store, 'listKeys'>): Promise<readonly Key[]> {
-  return await Array.fromAsync(readKeys(store))
-}
-
 /** Counts `key.` entries of a type. */
 async function countEntries(store: Store, type: string): Promise<number> {
   return (await store.listAudit(0, 10_000)).filter((entry) => entry.type === type).length
-}
-
-/** Adds keys of acme in one transaction. */
-async function addKeys(store: Store, count: number): Promise<void> {
-  const keys = createKeyAdministration(store, { actor: 'test' })
-  const { key: model } = await keys.issue({ partner: 'acme', name: 'Plugin', environment: 'live' })
-  await keys.revoke(model.id)
-  const changes = Array.from({ length: count }, (_, index) => ({
-    type: 'key.issued' as const,
-    key: { ...model, id: `key${String(index).padStart(9, '0')}`, digest: String(index).padStart(64, '0') },
-  }))
-  await store.apply(changes, (await store.revision()).facts, { actor: 'test', at: now })
-}
-
-/** Runs the program in this process. @param onText Gets what it writes to standard output, before it goes on. */
-async function runSlowly(url: string, args: readonly string[], onText: (text: string) => Promise<void>) {
-  const output = { stdout: '', stderr: '' }
-  const stdout = new Writable({
-    decodeStrings: false,
-    write(text: string, _encoding, done) {
-      output.stdout += text
-      onText(text).then(() => done(), done)
-    },
-  })
-  stdout.on('error', () => {})
-  const stderr = new Writable({
-    decodeStrings: false,
-    write(text: string, _encoding, done) {
-      output.stderr += text
-      done()
-    },
-  })
-  const env = cleanEnv({ PARTNER_API_STORE: url })
-  const code = await runCli(args, '0.0.0', { env, stdin: Readable.from([]), stdout, stderr })
-  return { code, ...output }
 }
 
 test('a command takes a key or options that select keys, and asks', async (t) => {
@@ -213,15 +157,13 @@ test('a dry run judges each change before the next one is made', async (t) => {
   })
 })
 
-const line = /^(\w{12}) (\w{12}) (spk_live_\2_\w{38})$/
-
 test('keys are rotated once, however often the command runs', async (t) => {
   const { issue, keys, run, json, store } = await createStore()
   const old = [(await issue()).key, (await issue()).key, (await issue({ environment: 'test' })).key]
   const lost = (await issue()).key.id
   await keys.disable(lost)
   const select = ['keys', 'rotate', '--environment', 'live', '--yes'] as const
-  const printed = (await run(...select)).stdout.trim().split('\n').map((text) => line.exec(text))
+  const printed = (await run(...select)).stdout.trim().split('\n').map((text) => ROTATED_LINE.exec(text))
   t.same(printed.map((match) => match?.[1]), [old[0]!.id, old[1]!.id])
   t.same(await Promise.all(old.map(async ({ id }) => (await keys.show(id)).successorId)), [
     ...printed.map((match) => match?.[2]),
@@ -266,7 +208,7 @@ test('new keys are written to a new file that only its owner can read', async (t
   t.equal(statSync(out).mode & 0o777, 0o600)
   const lines = readFileSync(out, 'utf8').split('\n')
   t.same(
-    lines.slice(0, 2).map((text) => line.exec(text)?.slice(1, 3)),
+    lines.slice(0, 2).map((text) => ROTATED_LINE.exec(text)?.slice(1, 3)),
     data.map((each: Rotated) => [each.old_id, each.id]),
   )
   t.same(data.map((each: Rotated) => each.old_id), ids)
@@ -353,35 +295,6 @@ test('keys that others keep changing are reported, and the exit code is 1', asyn
   t.match(JSON.parse(stdout), { data: [{ id: ids[0] }], error: { code: 'concurrent_change' } })
 })
 
-test('changes of many keys finish beside a steady writer', async (t) => {
-  const { url, store, json, partners } = await createStore()
-  await partners.create({ slug: 'busy', name: 'Busy', modules: [] })
-  await addKeys(store, 130)
-  const modules = ['stores/sqlite/store.ts', '../core/admin/partners.ts']
-    .map((path) => JSON.stringify(new URL(`../../adapters/${path}`, import.meta.url).href))
-  // Commits every few milliseconds, in less time than a change of a hundred keys takes.
-  const writer = spawn(process.execPath, [
-    '--input-type=module',
-    '-e',
-    `import { openSqliteStore } from ${modules[0]}
-    import { createPartnerAdministration } from ${modules[1]}
-    const store = await openSqliteStore(${JSON.stringify(url.slice('sqlite:'.length))})
-    const partners = createPartnerAdministration(store, { actor: 'writer' })
-    for (let n = 0;; n++) {
-      await partners.update('busy', { name: 'Busy ' + n }).catch(() => {})
-      if (n === 0) console.log('ready')
-      await new Promise((resolve) => setTimeout(resolve, 4))
-    }`,
-  ], { stdio: ['ignore', 'pipe', 'inherit'] })
-  t.teardown(() => writer.kill('SIGKILL'))
-  await once(writer.stdout, 'data')
-  for (const name of ['disable', 'enable', 'rotate', 'revoke']) {
-    const { code, data, error } = await json('keys', name, '--partner', 'acme', '--yes')
-    t.equal(code, 0, `${name}: ${error?.detail ?? ''}`)
-    t.ok(data.length >= 130, `${name}: ${data.length}`)
-  }
-})
-
 test('a reader that goes away is told which key is lost', async (t) => {
   const { issue, url, store, keys } = await createStore()
   const ids = [(await issue()).key.id, (await issue()).key.id, (await issue()).key.id]
@@ -407,81 +320,6 @@ interface Rotated {
   readonly old_id: string
   readonly id: string
 }
-
-/** Kills the program in the middle, and lets it rotate the rest. */
-async function interrupt(
-  t: Test,
-  url: string,
-  store: Store,
-  signal: NodeJS.Signals,
-  out?: string,
-): Promise<void> {
-  const { run } = programOn(url)
-  const args = ['keys', 'rotate', '--partner', 'acme', '--yes']
-  await addKeys(store, 300)
-  const more = ['--json', ...out === undefined ? [] : ['--out', out]]
-  const child = startProgram([...args, ...more], { env: { PARTNER_API_STORE: url } })
-  const ended = ending(child)
-  // A pipe holds fewer results than there are keys: the program waits for this.
-  child.stdout.once('data', () => child.kill(signal))
-  const { stdout, signal: endedBy } = await ended
-  t.equal(endedBy, signal)
-  const text = out === undefined ? stdout : readFileSync(out, 'utf8')
-  const results = text.matchAll(
-    /(?:"old_id":"|^)(\w{12})(?:","id":"| )\w{12}(?:","key":"| )spk_live_\w{51}\b/gm,
-  )
-  const kept = Array.from(results, ([, id]) => id!)
-  const rotated = (await keysOf(store)).filter(({ successorId }) => successorId !== undefined)
-  const lost = rotated.map(({ id }) => id).filter((id) => !kept.includes(id))
-  t.ok(kept.length > 0 && rotated.length < 300, 'it was interrupted')
-  t.ok(lost.length <= (signal === 'SIGKILL' ? 1 : 0), `${lost.length} keys are lost`)
-
-  const { code, stdout: rest } = await run(...args)
-  t.equal(code, 0)
-  const resumed = rest.trim().split('\n').map((text) => line.exec(text)?.[1])
-  const all = (await keysOf(store)).map(({ id }) => id).filter((id) => /^key\d{9}$/.test(id))
-  t.same([...kept, ...lost, ...resumed].sort(), all.sort(), 'each key was rotated once')
-}
-
-test('a killed rotation is resumed on SQLite', async (t) => {
-  const { store, url } = await createStore()
-  await interrupt(t, url, store, 'SIGKILL')
-})
-
-test('an interrupted rotation into a file loses no key', async (t) => {
-  const { store, url } = await createStore()
-  await interrupt(t, url, store, 'SIGINT', join(folder, 'interrupted.keys'))
-})
-
-test('a killed rotation is resumed on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
-  const url = await (await databasesFor(t)).createDatabase()
-  const store = await openPostgresStore(url)
-  t.teardown(() => store.close())
-  await createPartner(store)
-  await interrupt(t, url, store, 'SIGKILL')
-})
-
-test('memory does not grow with 2,000 keys', async (t) => {
-  setFlagsFromString('--expose-gc')
-  const collect: () => void = runInNewContext('gc')
-  const { store, url } = await createStore()
-  await addKeys(store, 2_000)
-  const heap: number[] = []
-  let count = 0
-  const { code } = await runSlowly(
-    url,
-    ['keys', 'rotate', '--partner', 'acme', '--yes', '--quiet'],
-    () => {
-      if (++count % 450 === 0) {
-        collect()
-        heap.push(process.memoryUsage().heapUsed)
-      }
-      return Promise.resolve()
-    },
-  )
-  t.same([code, heap.length], [0, 4])
-  t.ok(heap[3]! - heap[1]! < 500_000)
-})
 
 test('a dry run of a rotation keeps no ids of keys', async (t) => {
   const { store, url } = await createStore()
