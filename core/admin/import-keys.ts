@@ -1,7 +1,9 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
-import { SLUG } from '../content/directory-fields.ts'
-import { code, type ObjectFormat } from '../content/fields.ts'
+import * as v from 'valibot'
+import { object, optional, type Schema } from '../content/fields.ts'
 import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
+import { checkedText, LINE, secretText } from '../content/line-scalars.ts'
+import { form, SLUG } from '../content/scalars.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
@@ -86,7 +88,7 @@ export async function importKeys(
 ): Promise<KeyImportOutcome> {
   assertOptions('importKeys', options, IMPORT)
   const { now, apply } = createAdministrator(store, operator)
-  const reader = createObjectReader(lineFormat(await readModules(store)))
+  const reader = createObjectReader(lineSchema(await readModules(store)))
   const rows: Row[] = []
   let report: KeyImportReport = { lines: [], unchanged: 0 }
   let line = 0
@@ -250,67 +252,52 @@ type KeyLine =
   & { readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined }
 type Optional<T> = { readonly [Name in keyof T]: T[Name] | undefined }
 
-const absent = undefined
+const hintName = 'the last four characters of the key'
+const digestName = 'SHA-256 in hexadecimal or base64'
+const tagName = 'a tag (1–40 of a-z, 0-9, -, _ and ., a letter or digit first)'
 
-const oneOf = (names: readonly string[], name = names.join(' or ')) =>
-  code(name, (text) => names.includes(text))
-
-// Messages do not show values that may contain a key by mistake.
-const lineFormat = ({ scopes }: Modules): ObjectFormat<KeyLine> => ({
-  type: 'object',
-  fields: {
-    partner: SLUG,
-    name: { type: 'text', check: validateName },
-    digest: {
-      ...code('SHA-256 in hexadecimal or base64', (text) => decodeDigest(text) !== undefined),
-      check: (text) => placeholders.test(decodeDigest(text)!) ? 'must not be a placeholder' : undefined,
-      isSecret: true,
-    },
-    algorithm: { ...oneOf(['sha256', 'hmac-sha256']), absent },
-    prefix: { type: 'text', isSecret: true, absent },
-    scopes: {
-      type: 'list',
-      max: scopes.length,
-      item: oneOf(scopes, 'a scope'),
-      check: (scopes) => findRepeated(scopes, 'repeats a scope'),
-      absent,
-    },
-    environment: { ...oneOf(['live', 'test']), absent },
-    createdAt: { type: 'instant', absent },
-    expiresAt: { type: 'instant', absent },
-    lastUsedAt: { type: 'instant', absent },
-    allow: { type: 'list', max: 100, item: { type: 'text', check: validateRange }, absent },
-    limits: {
-      type: 'list',
-      max: OVERRIDABLE_LIMITS.length,
-      item: {
-        type: 'object',
-        fields: {
-          policy: oneOf(OVERRIDABLE_LIMITS, OVERRIDABLE_LIMITS.join(', ')),
-          quota: { type: 'integer', min: 0, max: MAX_QUOTA },
-          windowSeconds: { type: 'integer', min: 1, max: MAX_WINDOW_SECONDS },
-        },
-      },
-      check: (limits) => findRepeated(limits.map((limit) => limit?.policy), 'repeats a policy'),
-      absent,
-    },
-    hint: {
-      ...code('the last four characters of the key', (text) => /^[!-~]{4}$/.test(text)),
-      isSecret: true,
-      absent,
-    },
-    owner: { type: 'text', check: (text) => validateName(text), absent },
-    tags: {
-      type: 'list',
-      max: MAX_TAGS,
-      item: code(
-        'a tag (1–40 of a-z, 0-9, -, _ and ., a letter or digit first)',
-        (text) => TAG_PATTERN.test(text),
+/** The schema of a line. Messages do not show values that may contain a key by mistake. */
+function lineSchema({ scopes }: Modules): Schema<KeyLine> {
+  const limit = object({
+    policy: LINE.oneOf(OVERRIDABLE_LIMITS, OVERRIDABLE_LIMITS.join(', ')),
+    quota: LINE.integer(0, MAX_QUOTA),
+    windowSeconds: LINE.integer(1, MAX_WINDOW_SECONDS),
+  })
+  return v.object({
+    partner: LINE.code(SLUG),
+    name: checkedText('text', (text) => validateName(text)),
+    digest: secretText(digestName, (text) => {
+      const digest = decodeDigest(text)
+      if (digest === undefined) return `must be ${digestName}`
+      return placeholders.test(digest) ? 'must not be a placeholder' : undefined
+    }),
+    algorithm: optional(LINE.oneOf(['sha256', 'hmac-sha256'], 'sha256 or hmac-sha256')),
+    prefix: optional(secretText('text', () => undefined)),
+    scopes: optional(
+      LINE.list(
+        scopes.length,
+        LINE.oneOf(scopes, 'a scope'),
+        (names) => findRepeated(names, 'repeats a scope'),
       ),
-      absent,
-    },
-  },
-})
+    ),
+    environment: optional(LINE.oneOf(['live', 'test'], 'live or test')),
+    createdAt: optional(LINE.instant),
+    expiresAt: optional(LINE.instant),
+    lastUsedAt: optional(LINE.instant),
+    allow: optional(LINE.list(100, checkedText('text', validateRange))),
+    limits: optional(LINE.list(
+      OVERRIDABLE_LIMITS.length,
+      limit,
+      (limits) => findRepeated(limits.map((each) => each?.policy), 'repeats a policy'),
+    )),
+    hint: optional(secretText(
+      hintName,
+      (text) => /^[!-~]{4}$/.test(text) ? undefined : `must be ${hintName}`,
+    )),
+    owner: optional(checkedText('text', (text) => validateName(text))),
+    tags: optional(LINE.list(MAX_TAGS, LINE.code(form(tagName, (text) => TAG_PATTERN.test(text))))),
+  })
+}
 
 function findRepeated(values: readonly string[], error: string): readonly [string, number] | undefined {
   const index = values.findIndex((value, index) => value !== undefined && values.indexOf(value) < index)

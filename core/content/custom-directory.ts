@@ -1,4 +1,5 @@
 /** Directories of embedders. What they return is converted and checked here, because drivers do not know these types. */
+import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { all, andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
@@ -6,9 +7,10 @@ import type { Industry, Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
 import type { FactSource, Revision } from '../ports/facts.ts'
 import { pagesOf } from '../ports/store.ts'
-import { CARD_FIELDS, DETAIL_FIELDS, INDUSTRY_FIELDS } from './directory-fields.ts'
-import { type Fields, type Form, mustBe, readRecord, type ValueReader } from './fields.ts'
+import { cardFields, detailFields, industryFields } from './directory-fields.ts'
+import { formatPath, fromRow, mustBe, object, rowPath, type Schema } from './fields.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
+import { instantName, ROW, toInstant, toInteger } from './row-scalars.ts'
 
 function reject(name: string, expected: string, value: unknown): never {
   throw new Error(`${name} ${mustBe(expected, value)}`)
@@ -16,34 +18,6 @@ function reject(name: string, expected: string, value: unknown): never {
 
 function readText(value: unknown, name: string): string {
   return typeof value === 'string' && value !== '' ? value : reject(name, 'text', value)
-}
-
-/** Drivers return an integer of 64 bits, such as a count, as a bigint or as text. */
-function readInteger(value: unknown, name: string, expected = 'an integer', min = -Infinity, max = Infinity) {
-  const isConverted = typeof value === 'bigint' || typeof value === 'string' && /^-?\d{1,16}$/.test(value)
-  const number = isConverted ? Number(value) : value as number
-  return Number.isSafeInteger(number) && number >= min && number <= max
-    ? number
-    : reject(name, expected, value)
-}
-
-/** In the years 0–9999, as RFC 3339 writes them. */
-function readInstant(value: unknown, name: string): number {
-  const expected = 'whole milliseconds since the epoch'
-  return readInteger(value, name, expected, -62_167_219_200_000, 253_402_300_799_999)
-}
-
-const rowReader: ValueReader = {
-  isLine: false,
-  fail(path, reason): never {
-    throw new Error(`${path || 'the row'} ${reason}`)
-  },
-  readScalar(format, value, path) {
-    if (format.type === 'text') return readText(value, path)
-    if (format.type !== 'code') return (format.type === 'instant' ? readInstant : readInteger)(value, path)
-    const [name, isValid] = format.form as Form
-    return typeof value === 'string' && isValid(value) ? value : reject(path, format.noun ?? name, value)
-  },
 }
 
 /** Receives the reason for which a row is left out; may throw instead. */
@@ -67,14 +41,20 @@ const rowsOf = <T>(kind: string, read: (row: unknown) => T): ResultReader<T[]> =
   return rows
 }
 
-const recordsOf = <T>(kind: string, fields: Fields<T>): ResultReader<T[]> =>
-  rowsOf(kind, (row) => readRecord<T>({ type: 'object', fields }, row, rowReader))
+const recordsOf = <T>(kind: string, schema: Schema<T>): ResultReader<T[]> =>
+  rowsOf(kind, (row) => {
+    const { success, output, issues } = v.safeParse(schema, fromRow(schema, row), { abortEarly: true })
+    if (success) return output
+    const [issue] = issues
+    throw new Error(`${formatPath(rowPath(issue)) || 'the row'} ${issue.message}`)
+  })
 
 /** What messages call the result of a method. */
 const result = 'the result'
-const readCards = recordsOf<ProfileCard>('profile', CARD_FIELDS)
-const readProfiles = recordsOf<Profile>('profile', { ...CARD_FIELDS, ...DETAIL_FIELDS })
-const readIndustries = recordsOf<Industry>('industry', INDUSTRY_FIELDS)
+const card = cardFields(ROW)
+const readCards = recordsOf<ProfileCard>('profile', object(card))
+const readProfiles = recordsOf<Profile>('profile', object({ ...card, ...detailFields(ROW) }))
+const readIndustries = recordsOf<Industry>('industry', object(industryFields(ROW)))
 
 /** The number of a version is a revision, too. */
 function readRevision(value: unknown): string {
@@ -171,12 +151,17 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
         const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
         const readCounts = rowsOf(args[1], (row) => {
           const { slug, count } = row as typeof rows[number]
-          return [readText(slug, 'slug'), readInteger(count, 'count', 'an integer, 0 or more', 0)] as const
+          const number = toInteger(count, 0) ?? reject('count', 'an integer, 0 or more', count)
+          return [readText(slug, 'slug'), number] as const
         })
         return new Map(readCounts(rows, leaveOut))
       }),
     nextProfileChangeAt: (...args) =>
-      call('nextProfileChangeAt', args, (found) => found == null ? undefined : readInstant(found, result)),
+      call(
+        'nextProfileChangeAt',
+        args,
+        (found) => found == null ? undefined : toInstant(found) ?? reject(result, instantName, found),
+      ),
     directoryRevision: () =>
       directory.directoryRevision == null ? '' : call('directoryRevision', [], readRevision),
   }

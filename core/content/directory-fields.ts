@@ -1,73 +1,45 @@
 /** The fields of profiles and industries. Apart from those of other kinds, which services without imports do not load. */
-import { SLUG_PATTERN } from '../lib/text.ts'
 import type { Industry, Profile, ProfileCard } from '../model.ts'
-import type { Fields } from './fields.ts'
-import { isCountryCode } from './iso-codes.ts'
-
-const absent = undefined
-
-export const SLUG = {
-  type: 'code',
-  noun: 'a slug',
-  form: [
-    'a slug (1–80 of a-z, 0-9 and -, a letter or digit first)',
-    (text: string) => SLUG_PATTERN.test(text),
-  ],
-} as const
-
-/** `recent` is the path of the newest profiles. */
-const profileSlug = {
-  ...SLUG,
-  noun: 'a slug other than "recent"',
-  form: [
-    `${SLUG.form[0]} other than "recent"`,
-    (text: string) => text !== 'recent' && SLUG_PATTERN.test(text),
-  ],
-} as const
-
-export const text = (max: number) => ({ type: 'text', max }) as const
-
-export const URL_TEXT = { ...text(2_048), form: 'url' } as const
-const name = text(200)
-const email = { ...text(254), form: 'email' } as const
+import { type Fields, object, optional, withDefault } from './fields.ts'
+import { COUNTRY, PROFILE_SLUG, type Scalars, SLUG } from './scalars.ts'
 
 /** A profile in a list. */
-export const CARD_FIELDS: Fields<ProfileCard> = {
-  slug: profileSlug,
-  name,
-  headline: text(300),
-  country: { type: 'code', form: ['an ISO 3166-1 alpha-2 code or XK, in upper case', isCountryCode] },
-  industry: { type: 'object', fields: { slug: SLUG, name } },
-  logoUrl: { ...URL_TEXT, absent },
-  publishedAt: { type: 'instant' },
-  updatedAt: { type: 'instant' },
+export function cardFields(scalar: Scalars): Fields<ProfileCard> {
+  return {
+    slug: scalar.code(PROFILE_SLUG),
+    name: scalar.text(200),
+    headline: scalar.text(300),
+    country: scalar.code(COUNTRY),
+    industry: object({ slug: scalar.code(SLUG), name: scalar.text(200) }),
+    logoUrl: optional(scalar.url),
+    publishedAt: scalar.instant,
+    updatedAt: scalar.instant,
+  }
 }
 
 /** What only the profile itself shows. */
-export const DETAIL_FIELDS: Fields<Omit<Profile, keyof ProfileCard>> = {
-  description: { ...text(5_000), absent },
-  websiteUrl: { ...URL_TEXT, absent },
-  city: { ...text(200), absent },
-  foundedYear: { type: 'integer', min: 1, max: 9_999, absent },
-  employees: {
-    type: 'object',
-    fields: { min: { type: 'integer', min: 0, absent }, max: { type: 'integer', min: 0, absent } },
-    check: ({ min = 0, max = min }) => max < min ? ['must be at least min', 'max'] : undefined,
-    absent,
-  },
-  tags: { type: 'list', max: 20, item: text(50), absent: [] },
-  contact: {
-    type: 'object',
-    fields: { email: { ...email, absent }, phone: { ...text(50), absent } },
-    absent,
-  },
-  links: {
-    type: 'list',
-    max: 20,
-    item: { type: 'object', fields: { rel: text(50), url: URL_TEXT } },
-    absent: [],
-  },
+export function detailFields(scalar: Scalars): Fields<Omit<Profile, keyof ProfileCard>> {
+  const headcount = optional(scalar.integer(0))
+  return {
+    description: optional(scalar.text(5_000)),
+    websiteUrl: optional(scalar.url),
+    city: optional(scalar.text(200)),
+    foundedYear: optional(scalar.integer(1, 9_999)),
+    employees: optional(scalar.checked(
+      object({ min: headcount, max: headcount }),
+      ({ min = 0, max = min }) => max < min ? ['must be at least min', 'max'] : undefined,
+    )),
+    tags: withDefault(scalar.list(20, scalar.text(50)), []),
+    contact: optional(object({ email: optional(scalar.email), phone: optional(scalar.text(50)) })),
+    links: withDefault(scalar.list(20, object({ rel: scalar.text(50), url: scalar.url })), []),
+  }
 }
 
 /** Whether the parent exists is known only after the last line of an import. */
-export const INDUSTRY_FIELDS: Fields<Industry> = { slug: SLUG, name, parentSlug: { ...SLUG, absent } }
+export function industryFields(scalar: Scalars): Fields<Industry> {
+  return {
+    slug: scalar.code(SLUG),
+    name: scalar.text(200),
+    parentSlug: optional(scalar.code(SLUG)),
+  }
+}

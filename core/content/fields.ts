@@ -1,200 +1,195 @@
-/** Formats of fields: data that lines, exports, rows of custom directories and the JSON of stores are read and written by. */
+/**
+ * Fields of content: tables of valibot schemas, by which lines and rows of custom directories are read, and exports and
+ * the JSON of stores written. Their order is that of an export.
+ */
+import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { rfc3339 } from '../lib/time.ts'
+import { type AnySchema, entriesOf, unwrap } from '../lib/schema-structure.ts'
 
-/** What is wrong with a value, or with its item or field `at`. */
-export type ValueError = string | readonly [error: string, at: string | number]
+/** A schema that makes a value of one type. */
+export type Schema<T> = v.GenericSchema<unknown, T>
 
-interface Checked<T> {
-  /** The error of a value in a line. Its invalid items and members, which are reported already, are `undefined`. */
-  check?(value: T): ValueError | undefined
+/** The members of a record. In lines, their names are in snake case. */
+export type Fields<R> = { readonly [Member in keyof R]-?: Schema<R[Member]> }
+
+/** A field that may be absent or `null`, which stands for a value. */
+export function withDefault<T, D>(schema: Schema<T>, absent: D): Schema<T | D> {
+  return v.nullish(schema, () => absent)
 }
 
-/** How messages call a form, and its test. */
-export type Form = readonly [name: string, isValid: (text: string) => boolean]
-
-interface TextFormat extends Checked<string> {
-  /** Custom directories may return a text in another form, but no code. */
-  readonly type: 'text' | 'code'
-  /** Code points, 1 at least; not checked when absent. */
-  readonly max?: number
-  /** Of a URL or an e-mail address, only lines check it. */
-  readonly form?: Form | 'url' | 'email'
-  /** What messages ask for instead of a value that is no text. Default: text in lines, else the form. */
-  readonly noun?: string
-  /** What it has to name, if the reader knows all of them. */
-  readonly refersTo?: keyof References
-  /** Messages do not show the value. */
-  readonly isSecret?: true
+/** A field that may be absent or `null`. */
+export function optional<T>(schema: Schema<T>): Schema<T | undefined> {
+  return withDefault(schema, undefined)
 }
 
-/** Instants are milliseconds since the epoch, RFC 3339 in lines. */
-interface NumberFormat extends Checked<number> {
-  readonly type: 'integer' | 'instant'
-  readonly min?: number
-  readonly max?: number
+/** A field that has to be there and may be `null`. */
+export function nullable<T>(schema: Schema<T>): Schema<T | undefined> {
+  return v.pipe(v.nullable(schema), v.transform((value) => value ?? undefined))
 }
 
-interface FlagFormat {
-  readonly type: 'flag'
+/** An object, which a list is not for once. */
+export function object<const E extends v.ObjectEntries>(entries: E) {
+  return v.pipe(
+    v.custom<Readonly<Record<string, unknown>>>(isObject, ({ input }) => mustBe('an object', input)),
+    v.object(entries),
+  )
 }
 
-interface ListFormat<T> extends Checked<readonly T[]> {
-  readonly type: 'list'
-  readonly max?: number
-  readonly item: Field<T>
-  /** How messages call it. Default: a list. */
-  readonly noun?: string
-}
-
-export interface ObjectFormat<R> extends Checked<R> {
-  readonly type: 'object'
-  readonly fields: Fields<R>
-}
-
-/** What a value that is absent or `null` stands for. */
-interface Presence<T> {
-  readonly absent: T
-  /** Only `null` stands for it. */
-  readonly isNullable?: true
-}
-
-type Format<T> = T extends string ? TextFormat
-  : T extends number ? NumberFormat
-  : T extends boolean ? FlagFormat
-  : T extends readonly (infer Item)[] ? ListFormat<Item>
-  : ObjectFormat<T>
-
-/** A member of type `T`. Without `absent`, it is required. */
-export type Field<T> =
-  & ([NonNullable<T>] extends [string] ? TextFormat : Format<NonNullable<T>>)
-  & (undefined extends T ? Presence<T> : Partial<Presence<T>>)
-
-/** The members of a record in the order of an export. In lines, their names are in snake case. */
-export type Fields<R> = { readonly [Member in keyof R]-?: Field<R[Member]> }
-
-export type ScalarFormat = TextFormat | NumberFormat | FlagFormat
-export type AnyFormat =
-  & (ScalarFormat | ListFormat<unknown> | ObjectFormat<Readonly<Record<string, unknown>>>)
-  & Partial<Presence<unknown>>
-
-/** What lines may refer to; an absent member is not checked. */
-export interface References {
-  /** The industries that exist, each with its parent. */
-  readonly industries?: ReadonlyMap<string, string | undefined>
-  /** Slugs of all partners, also of removed ones: those stay taken, and exports contain them. */
-  readonly partners?: ReadonlySet<string>
-}
-
-/** Text of one form. */
-export function code(name: string, isValid: (text: string) => boolean): TextFormat {
-  return { type: 'code', noun: name, form: [name, isValid] }
-}
-
-/** Reads values of one origin. */
-export interface ValueReader {
-  /** Lines have names in snake case. */
-  readonly isLine: boolean
-  /** @returns `undefined` after an error. */
-  readScalar(format: ScalarFormat, value: unknown, path: string): unknown
-  fail(path: string, reason: string): undefined
-  checkNames?(names: readonly string[], members: Members, path: string): void
-  check?(format: AnyFormat, value: unknown, path: string): void
-}
-
-/** @returns The record; parts of it are `undefined` after errors. */
-export function readRecord<R>(format: ObjectFormat<R>, value: unknown, reader: ValueReader): R {
-  return readValue(format as unknown as AnyFormat, value, '', reader) as R
-}
-
-function readValue(format: AnyFormat, value: unknown, path: string, reader: ValueReader): unknown {
-  if (value == null && 'absent' in format && !(format.isNullable && value === undefined)) return format.absent
-  if (value === undefined && reader.isLine) return reader.fail(path, 'is missing')
-  const read = format.type === 'object'
-    ? readObject(format.fields, value, path, reader)
-    : format.type === 'list'
-    ? readList(format, value, path, reader)
-    : reader.readScalar(format, value, path)
-  if (read !== undefined) reader.check?.(format, read, path)
-  return read
-}
-
-function readList(format: ListFormat<unknown>, value: unknown, path: string, reader: ValueReader): unknown {
-  const { item, noun = 'a list' } = format
-  if (!Array.isArray(value)) return reader.fail(path, mustBe(noun, value))
-  return Array.from(value, (each, index) => readValue(item as AnyFormat, each, `${path}[${index}]`, reader))
-}
-
-function readObject(fields: object, value: unknown, path: string, reader: ValueReader): unknown {
-  if (!isObject(value)) return reader.fail(path, mustBe('an object', value))
-  const members = membersOf(fields)
-  reader.checkNames?.(Object.keys(value), members, path)
-  const record: Record<string, unknown> = {}
-  for (const [field, [member, format]] of members) {
-    const name = reader.isLine ? field : member
-    record[member] = readValue(format, value[name], pathOf(path, name), reader)
-  }
-  return record
-}
+/** Marks the schema of an instant, which is milliseconds since the epoch, and RFC 3339 in lines. */
+export const INSTANT = v.metadata({ format: 'date-time' })
 
 export function mustBe(expected: string, value: unknown): string {
   return `must be ${expected}, not ${formatValue(value)}`
 }
 
-/** The path of a field or item. */
-export function pathOf(path: string, at: string | number): string {
-  return typeof at === 'number' ? `${path}[${at}]` : path === '' ? at : `${path}.${at}`
+/** How values of a schema are walked through. Scalars that need no conversion have none. */
+interface Shape {
+  readonly isInstant?: true
+  readonly item?: Shape | undefined
+  /** By the names of fields in lines. */
+  readonly members?: ReadonlyMap<string, Member>
 }
 
-/** A record as the object of a line, absent fields `null`. */
-export function toLine<R>(format: ObjectFormat<R>, record: R): unknown {
-  return convert(format as unknown as AnyFormat, record, true)
+interface Member {
+  readonly name: string
+  readonly shape: Shape | undefined
+  /** Makes what stands for an absent value; a required member has none. */
+  readonly absent: (() => unknown) | undefined
 }
 
-/**
- * A copy of all members that a format names, in its order: equal records have equal JSON.
- *
- * @throws {TypeError} for a required member that is absent.
- */
-export function pickFields<R>(fields: Fields<R>, record: NoInfer<R>): R {
-  return convert({ type: 'object', fields } as unknown as AnyFormat, record, false) as R
+const shapes = new WeakMap<object, Shape>()
+
+function shapeOf(schema: AnySchema): Shape | undefined {
+  const { base } = unwrap(schema)
+  const entries = entriesOf(base)
+  if (entries !== undefined) return objectShape(entries)
+  if (base.type === 'array' && base.item !== undefined) return { item: shapeOf(base.item) }
+  return base.pipe?.includes(INSTANT) ? { isInstant: true } : undefined
 }
 
-function convert(format: AnyFormat, value: unknown, isLine: boolean): unknown {
-  if (value == null) {
-    if (isLine) return null
-    if ('absent' in format) return format.absent
-    throw new TypeError(`A record lacks a member of type ${format.type}.`)
-  }
-  if (format.type === 'list') {
-    return (value as readonly unknown[]).map((item) => convert(format.item as AnyFormat, item, isLine))
-  }
-  if (format.type !== 'object') return isLine && format.type === 'instant' ? rfc3339(Number(value)) : value
-  const converted: Record<string, unknown> = {}
-  for (const [field, [member, memberFormat]] of membersOf(format.fields)) {
-    const memberValue = (value as Readonly<Record<string, unknown>>)[member]
-    converted[isLine ? field : member] = convert(memberFormat, memberValue, isLine)
-  }
-  return converted
-}
-
-/** Members by the names of their fields in lines. */
-type Members = ReadonlyMap<string, readonly [member: string, format: AnyFormat]>
-
-const membersByFields = new WeakMap<object, Members>()
-
-function membersOf(fields: object): Members {
-  let members = membersByFields.get(fields)
-  if (members === undefined) {
-    members = new Map(
-      Object.entries(fields).map(([member, format]) => [toSnakeCase(member), [member, format]]),
-    )
-    membersByFields.set(fields, members)
-  }
-  return members
+function objectShape(entries: Readonly<Record<string, AnySchema>>): Shape {
+  const known = shapes.get(entries)
+  if (known !== undefined) return known
+  const members = Object.entries(entries).map(([name, schema]): [string, Member] => {
+    const absent = unwrap(schema).isRequired ? undefined : () => v.getDefault(schema)
+    return [toSnakeCase(name), { name, shape: shapeOf(schema), absent }]
+  })
+  const shape = { members: new Map(members) }
+  shapes.set(entries, shape)
+  return shape
 }
 
 function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/** The place of a part: names of members and indices. */
+export type Path = readonly (string | number)[]
+
+/**
+ * Makes objects with all members of a schema, under the names of the record, of those of a line.
+ *
+ * @param addUnknown Called with the path of each member that the schema does not name.
+ */
+export function fromLine(schema: AnySchema, line: object, addUnknown: (path: Path) => void): unknown {
+  return select(shapeOf(schema), line, { isLine: true, path: [], addUnknown })
+}
+
+/** The same of an object whose members have the names of the record, and may have others. */
+export function fromRow(schema: AnySchema, row: unknown): unknown {
+  return select(shapeOf(schema), row, { isLine: false, path: [], addUnknown: () => {} })
+}
+
+interface Selection {
+  readonly isLine: boolean
+  readonly path: (string | number)[]
+  addUnknown(path: Path): void
+}
+
+function select(shape: Shape | undefined, value: unknown, selection: Selection): unknown {
+  if (shape === undefined) return value
+  const { isLine, path, addUnknown } = selection
+  if (shape.item !== undefined && Array.isArray(value)) {
+    return Array.from(value, (item, index) => {
+      path.push(index)
+      const selected = select(shape.item, item, selection)
+      path.pop()
+      return selected
+    })
+  }
+  if (shape.members === undefined || !isObject(value)) return value
+  if (isLine) {
+    for (const name of Object.keys(value)) if (!shape.members.has(name)) addUnknown([...path, name])
+  }
+  const record: Record<string, unknown> = {}
+  for (const [field, member] of shape.members) {
+    const name = isLine ? field : member.name
+    if (member.shape === undefined) {
+      record[member.name] = value[name]
+      continue
+    }
+    path.push(name)
+    record[member.name] = select(member.shape, value[name], selection)
+    path.pop()
+  }
+  return record
+}
+
+/** The path of an issue with the names of lines. */
+export function linePath(issue: Pick<v.BaseIssue<unknown>, 'path'>): Path {
+  return rowPath(issue).map((step) => typeof step === 'number' ? step : toSnakeCase(step))
+}
+
+/** The path of an issue with the names of the record. */
+export function rowPath({ path }: Pick<v.BaseIssue<unknown>, 'path'>): Path {
+  return (path ?? []).map(({ key }) => typeof key === 'number' ? key : String(key))
+}
+
+/** A path such as `links[0].url`. */
+export function formatPath(path: Path): string {
+  return path.reduce<string>((before, step) => {
+    if (typeof step === 'number') return `${before}[${step}]`
+    return before === '' ? step : `${before}.${step}`
+  }, '')
+}
+
+/** A record as the object of a line, absent fields `null`. */
+export function toLine<R>(fields: Fields<R>, record: R): unknown {
+  return write(objectShape(fields), record)
+}
+
+function write(shape: Shape | undefined, value: unknown): unknown {
+  if (value == null) return null
+  if (shape === undefined) return value
+  if (shape.isInstant) return rfc3339(Number(value))
+  if (Array.isArray(value)) return value.map((item) => write(shape.item, item))
+  const line: Record<string, unknown> = {}
+  for (const [field, member] of shape.members ?? []) {
+    line[field] = write(member.shape, (value as Readonly<Record<string, unknown>>)[member.name])
+  }
+  return line
+}
+
+/**
+ * A copy of all members that fields name, in their order: equal records have equal JSON.
+ *
+ * @throws {TypeError} for a required member that is absent.
+ */
+export function pickFields<R>(fields: Fields<R>, record: NoInfer<R>): R {
+  return copy(objectShape(fields), record) as R
+}
+
+function copy(shape: Shape | undefined, value: unknown): unknown {
+  if (shape === undefined) return value
+  if (Array.isArray(value)) return value.map((item) => copy(shape.item, item))
+  if (shape.members === undefined) return value
+  const copied: Record<string, unknown> = {}
+  for (const { name, shape: inner, absent } of shape.members.values()) {
+    const part = (value as Readonly<Record<string, unknown>>)[name]
+    if (part == null && absent === undefined) throw new TypeError(`A record lacks the member ${name}.`)
+    copied[name] = part == null ? absent!() : copy(inner, part)
+  }
+  return copied
 }

@@ -1,19 +1,27 @@
 /** The fields of each kind of content. */
+import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import type { ContentKind, ContentRecords } from '../ports/content.ts'
-import { CARD_FIELDS, DETAIL_FIELDS, INDUSTRY_FIELDS, SLUG, text, URL_TEXT } from './directory-fields.ts'
-import { code, type ObjectFormat } from './fields.ts'
+import { partRule } from '../lib/schema-rules.ts'
+import { cardFields, detailFields, industryFields } from './directory-fields.ts'
+import { type Fields, nullable, object, optional, type Schema, withDefault } from './fields.ts'
 import { isCurrencyCode } from './iso-codes.ts'
+import { LINE } from './line-scalars.ts'
+import { ROW } from './row-scalars.ts'
+import { type Form, type Scalars, SLUG, type Slugs } from './scalars.ts'
 
-const absent = undefined
-const url = { ...URL_TEXT, absent }
-const instant = { type: 'instant', absent } as const
-const currency = {
-  type: 'code',
-  form: ['the ISO 4217 code of a current currency, in upper case', isCurrencyCode],
-} as const
-const partner = { ...SLUG, refersTo: 'partners' } as const
-const { slug, name, headline, country, logoUrl } = CARD_FIELDS
+/** What lines may refer to; an absent member is not checked. */
+export interface References {
+  /** The industries that exist, each with its parent. */
+  readonly industries?: ReadonlyMap<string, string | undefined>
+  /** Slugs of all partners, also of removed ones: those stay taken, and exports contain them. */
+  readonly partners?: Slugs
+}
+
+const CURRENCY: Form = {
+  name: 'the ISO 4217 code of a current currency, in upper case',
+  isValid: isCurrencyCode,
+}
 
 function findRepeated(slugs: readonly string[]): string | undefined {
   const seen = new Set<string>()
@@ -21,55 +29,67 @@ function findRepeated(slugs: readonly string[]): string | undefined {
   return repeated === undefined ? undefined : `must not name ${formatValue(repeated)} twice`
 }
 
-export const CONTENT_FORMATS: { readonly [K in ContentKind]: ObjectFormat<ContentRecords[K]> } = {
-  profiles: {
-    type: 'object',
-    fields: {
-      slug,
-      name,
-      headline,
-      country,
-      industry: { ...SLUG, refersTo: 'industries' },
-      publishedAt: { ...instant, isNullable: true },
-      logoUrl,
-      ...DETAIL_FIELDS,
-      visibleTo: {
-        type: 'list',
-        noun: 'a list of partner slugs or null',
-        item: partner,
-        check: findRepeated,
-        absent,
-      },
+/** The fields of each kind of content. @param references What they may refer to. */
+function createFields(
+  scalar: Scalars,
+  references: References,
+): { readonly [K in ContentKind]: Fields<ContentRecords[K]> } {
+  const card = cardFields(scalar)
+  const partner = scalar.reference('a partner', references.partners)
+  return {
+    profiles: {
+      slug: card.slug,
+      name: card.name,
+      headline: card.headline,
+      country: card.country,
+      industry: scalar.reference('an industry', references.industries),
+      publishedAt: nullable(scalar.instant),
+      logoUrl: card.logoUrl,
+      ...detailFields(scalar),
+      visibleTo: optional(scalar.list(Infinity, partner, findRepeated, 'a list of partner slugs or null')),
     },
-  },
-  industries: { type: 'object', fields: INDUSTRY_FIELDS },
-  plans: {
-    type: 'object',
-    fields: {
-      slug: SLUG,
-      name,
-      description: text(5_000),
-      price: { type: 'object', fields: { amountMinor: { type: 'integer', min: 0 }, currency } },
-      interval: code('month, year or once', (text) => /^(?:month|year|once)$/.test(text)),
-      features: { type: 'list', max: 50, item: text(200) },
-      highlighted: { type: 'flag', absent: false },
-      position: { type: 'integer', absent },
+    industries: industryFields(scalar),
+    plans: {
+      slug: scalar.code(SLUG),
+      name: scalar.text(200),
+      description: scalar.text(5_000),
+      price: object({ amountMinor: scalar.integer(0), currency: scalar.code(CURRENCY) }),
+      interval: scalar.oneOf(['month', 'year', 'once'], 'month, year or once'),
+      features: scalar.list(50, scalar.text(200)),
+      highlighted: withDefault(scalar.flag, false),
+      position: optional(scalar.integer()),
     },
-  },
-  banners: {
-    type: 'object',
-    fields: {
+    banners: {
       partner,
-      title: text(200),
-      body: { ...text(5_000), absent },
-      imageUrl: url,
-      imageAlt: { ...text(500), absent },
-      linkUrl: url,
-      linkLabel: { ...text(200), absent },
-      startsAt: instant,
-      endsAt: instant,
+      title: scalar.text(200),
+      body: optional(scalar.text(5_000)),
+      imageUrl: optional(scalar.url),
+      imageAlt: optional(scalar.text(500)),
+      linkUrl: optional(scalar.url),
+      linkLabel: optional(scalar.text(200)),
+      startsAt: optional(scalar.instant),
+      endsAt: optional(scalar.instant),
     },
-    check: ({ startsAt = -Infinity, endsAt = Infinity }) =>
-      endsAt <= startsAt ? ['must be after starts_at', 'ends_at'] : undefined,
-  },
+  }
+}
+
+/** The fields of each kind of content, in the order of an export. */
+export const CONTENT_FIELDS = createFields(ROW, {})
+
+/** The schemas of lines. @param references What they may refer to; by default anything. */
+export function createLineSchemas(
+  references: References,
+): { readonly [K in ContentKind]: Schema<ContentRecords[K]> } {
+  const { profiles, industries, plans, banners } = createFields(LINE, references)
+  return {
+    profiles: v.object(profiles),
+    industries: v.object(industries),
+    plans: v.object(plans),
+    banners: v.pipe(
+      v.object(banners),
+      partRule(({ startsAt = -Infinity, endsAt = Infinity }) =>
+        endsAt <= startsAt ? ['must be after starts_at', 'endsAt'] : undefined
+      ),
+    ),
+  }
 }

@@ -1,18 +1,8 @@
 /** Reads JSON Lines, and collects the errors of all lines. */
+import { safeParse } from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
-import { EMAIL_PATTERN } from '../lib/text.ts'
-import { parseInstant } from '../lib/time.ts'
-import {
-  type Form,
-  mustBe,
-  type ObjectFormat,
-  pathOf,
-  readRecord,
-  type References,
-  type ScalarFormat,
-  type ValueReader,
-} from './fields.ts'
+import { formatPath, fromLine, linePath, type Path, type Schema } from './fields.ts'
 
 /** An error in one field of one line. */
 export interface LineError {
@@ -36,8 +26,7 @@ const maxErrors = 1_000
 
 /** @param inspect Called with each object before its record is read, and its line. */
 export function createObjectReader<R>(
-  format: ObjectFormat<R>,
-  references: References = {},
+  schema: Schema<R>,
   inspect: (value: Readonly<Record<string, unknown>>, line: number) => void = () => {},
 ) {
   const errors: LineError[] = []
@@ -59,7 +48,19 @@ export function createObjectReader<R>(
     return undefined
   }
 
-  const reader = createValueReader(references, (path, reason) => addError(line, path, reason))
+  /** @returns `undefined` after an error. Names that are not known are reported before values. */
+  function toRecord(value: Readonly<Record<string, unknown>>): R | undefined {
+    const before = errorCount
+    const selected = fromLine(schema, value, (path) => addError(line, nameOf(path), 'is not a known field'))
+    const { output, issues } = safeParse(schema, selected)
+    if (issues === undefined) return errorCount === before ? output : undefined
+    for (const issue of issues) {
+      // JSON has no `undefined`.
+      const reason = issue.input === undefined ? 'is missing' : issue.message
+      addError(line, formatPath(linePath(issue)), reason)
+    }
+    return undefined
+  }
 
   return {
     addError,
@@ -73,9 +74,7 @@ export function createObjectReader<R>(
       const value = parse(json)
       if (value === undefined) return undefined
       inspect(value, line)
-      const before = errorCount
-      const record = readRecord(format, value, reader)
-      return errorCount === before ? record : undefined
+      return toRecord(value)
     },
 
     isValid: () => errorCount === 0,
@@ -86,84 +85,9 @@ export function createObjectReader<R>(
   }
 }
 
-/** Reads the values of lines. */
-function createValueReader(references: References, fail: ValueReader['fail']): ValueReader {
-  return {
-    isLine: true,
-    fail,
-    readScalar(format, value, path) {
-      const instant = format.type === 'instant' && typeof value === 'string' ? parseInstant(value) : undefined
-      if (instant !== undefined) return instant
-      const error = scalarError(format, value, references)
-      return error === undefined ? value : fail(path, error)
-    },
-    checkNames(names, members, path) {
-      for (const name of names) {
-        if (!members.has(name)) fail(pathOf(path, printableName(name)), 'is not a known field')
-      }
-    },
-    check(format, value, path) {
-      const { max = Infinity } = format.type === 'list' ? format : {}
-      const count = Array.isArray(value) ? value.length : 0
-      if (count > max) return fail(path, `must have at most ${max} items, not ${count}`)
-      const found = 'check' in format ? format.check?.(value as never) : undefined
-      const [error, at] = typeof found === 'string' ? [found] : found ?? []
-      if (error !== undefined) fail(at === undefined ? path : pathOf(path, at), error)
-    },
-  }
-}
-
-const forms: Readonly<Record<'url' | 'email', Form>> = {
-  // Kept as written. The URL parser drops white space and control characters, and accepts missing slashes.
-  url: [
-    'an absolute http or https URL',
-    (text) => /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text),
-  ],
-  email: ['an e-mail address', (text) => EMAIL_PATTERN.test(text)],
-}
-
-/** @returns The error in a value, which is no valid instant. */
-function scalarError(format: ScalarFormat, value: unknown, references: References): string | undefined {
-  const error = (expected: string) => 'isSecret' in format ? `must be ${expected}` : mustBe(expected, value)
-  switch (format.type) {
-    case 'text':
-    case 'code': {
-      const { noun = 'text', max, form, refersTo } = format
-      const [name, isValid] = typeof form === 'string' ? forms[form] : form ?? []
-      if (typeof value !== 'string') return error(noun)
-      const wrong = max && textError(value, max)
-      if (wrong) return wrong
-      if (isValid?.(value) === false) return error(name!)
-      const isKnown = refersTo === undefined || (references[refersTo]?.has(value) ?? true)
-      return isKnown
-        ? undefined
-        : error(`${refersTo === 'partners' ? 'a partner' : 'an industry'} that exists`)
-    }
-    case 'integer': {
-      const { min = -Infinity, max = Infinity } = format
-      if (Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max) return undefined
-      const lower = min === -Infinity ? '' : ` from ${min}`
-      return error(`a whole number${lower}${max === Infinity ? '' : ` to ${max}`}`)
-    }
-    case 'instant':
-      return error('a date and time in RFC 3339 with an offset, such as 2026-01-31T09:30:00Z')
-    case 'flag':
-      return typeof value === 'boolean' ? undefined : error('true or false')
-  }
-}
-
-/** The name of an unknown field is untrusted like any value. */
-function printableName(name: string): string {
-  if (containsKey(name)) return '(a name in the shape of a key)'
-  return /^\w{1,60}$/.test(name) ? name : formatValue(name)
-}
-
-function textError(value: string, max: number): string | undefined {
-  const points = value.length <= max ? value.length : Array.from(value).length
-  if (value === '' || points > max) return `must have 1–${max} characters, not ${points}`
-  // PostgreSQL cannot store NUL, and UTF-8 cannot encode lone surrogates.
-  if (value.includes('\0')) return 'must not contain the character NUL'
-  if (!value.isWellFormed()) return 'must be well-formed Unicode: half of a surrogate pair is missing'
-  if (containsKey(value)) return 'must not contain a key: content is public'
-  return undefined
+/** The path of an unknown field. Its name is untrusted like any value. */
+function nameOf(path: Path): string {
+  const name = String(path.at(-1))
+  if (containsKey(name)) return formatPath([...path.slice(0, -1), '(a name in the shape of a key)'])
+  return formatPath([...path.slice(0, -1), /^\w{1,60}$/.test(name) ? name : formatValue(name)])
 }

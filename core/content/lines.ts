@@ -2,8 +2,8 @@ import { formatValue } from '../http/redact.ts'
 import { assertOptions } from '../lib/options.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import { readPartners, type Store } from '../ports/store.ts'
-import { type References, toLine } from './fields.ts'
-import { CONTENT_FORMATS } from './kinds.ts'
+import { toLine } from './fields.ts'
+import { CONTENT_FIELDS, createLineSchemas, type References } from './kinds.ts'
 import { createObjectReader, type LineErrors } from './line-reader.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
@@ -68,7 +68,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
   const idField = kind === 'banners' ? 'partner' : 'slug'
   const firstLines = new Map<string, number>()
   const parents = new Map<string, string | undefined>()
-  const reader = createObjectReader<ContentRecords[K]>(CONTENT_FORMATS[kind], references, (value, line) => {
+  const reader = createObjectReader<ContentRecords[K]>(createLineSchemas(references)[kind], (value, line) => {
     const { [idField]: id, parent_slug: parent } = value
     if (typeof id !== 'string') return
     const first = firstLines.get(id)
@@ -102,7 +102,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
 
 /** A record as one line of JSON without a line end: section 8's fields in a fixed order, absent ones `null`. */
 export function formatContentLine<K extends ContentKind>(kind: K, record: ContentRecords[K]): string {
-  return JSON.stringify(toLine<ContentRecords[K]>(CONTENT_FORMATS[kind], record))
+  return JSON.stringify(toLine<ContentRecords[K]>(CONTENT_FIELDS[kind], record))
 }
 
 /**

@@ -7,7 +7,7 @@ import { CURSOR_KEYWORDS, EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
 import type { JsonSchema, Syntax } from '../schemas/inputs.ts'
 import { convert } from '../schemas/json-schema.ts'
 import type { Parameter } from '../schemas/requests.ts'
-import type { AnySchema } from '../schemas/structure.ts'
+import type { AnySchema } from '../lib/schema-structure.ts'
 import { pageSchema, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
 import { describeHeaders } from './headers.ts'

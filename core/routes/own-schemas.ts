@@ -1,5 +1,5 @@
 /** The valibot schemas of own endpoints: which can be used. */
-import { type AnySchema, typeOf } from '../schemas/structure.ts'
+import { type AnySchema, typeOf } from '../lib/schema-structure.ts'
 
 /** A type of schemas that take what neither a query nor JSON can carry. */
 export type UnsendableType =

@@ -7,6 +7,7 @@ import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+import { rule } from '../lib/schema-rules.ts'
 
 /** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
 export interface EndpointSchema {
@@ -59,14 +60,6 @@ const anyText = v.string('must be text')
 /** An input that may be absent or, in a body, `null`; handlers then get `undefined`. */
 export function optional<Output>(schema: v.GenericSchema<unknown, Output>) {
   return v.nullish(schema, () => undefined)
-}
-
-/** An action that refuses a value with a sentence. @param check Returns it; `undefined` for a valid value. */
-function rule<T>(check: (value: T) => string | undefined) {
-  return v.rawCheck<T>(({ dataset, addIssue }) => {
-    const message = dataset.typed ? check(dataset.value) : undefined
-    if (message !== undefined) addIssue({ message })
-  })
 }
 
 /** Text of one form. @param parse Makes what handlers get; `undefined` of a text in another form. */

@@ -2,7 +2,7 @@
 import { type BaseIssue, safeParse } from 'valibot'
 import { keepsDigits } from '../lib/json.ts'
 import type { InputSchemas } from './inputs.ts'
-import { type AnySchema, unwrap } from './structure.ts'
+import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
 
 /** A parameter of a query, or a member of a body. */
 export interface Input {

@@ -217,6 +217,27 @@ test('all errors are reported at once, by line', (t) => {
   t.end()
 })
 
+test('unknown names, at any depth, come before invalid values, by the names of lines', (t) => {
+  const price = { amount_minor: -1, currency: 'EUR', tax: 1 }
+  const errors = errorsOf('plans', { ...right.plans, slug: 'B', price, ends: 1 })
+  t.same(errors.map(({ field }) => field), ['ends', 'price.tax', 'slug', 'price.amount_minor'])
+  t.match(errorsOf('profiles', { ...right.profiles, publishedAt: 1 }), [{ field: 'publishedAt' }])
+  t.end()
+})
+
+test('a check of several fields looks at those that are valid', (t) => {
+  const visible = { ...right.profiles, visible_to: ['a', 'B', 'B', 3, 'a'] }
+  const errors = errorsOf('profiles', visible).map(({ field, reason }) => `${field} ${reason}`)
+  t.match(errors, [
+    /^visible_to\[1\] must be a slug/,
+    /^visible_to\[2\] must be a slug/,
+    'visible_to[3] must be a slug, not 3',
+    'visible_to must not name "a" twice',
+  ])
+  t.same(errorsOf('profiles', { ...right.profiles, employees: { min: 'x', max: 1 } }).length, 1)
+  t.end()
+})
+
 test('duplicate members are refused at any depth', (t) => {
   const reason = 'has two members of one name in an object'
   const twice = [

@@ -1,7 +1,6 @@
 /** The tables of the SQL stores. Queries, imports and `store copy` use these descriptions. */
-import { CARD_FIELDS, DETAIL_FIELDS } from '../../../core/content/directory-fields.ts'
-import { type Fields, type ObjectFormat, pickFields } from '../../../core/content/fields.ts'
-import { CONTENT_FORMATS } from '../../../core/content/kinds.ts'
+import { type Fields, pickFields } from '../../../core/content/fields.ts'
+import { CONTENT_FIELDS } from '../../../core/content/kinds.ts'
 import type {
   Environment,
   Industry,
@@ -192,15 +191,14 @@ export type ProfileRow = [
   detail: string,
 ]
 
-const { name, headline, logoUrl } = CARD_FIELDS
+const { slug: _, country: __, industry: ___, publishedAt: ____, name, headline, logoUrl, ...details } =
+  CONTENT_FIELDS.profiles
+
 const cardFields: Fields<Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>> = { name, headline, logoUrl }
 
 type ProfileDetail = Omit<Profile, keyof ProfileCard> & Pick<ProfileRecord, 'visibleTo'>
 
-const detailFields: Fields<ProfileDetail> = {
-  ...DETAIL_FIELDS,
-  visibleTo: CONTENT_FORMATS.profiles.fields.visibleTo,
-}
+const detailFields: Fields<ProfileDetail> = details
 
 /** The members that the columns and the card of a profile lack. */
 export function readDetail(text: string): ProfileDetail {
@@ -234,7 +232,7 @@ export const PROFILES = {
 function recordTable<R extends object>(
   table: Pick<ContentFormat<R>, 'name' | 'isDated'>,
   key: keyof R & string,
-  { fields }: ObjectFormat<R>,
+  fields: Fields<R>,
 ): ContentFormat<R> {
   return {
     ...table,
@@ -251,8 +249,8 @@ export const CONTENT_TABLES: { readonly [K in ContentKind]: ContentFormat<Conten
     isDated: false,
     ...createRowFormat<Industry>()(['slug', 'name', 'parentSlug']),
   },
-  plans: recordTable({ name: 'plan', isDated: false }, 'slug', CONTENT_FORMATS.plans),
-  banners: recordTable({ name: 'banner', isDated: true }, 'partner', CONTENT_FORMATS.banners),
+  plans: recordTable({ name: 'plan', isDated: false }, 'slug', CONTENT_FIELDS.plans),
+  banners: recordTable({ name: 'banner', isDated: true }, 'partner', CONTENT_FIELDS.banners),
 }
 
 /** A row of `CARD_COLUMNS`. */
