@@ -8,6 +8,7 @@ import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { internalsOf } from '../core/internals.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
+import { clockOf } from '../core/lib/clock.ts'
 import { assertOptions } from '../core/lib/options.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
@@ -32,7 +33,7 @@ export interface Metrics {
   /** Adds the measurements of the service, and the keys of its store that end soon. */
   watch(
     api: PartnerApi,
-    store: Pick<Store, 'listPartners' | 'listKeys'>,
+    store: Pick<Store, 'listPartners' | 'listKeys' | 'clock' | 'now'>,
   ): void
   /** Reads the metrics of this process. */
   collect(): Promise<MetricsSample>
@@ -211,7 +212,10 @@ async function measure(api: PartnerApi): Promise<MetricsSample> {
 }
 
 /** Counts keys every ten minutes, by partner and in the background: no scrape waits, and no query takes long. */
-function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () => MetricsSample {
+function createKeyCounter(
+  store: Pick<Store, 'listPartners' | 'listKeys' | 'clock' | 'now'>,
+): () => MetricsSample {
+  const { now } = clockOf(store)
   let counts: Record<string, number> = {}
   let dueAt = 0
   async function count(now: number): Promise<void> {
@@ -231,7 +235,7 @@ function createKeyCounter(store: Pick<Store, 'listPartners' | 'listKeys'>): () =
   return () => {
     if (performance.now() >= dueAt) {
       dueAt = performance.now() + 600_000
-      count(Date.now()).catch(() => counts = {})
+      count(now()).catch(() => counts = {})
     }
     return [
       metric(

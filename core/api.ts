@@ -10,13 +10,13 @@ import { INTERNALS, type Internals } from './internals.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
 import { createPrincipalCache } from './keys/principal.ts'
-import { type Clock, createClock } from './lib/clock.ts'
+import { type Clock, clockOf } from './lib/clock.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
 import { ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { API_VERSION, ENDPOINT_METHODS, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
-import { localWindowsOf } from './limits/limiter.ts'
+import { followClock, localWindowsOf } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
@@ -86,7 +86,13 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const routes = [...ROUTES]
   for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
   const paths = compileRoutes(routes, names.name, settings.basePath)
-  const clock = createClock(() => store.clock())
+  const isClockGiven = (options.clock ?? store.now) !== undefined
+  if (options.clock !== undefined && store.clock() !== undefined) {
+    throw new RangeError(
+      'createPartnerApi: the store has a clock of its own, which its servers share; pass no clock.',
+    )
+  }
+  const clock = clockOf(store, options.clock)
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -97,15 +103,18 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const unsubscribe = store.onChange(() => revisionCache.invalidate(elapsed()))
   const principals = createPrincipalCache(bounded.store, limits)
-  const limiter = createSharedLimiter(bounded.quotas, {
+  const windowTime = isClockGiven ? clock.now : elapsed
+  const sharedLimiter = createSharedLimiter(bounded.quotas, {
     replicas: replica.replicaCount,
-    elapsed,
+    elapsed: windowTime,
+    isClockGiven,
     localFallback: settings.staleIfErrorSeconds > 0,
     sharesAll: settings.sharedLimits,
     limits,
     // A store that was copied with other members has the same quotas.
-    windows: localWindowsOf(store.quotas, limits),
+    windows: localWindowsOf(store.quotas, limits, isClockGiven),
   })
+  const limiter = isClockGiven ? followClock(sharedLimiter, clock.now) : sharedLimiter
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(bounded.store)
@@ -123,7 +132,11 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     clock,
     revisionCache,
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
-    failures: createFailedAuthentications(limiter, policiesFor(limits).authfail),
+    failures: createFailedAuthentications(
+      limiter,
+      policiesFor(limits).authfail,
+      isClockGiven ? clock.now : undefined,
+    ),
     limiter,
     quotaCounted: createQuotaNotifier(store),
     responseCache: createResponseCache(cacheBytes, bounded.directory, bounded.store),

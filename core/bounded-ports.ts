@@ -104,7 +104,13 @@ export function boundPorts(
 ) {
   const { wrap, idle } = withTimeouts({ lookUp: lookUpTimeoutMs, data: storeTimeoutMs }, observer)
   const { settings, sha256 } = store
-  const bounded = { ...wrap(store, storeLimits), settings, sha256, clock: () => store.clock() }
+  const bounded = {
+    ...wrap(store, storeLimits),
+    settings,
+    sha256,
+    clock: () => store.clock(),
+    now: store.now,
+  }
   const custom = directory && checkedDirectory(wrap(directory, directoryLimits, 'directory'), checks)
   const combined = custom && combineRevisions(bounded, custom, onOutage)
 

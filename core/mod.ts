@@ -71,7 +71,7 @@ export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas.ts'
 // Interfaces of custom directories and stores.
 export { checkDirectory, directoryOf, type DirectoryRow } from './content/custom-directory.ts'
 export { compareCodePoints, fold, foldWords } from './lib/text.ts'
-export type { ClockReading } from './lib/clock.ts'
+export type { ClockReading, StoreClock } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
 export type * from './ports/changes.ts'
 export {

@@ -33,6 +33,12 @@ export interface PartnerApiOptions {
   readonly staleIfErrorSeconds?: number
   /** Whether replicas share quotas if the store supports it, default true; otherwise each counts alone. */
   readonly sharedLimits?: boolean
+  /**
+   * Milliseconds since the epoch, in place of the store's clock and this machine's: what expires, opens or falls due
+   * follows it, as do limits; time limits and staleness do not. For tests, with the same option of `openSqliteStore`; a
+   * store that servers share has a clock of its own, and takes none.
+   */
+  readonly clock?: () => number
   /** Name of this replica in receipts: 1–200 characters, default random. */
   readonly replicaName?: string
   /** Endpoints of your own, see `defineEndpoint`. */
@@ -89,6 +95,7 @@ const OPTIONS: OptionNames<PartnerApiOptions> = {
   lookUpTimeoutMs: true,
   staleIfErrorSeconds: true,
   sharedLimits: true,
+  clock: true,
   replicaName: true,
   endpoints: true,
   handlerTimeoutMs: true,

@@ -1,5 +1,5 @@
 /** The active webhooks of a process, attempts to deliver to them, and what follows from the outcomes. */
-import { createClock } from '../../core/lib/clock.ts'
+import { clockOf } from '../../core/lib/clock.ts'
 import { ignoreFailure } from '../../core/lib/promise.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -82,7 +82,7 @@ export function createDeliveryContext(
     ...createActiveWebhooks(port, maxStalenessMs),
     outcomes: { delivered: 0, retried: 0, failed: 0 },
     log,
-    now: createClock(() => store.clock()).now,
+    now: clockOf(store).now,
     /** Whether nothing more is written to the store. */
     isClosed: false,
     storeFailed(error: unknown): void {

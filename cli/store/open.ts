@@ -4,7 +4,7 @@ import process from 'node:process'
 import type { MigrationStatus } from '../../adapters/stores/sql/schema.ts'
 import { readModules } from '../../core/admin/apply.ts'
 import { type Modules, modulesWith } from '../../core/model.ts'
-import { createClock } from '../../core/lib/clock.ts'
+import { clockOf } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { KeyedRoute, Route } from '../../core/routes/route.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
@@ -84,7 +84,7 @@ export async function withEmptyStore(work: (store: Store) => Promise<void>): Pro
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */
 export function timeOf(store: Store): number {
-  return createClock(() => store.clock()).now()
+  return clockOf(store).now()
 }
 
 /** All modules of the store; the built-in ones if there is no store. */

@@ -1,6 +1,6 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { KEY_ID_PATTERN } from '../keys/format.ts'
-import { createClock } from '../lib/clock.ts'
+import { clockOf } from '../lib/clock.ts'
 import { assertOptions } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
@@ -28,11 +28,11 @@ const maxAttempts = 8
  * @throws {TypeError} for the name of a member of the operator that does not exist.
  */
 export function createAdministrator(
-  store: Pick<Store, 'revision' | 'apply' | 'clock' | 'listModules'>,
+  store: Pick<Store, 'revision' | 'apply' | 'clock' | 'now' | 'listModules'>,
   operator: Operator,
 ) {
   assertOptions('The operator', operator, { actor: true, clock: true })
-  const { actor, clock: now = createClock(() => store.clock()).now } = operator
+  const { actor, clock: now = clockOf(store).now } = operator
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 

@@ -81,7 +81,7 @@ export interface KeyImportReport {
  * @throws {TypeError} for the name of an option that does not exist.
  */
 export async function importKeys(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules' | 'sha256'>,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
   options: KeyImportOptions = {},

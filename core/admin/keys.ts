@@ -175,7 +175,7 @@ export interface KeyAdministration {
 /** What the administration of keys needs of a store. */
 export type KeyStore =
   & Omit<Administration, 'findDigests' | 'listPartners' | 'listClaims' | 'findClaim'>
-  & Pick<Store, 'revision' | 'clock' | 'findKey' | 'listModules' | 'settings' | 'sha256'>
+  & Pick<Store, 'revision' | 'clock' | 'now' | 'findKey' | 'listModules' | 'settings' | 'sha256'>
 
 /** Administers the keys of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createKeyAdministration(store: KeyStore, operator: Operator): KeyAdministration {

@@ -39,7 +39,7 @@ export interface ModuleAdministration {
 
 /** Administers the modules of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createModuleAdministration(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules'>,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules'>,
   operator: Operator,
 ): ModuleAdministration {
   const { now, apply } = createAdministrator(store, operator)

@@ -98,7 +98,7 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'listModules' | 'webhooks'>,
+  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply } = createAdministrator(store, operator)

@@ -24,6 +24,35 @@ export interface ClockReading {
   readonly answeredAt: number
 }
 
+/** What a store says of the time. */
+export interface StoreClock {
+  /**
+   * The last reading of the store's own clock, which reading the revision renews; `undefined` before the first one, and
+   * where the store is used by one machine only.
+   */
+  clock(): ClockReading | undefined
+  /** The clock that the store was opened with, in milliseconds since the epoch; `undefined` for this machine's. */
+  readonly now: (() => number) | undefined
+}
+
+/**
+ * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with, its own,
+ * or this machine's.
+ *
+ * @throws {RangeError} for a clock that returns no number.
+ */
+export function clockOf(store: StoreClock, given?: () => number): Clock {
+  const now = given ?? store.now
+  if (now === undefined) return createClock(() => store.clock())
+  if (!Number.isFinite(now())) throw new RangeError('clock must return milliseconds since the epoch.')
+  return {
+    now: () => Math.floor(now()),
+    date: Date.now,
+    skewMs: () => 0,
+    isSettled: () => true,
+  }
+}
+
 /** A change of this machine's clock by more than `jumpMs` is believed once it has lasted for `settleMs`. */
 const jumpMs = 100
 const settleMs = 60_000

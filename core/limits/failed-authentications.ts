@@ -13,13 +13,20 @@ interface AddressLookups {
 /**
  * Counts refused credentials against the addresses that they come from. An unknown address (`subject` is `undefined`)
  * is neither counted nor blocked, and without a policy none is.
+ *
+ * @param givenClock The clock that windows follow in place of `now`.
  */
-export function createFailedAuthentications(limiter: Limiter, policy: Policy | undefined) {
+export function createFailedAuthentications(
+  limiter: Limiter,
+  policy: Policy | undefined,
+  givenClock?: () => number,
+) {
+  const windowTime = (now: number): number => givenClock?.() ?? now
   let lastFailureAt = -Infinity
   const lookupsByAddress = new Map<string, AddressLookups>()
 
   const hasRecent = (now: number): boolean =>
-    policy !== undefined && now - lastFailureAt < policy.windowSeconds * 1000
+    policy !== undefined && windowTime(now) - lastFailureAt < policy.windowSeconds * 1000
 
   return {
     /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
@@ -41,7 +48,7 @@ export function createFailedAuthentications(limiter: Limiter, policy: Policy | u
      */
     count(subject: string | undefined, now: number): MaybePromise<number | undefined> {
       if (policy === undefined || subject === undefined) return undefined
-      lastFailureAt = now
+      lastFailureAt = windowTime(now)
       const counted = limiter.consume(policy, subject, now)
       // A failure that could not be counted is refused all the same.
       return counted instanceof Promise

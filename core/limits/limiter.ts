@@ -85,28 +85,54 @@ const windowsOfStores = new WeakMap<object, Map<string, CountedWindows>>()
 
 /**
  * The windows in which all services of this process on a store count what is not counted in the store. Those of another
- * length are apart: each request to the service with the shorter ones would end the longer ones.
+ * length are apart: each request to the service with the shorter ones would end the longer ones. Those on a given clock
+ * are, too.
  */
 export function localWindowsOf(
   store: object,
   limits: Readonly<Partial<Record<LimitName, Limit>>>,
+  isClockGiven: boolean,
 ): LocalWindows {
   const known = windowsOfStores.get(store) ?? new Map<string, CountedWindows>()
   windowsOfStores.set(store, known)
   return forPolicies((name) => {
-    const length = `${name} ${limits[name]?.windowSeconds}`
+    const length = `${name} ${limits[name]?.windowSeconds} ${isClockGiven}`
     const windows = known.get(length) ?? createLruCache<RateWindow | number>(maxWindows)
     known.set(length, windows)
     return windows
   })
 }
 
-/** Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota. */
-export function createLocalLimiter(windows: LocalWindows = createWindows<RateWindow | number>()) {
+/** A limiter whose windows follow a clock, whatever the time of its callers. */
+export function followClock(limiter: Limiter, now: () => number): Limiter {
+  return {
+    consume: (policy, subject) => limiter.consume(policy, subject, now()),
+    peek: (policy, subject) => limiter.peek(policy, subject, now()),
+    peekLocal: (policy, subject) => limiter.peekLocal(policy, subject, now()),
+    isLocal: (policy) => limiter.isLocal(policy),
+    decisions: limiter.decisions,
+    close: () => limiter.close(),
+  }
+}
+
+/**
+ * Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota.
+ * @param goesBack Whether time may go back: a window of the future then keeps what it counted, and is open from now on.
+ */
+export function createLocalLimiter(
+  windows: LocalWindows = createWindows<RateWindow | number>(),
+  goesBack = false,
+) {
   const decisions: LimitDecisions = forPolicies(() => ({ allowed: 0, refused: 0 }))
 
-  function peek(policy: Policy, subject: string, now: number): RateLimitState {
+  function findWindow(policy: Policy, subject: string, now: number): RateWindow {
     const window = toWindow(windows[policy.name].get(subject), now)
+    if (goesBack) window.openedAt = Math.min(window.openedAt, now)
+    return window
+  }
+
+  function peek(policy: Policy, subject: string, now: number): RateLimitState {
+    const window = findWindow(policy, subject, now)
     if (now >= windowEnd(window, policy)) {
       return rateLimitState(policy, true, policy.quota, policy.windowSeconds * 1000)
     }
@@ -116,7 +142,7 @@ export function createLocalLimiter(windows: LocalWindows = createWindows<RateWin
   return {
     consume(policy: Policy, subject: string, now: number): RateLimitState {
       const known = windows[policy.name].get(subject)
-      const window = toWindow(known, now)
+      const window = findWindow(policy, subject, now)
       if (now >= windowEnd(window, policy)) {
         window.count = 0
         window.openedAt = now

@@ -33,6 +33,7 @@ const recheckMs = 1_000
  * @param options.sharesAll Whether to share more than the quotas of partners; default true.
  * @param options.limits The limits of the service. Services whose windows have another length count apart: each request to
  * the one with the shorter ones would end the longer ones.
+ * @param options.isClockGiven Whether time may go back; default false.
  * @param options.windows Where to count what this process counts by itself; default in windows of this limiter's own.
  */
 export function createSharedLimiter(quotas: QuotaStore, options: SharedLimiterOptions): Limiter {
@@ -45,6 +46,7 @@ interface SharedLimiterOptions {
   readonly localFallback: boolean
   readonly sharesAll?: boolean
   readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
+  readonly isClockGiven?: boolean
   readonly windows?: LocalWindows
 }
 
@@ -60,7 +62,7 @@ class SharedLimiter implements Limiter {
 
   constructor(quotas: QuotaStore, options: SharedLimiterOptions) {
     this.#quotas = quotas
-    this.#local = createLocalLimiter(options.windows)
+    this.#local = createLocalLimiter(options.windows, options.isClockGiven)
     this.decisions = this.#local.decisions
     this.#leastSeconds = quotas.leastWindowSeconds
     // A process that counts short windows by itself goes on with all, for instance on a full disk.
@@ -149,10 +151,16 @@ class SharedLimiter implements Limiter {
       window = { ...unleased, ...changed, waiting: [] }
       void returned?.then(() => this.#serveWaiting(window!, policy, subject))
       this.#windows[name].set(subject, window)
-    } else if (now >= window.endsAt) {
+    } else if (now >= window.endsAt || this.#isOfFuture(window, now)) {
       Object.assign(window, unleased)
     }
     return window
+  }
+
+  /** Whether it was leased before time went back. */
+  #isOfFuture({ endsAt, windowSeconds }: LeasedWindow, now: number): boolean {
+    return this.#options.isClockGiven === true && Number.isFinite(endsAt) &&
+      endsAt - now > windowSeconds * 1000
   }
 
   #take(window: LeasedWindow, policy: Policy, now: number): RateLimitState {

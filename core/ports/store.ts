@@ -1,5 +1,5 @@
 /** The port of the service to its data. */
-import type { ClockReading } from '../lib/clock.ts'
+import type { StoreClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import type { EndpointMethod, Key, LimitName, ModuleDefinition, Partner, Scope } from '../model.ts'
 import type { AuditLog } from './audit.ts'
@@ -47,7 +47,8 @@ export interface Store
     ContentAdministration,
     SignupStore,
     Reports,
-    AuditLog {
+    AuditLog,
+    StoreClock {
   /** See `StoreSettings`. */
   readonly settings: StoreSettings
   /** The modules that the operator has defined, as last read: what a new service can require. */
@@ -56,11 +57,6 @@ export interface Store
   recordEndpoints(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
   /** What services have recorded, by name, then service. */
   listEndpoints(): MaybePromise<readonly RecordedEndpoint[]>
-  /**
-   * The last reading of the store's own clock, which reading the revision renews; `undefined` before the first one, and
-   * where the store is used by one machine only.
-   */
-  clock(): ClockReading | undefined
   /**
    * Calls back before a change of facts or content through this object returns: services of the same process apply it at
    * once.

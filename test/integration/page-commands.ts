@@ -52,6 +52,7 @@ const printed: Readonly<Record<string, readonly RegExp[]>> = {
     /key_revoked/,
     /"status":"ok"/,
   ],
+  'docs/test-your-mount.md': [/All is as it should be\./],
   'docs/upgrade.md': [/audit log is intact/, /11 ok and 1 skipped/],
 }
 
@@ -175,7 +176,8 @@ function toScript({ place, language, code }: Block): string {
     return `${title}\n${commands}`
   }
   const name = `line-${place.split(':')[1]}.mts`
-  const local = code.replace(
+  const client = JSON.stringify(join(ROOT, 'adapters/client/mod.ts'))
+  const local = code.replaceAll(`'partner-api-client'`, client).replace(
     /'partner-api(\/\w+)?'/g,
     (_, entry = '') => JSON.stringify(join(ROOT, exports[`.${entry}`] ?? 'nowhere')),
   )

@@ -47,6 +47,7 @@ export function createStubStore(members: Partial<Store> = {}): Store {
     revision: () => ({ facts: 'unchanging', content: 'unchanging' }),
     directoryRevision: () => 'unchanging',
     clock: () => undefined,
+    now: undefined,
     onChange: () => () => undefined,
     close: () => undefined,
 

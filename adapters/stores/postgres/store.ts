@@ -98,6 +98,7 @@ function assemble(
     },
     revision: () => revisions.current(),
     clock: revisions.clock,
+    now: undefined,
     directoryRevision: async () => (await revisions.current()).content,
     findKey: batchKeyLookups(database, shared.findKey),
     ...createLists(sql),

@@ -5,6 +5,7 @@
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
+import type { Clock } from '../../../core/lib/clock.ts'
 import { ignoreFailure, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
@@ -62,11 +63,13 @@ const longWindowSeconds = 3_600
 /**
  * @param store Path of the store's file, or `:memory:`.
  * @param shareLimits Whether to count all windows in the file, or only long ones.
+ * @param quotaClock The clock of windows, if it is not this machine's.
  */
 export function createServersFile(
   store: string,
   revisions: Pick<Revisions, 'current'>,
   shareLimits: boolean,
+  quotaClock: Pick<Clock, 'now'> | undefined,
 ) {
   const isInMemory = store === ':memory:'
   const file = isInMemory ? store : `${realpathSync(store)}-servers`
@@ -78,7 +81,7 @@ export function createServersFile(
   async function open(): Promise<void> {
     const opened = openDatabase(file, { create: true })
     await retryWhileBusy(() => opened.exec(schema))
-    query = createQuery(opened)
+    query = createQuery(opened, quotaClock)
     database = opened
     if (isClosed) close()
   }

@@ -1,5 +1,5 @@
 import type { AuditRecord } from '../../../core/audit/records.ts'
-import { createClock } from '../../../core/lib/clock.ts'
+import { type Clock, createClock } from '../../../core/lib/clock.ts'
 import { ignoreFailure } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
@@ -34,9 +34,11 @@ export type SqliteQuery = <R extends readonly SqlValue[] = StoredRow>(
 ) => R[]
 
 /** Runs statements of both databases, each of which is prepared once. */
-export function createQuery(database: Pick<SqliteDatabase, 'statement'>): SqliteQuery {
+export function createQuery(
+  database: Pick<SqliteDatabase, 'statement'>,
   // Not the date, which may jump and come back.
-  const clock = createClock()
+  { now }: Pick<Clock, 'now'> = createClock(),
+): SqliteQuery {
   const prepared = new Map<string, (parameters: readonly SqlValue[]) => StoredRow[]>()
 
   function prepare(sql: string): (parameters: readonly SqlValue[]) => StoredRow[] {
@@ -44,7 +46,7 @@ export function createQuery(database: Pick<SqliteDatabase, 'statement'>): Sqlite
     const text = sql.replaceAll('partner_api.', '').replace(/\$(\d+)/g, '?$1')
     const statement = database.statement<StoredRow>(text.replaceAll(':now', `?${count + 1}`))
     return text.includes(':now')
-      ? (parameters) => statement.all(...parameters, clock.now())
+      ? (parameters) => statement.all(...parameters, now())
       : (parameters) => statement.all(...parameters)
   }
 
@@ -57,8 +59,12 @@ export function createQuery(database: Pick<SqliteDatabase, 'statement'>): Sqlite
 
 export type LocalSqlDatabase = ReturnType<typeof createSqlDatabase>
 
-export function createSqlDatabase(database: SqliteDatabase, revisions: Revisions) {
-  const query = createQuery(database)
+export function createSqlDatabase(
+  database: SqliteDatabase,
+  revisions: Revisions,
+  clock?: Pick<Clock, 'now'>,
+) {
+  const query = createQuery(database, clock)
   const hasWebhooks = database.statement('SELECT 1 FROM webhook LIMIT 1')
   const enqueue = enqueueSql(DIALECT)
   const transactionWithRetry = <T>(work: () => T) =>

@@ -1,4 +1,5 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
+import { type Clock, clockOf } from '../../../core/lib/clock.ts'
 import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
@@ -35,6 +36,11 @@ export interface SqliteStoreOptions {
    * less: windows shorter than an hour are counted for each open store.
    */
   readonly shareLimits?: boolean
+  /**
+   * Milliseconds since the epoch, in place of this machine's clock: changes and services on this store follow it. For
+   * tests.
+   */
+  readonly clock?: () => number
 }
 
 const OPTIONS: OptionNames<SqliteStoreOptions> = {
@@ -43,6 +49,7 @@ const OPTIONS: OptionNames<SqliteStoreOptions> = {
   readOnly: true,
   keyPrefix: true,
   shareLimits: true,
+  clock: true,
 }
 
 /**
@@ -61,6 +68,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     throw new StoreError('refused', "openSqliteStore takes the path of a file or ':memory:', and no URL.")
   }
   const { readOnly = false, create = !readOnly, keyPrefix, shareLimits = false } = options
+  const clock = options.clock && clockOf({ clock: () => undefined, now: options.clock })
   const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
   const database = openDatabase(file, { create, readOnly })
@@ -80,8 +88,8 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
       (...change) => database.transaction(() => query(...change)),
       keyPrefix,
     )
-    const store = assemble(database, file, revisions, settings)
-    const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits)
+    const store = assemble(database, file, revisions, settings, clock)
+    const { replicas, quotas, close } = createServersFile(file, revisions, shareLimits, clock)
     return withChangeListeners({
       ...store,
       replicas,
@@ -103,20 +111,24 @@ function assemble(
   file: string,
   revisions: Revisions,
   settings: StoreSettings,
+  clock: Clock | undefined,
 ): Omit<Store, 'onChange' | 'replicas' | 'quotas'> {
-  const sql = createSqlDatabase(database, revisions)
+  const sql = createSqlDatabase(database, revisions, clock)
   const shared = createSharedMembers(sql)
+  const lists = createLists(sql)
   return {
     ...shared,
     knownModules: shared.listModules as () => readonly ModuleDefinition[],
     settings,
     // Processes on one machine have one clock.
     clock: () => undefined,
+    now: clock?.now,
     close: database.close,
     check: createCheck(database, file, revisions),
     revision: revisions.current,
     directoryRevision: () => revisions.current().content,
-    ...createLists(sql),
+    ...lists,
+    listKeys: (filter, ...page) => lists.listKeys(clock ? { now: clock.now(), ...filter } : filter, ...page),
     ...createDirectory(database),
     ...createContent(database, revisions, sql),
     ...createSignups(database, sql),
