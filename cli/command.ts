@@ -239,14 +239,13 @@ export async function changeStore(
     const result = await change(store)
     if (!result) return
     const changedAt = performance.now()
-    const { dry_run: isDryRun = false } = (result.data ?? {}) as { readonly dry_run?: boolean }
-    if (output.done.detail === '' && !isDryRun) output.done = { detail: 'The change was made.' }
+    if (!wait) return await output.print(result)
     // Under --json there is one document, which has to include the receipt.
-    if (wait && output.json) await output.printNotes(result)
+    if (output.json) await output.printNotes(result)
     else await output.print(result)
-    if (!wait) return
-    const receipt = await awaitServers(store, output, result.data, changedAt)
-    if (output.json) await output.document({ data: result.data, receipt: receiptJson(receipt) })
+    const { data, text, lost } = result
+    const receipt = await awaitServers(store, output, data, changedAt)
+    if (output.json) await output.print({ data, text, lost }, { receipt: receiptJson(receipt) })
     else for (const line of receiptLines(receipt)) output.note(line)
   })
 }

@@ -1,12 +1,10 @@
 import { createReadStream, statSync } from 'node:fs'
-import { type FileHandle, open, rm } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { dirname } from 'node:path'
 import process from 'node:process'
 import type { Remedy } from '../core/admin/error.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
 import { CliError, usageError } from './errors.ts'
-import type { CommandResult, Io, Output } from './output/print.ts'
+import type { Io, Output } from './output/print.ts'
 import { pluralize } from './output/text.ts'
 
 /** Far more than any record; a binary file may have no line ends at all. */
@@ -159,95 +157,4 @@ export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 export function endBySignal(signal: NodeJS.Signals): void {
   if (process.pid === 1) process.exit(128 + constants.signals[signal])
   process.kill(process.pid, signal)
-}
-
-export function replaceKey(id: string): Remedy {
-  return { purpose: 'To replace it', command: 'keys rotate', args: [id, '--overlap', '0'] }
-}
-
-/** The values of the options that `withSecret` adds. */
-export interface SecretOptions {
-  readonly out?: string
-  readonly quiet?: true
-}
-
-interface NewSecret {
-  readonly kind: keyof typeof secretNotes
-  readonly secret: string
-  /** What to say when the only copy is lost. */
-  readonly lost: Output['done']
-  /** Makes the result with the secret, or with the name of its file. */
-  toResult(name: string, value: string): CommandResult
-}
-
-/** For the one copy of a secret: how it is printed, and where it is in a file. */
-const secretNotes = {
-  key: ['This key is shown only once. Store it now.', 'The only copy of the key is in'],
-  link: ['This link is shown only once.', 'The only copy of the link is in'],
-  secret: [
-    'This secret is shown only once. Give it to the receiver now.',
-    'The only readable copy of the secret is in',
-  ],
-} as const
-
-/** Makes a secret, and prints it or writes it to the file of `--out`. @throws {CliError} `key_not_written` */
-export async function makeSecret(
-  { output }: { readonly output: Output },
-  { out, quiet }: SecretOptions,
-  make: () => Promise<NewSecret>,
-): Promise<CommandResult> {
-  if (out === undefined) output.requireWritable()
-  const made = await (out === undefined ? make() : inNewFile(out, async (append) => append(await make())))
-  if (out === undefined) output.done = made.lost
-  const [printed, written] = secretNotes[made.kind]
-  const [name, value, note] = out === undefined
-    ? [made.kind, made.secret, printed]
-    : ['out', out, `${written} ${out}.`]
-  const { data, text, notes } = made.toResult(name, value)
-  if (quiet) return { data, text: out === undefined ? `${made.secret}\n` : '' }
-  return { data, text, notes: async () => [note, ...await notes?.() ?? []] }
-}
-
-/** Writes a secret, and flushes it. @throws {CliError} `key_not_written` */
-export type AppendSecret = (made: NewSecret, line?: string) => Promise<NewSecret>
-
-/** Creates the file before secrets are made, so that none is lost, and removes it if none is written. */
-export async function inNewFile<T>(path: string, make: (append: AppendSecret) => Promise<T>): Promise<T> {
-  let file: FileHandle | undefined
-  let isSaved = false
-  // An interrupt would leave an empty file, or lose a key that is issued: it ends the program after the key.
-  let interrupt: NodeJS.Signals | undefined
-  const defer = (signal: NodeJS.Signals) => {
-    interrupt = signal
-  }
-  for (const signal of interrupts) process.on(signal, defer)
-  try {
-    // `wx` does not follow links or replace files.
-    file = await open(path, 'wx', 0o600).catch((error) => {
-      const reason = error.code === 'EEXIST'
-        ? 'the file exists, and --out never overwrites'
-        : error.code === 'ENOENT'
-        ? `there is no folder ${dirname(path)}`
-        : describeFileError(error)
-      throw new CliError(1, 'file_not_created', `Nothing was changed. ${path} can't be created: ${reason}.`)
-    })
-    return await make(async (made, line = made.secret) => {
-      try {
-        await file!.appendFile(`${line}\n`)
-        await file!.sync()
-      } catch (error) {
-        const { detail, remedy } = made.lost
-        const sentence = `${path} can't be written: ${describeFileError(error)}. ${detail}`
-        throw new CliError(1, 'key_not_written', sentence, { remedy })
-      }
-      isSaved = true
-      if (interrupt !== undefined) throw new CliError(1, 'interrupted', 'Interrupted: repeat the command.')
-      return made
-    })
-  } finally {
-    await file?.close()
-    if (file !== undefined && !isSaved) await rm(path, { force: true })
-    for (const signal of interrupts) process.off(signal, defer)
-    if (interrupt !== undefined) endBySignal(interrupt)
-  }
 }

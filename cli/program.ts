@@ -97,7 +97,7 @@ export async function run(
     rejectKeys(argv)
     await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' }).catch(async (error) => {
       if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error
-      await output.result(error.code === 'commander.version' ? { version } : { help: text }, text)
+      await output.print({ data: error.code === 'commander.version' ? { version } : { help: text }, text })
     })
     return program.run.exitCode
   } catch (error) {

@@ -6,6 +6,7 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type PageOptions, serviceNameOption, withPages } from '../options.ts'
+import type { NewSecret } from '../output/secrets.ts'
 import { formatRecord, formatRelative } from '../output/text.ts'
 import { httpUrlOption } from '../serve/service-options.ts'
 import { timeOf } from '../store/open.ts'
@@ -50,17 +51,23 @@ export function withClaim(command: CliCommand): CliCommand {
     })
 }
 
-/** Creates a claim. @param note For a new key without scopes. @returns The link as the secret of `makeSecret`. */
-export async function newLink(store: Store, by: Invocation, key: ClaimRequest, more: LinkOptions, note = '') {
+/** Creates a claim. @param note For a new key without scopes. */
+export async function newLink(
+  store: Store,
+  { actor }: Invocation,
+  key: ClaimRequest,
+  { claim: ms, publicUrl, serviceName }: LinkOptions,
+  note = '',
+): Promise<NewSecret> {
   const now = timeOf(store)
-  const { claim, token } = await createClaim(store, { actor: by.actor, clock: () => now }, key, more.claim!)
+  const { claim, token } = await createClaim(store, { actor, clock: () => now }, key, ms!)
   const { data: { id, ...rest }, text } = toResult(claim, now)
   const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
   return {
-    kind: 'link' as const,
-    secret: `${more.publicUrl}/${more.serviceName}/claim/${token}`,
+    kind: 'link',
+    secret: `${publicUrl}/${serviceName}/claim/${token}`,
     lost: { detail: `The link of claim ${claim.id} is lost.`, remedy },
-    toResult: (name: string, value: string) => ({
+    toResult: (name, value) => ({
       data: { id, [name]: value, ...rest },
       text: `${name}: ${value}\n${text}`,
       notes: () => JSON.parse(claim.draft).scopes?.length === 0 ? [note] : [],

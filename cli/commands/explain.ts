@@ -76,7 +76,7 @@ const explainRequest: Action<[string | undefined, string | undefined, ExplainOpt
     return explain({ principal, address, requestedPartner, scope, selfService, now: timeOf(store) })
   })
   if (explanation === undefined) {
-    await output.result({ decision: decisionJson(undefined), rules: [] }, 'allowed\n')
+    await output.print({ data: { decision: decisionJson(undefined), rules: [] }, text: 'allowed\n' })
     output.note(`${path} requires no key, so no rule of the policy applies.`)
     return 0
   }
@@ -85,7 +85,7 @@ const explainRequest: Action<[string | undefined, string | undefined, ExplainOpt
   const rows = explanation.rules.map(({ rule, outcome }) => [rule, outcomeLabels[outcome]])
   const sentence = allowed ? 'allowed' : `refused: ${status} ${code}. ${detail}`
   const text = `${sentence}\n\n${formatTable(['rule', 'holds'], rows, output)}`
-  await output.result({ decision, rules: explanation.rules }, text)
+  await output.print({ data: { decision, rules: explanation.rules }, text })
   if (allowed) return 0
   if (code === 'address_not_allowed' && address === undefined) {
     output.note('The key has an allow-list: pass the address of the client with --address.')

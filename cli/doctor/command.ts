@@ -66,7 +66,7 @@ function createCheck(results: Result[], output: Output): Check {
 async function printResults(output: Output, results: readonly Result[]): Promise<void> {
   const checks = redactAll(results)
   const rows = checks.toSorted((a, b) => order.indexOf(a.severity) - order.indexOf(b.severity))
-  await output.result({ checks }, rows.map(formatResult).join(''))
+  await output.print({ data: { checks }, text: rows.map(formatResult).join('') })
   const count = (name: Severity) =>
     pluralize(results.filter(({ severity }) => severity === name).length, name)
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)

@@ -11,7 +11,6 @@ import { readKeys, type Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { type LinkOptions, newLink, withClaim } from '../commands/claims.ts'
 import { usageError } from '../errors.ts'
-import { type AppendSecret, inNewFile, makeSecret, replaceKey, type SecretOptions } from '../files.ts'
 import {
   type DetailOptions,
   detailsChange,
@@ -23,6 +22,13 @@ import {
   withSecret,
 } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
+import {
+  lostKey,
+  makeSecret,
+  type NewSecret,
+  type SecretOptions,
+  withSecretWriter,
+} from '../output/secrets.ts'
 import { formatDetails, formatLimits, formatQuotas, formatTime, printable } from '../output/text.ts'
 import { confirm, isInteractive } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
@@ -275,24 +281,25 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
   for await (const { successorId, retiresAt = 0 } of readKeys(store, { partner })) {
     if (successorId !== undefined && retiresAt > now - MS_PER_DAY) successors.add(successorId)
   }
-  const rotateAll = (append?: AppendSecret) =>
-    changeSelected(store, invocation, ['rotate', 'active'], options, async function* (page, skip) {
-      for (const old of page) {
-        const { id } = old
-        if (!append) invocation.output.requireWritable()
-        const rotate = () => keys.rotate(id, { overlapMs, expiresAt: expires?.(now) })
-        for await (const { key, text } of inParts([old], skip, rotate)) {
-          if (!dryRun) successors.add(key.id)
-          const made = newKey(store, key, text, [])
-          const line = quiet ? text : `${id} ${key.id} ${text}`
-          if (append) await append(made, line)
-          else invocation.output.done = made.lost
-          const { data } = append ? made.toResult('out', out!) : made.toResult('key', text)
-          yield { data: { old_id: id, ...data as object }, text: `${append ? `${id} ${key.id}` : line}\n` }
+  await withSecretWriter(
+    invocation.io,
+    dryRun ? undefined : out,
+    (writer) =>
+      changeSelected(store, invocation, ['rotate', 'active'], options, async function* (page, skip) {
+        for (const old of page) {
+          const { id } = old
+          if (!dryRun) writer.check()
+          const rotate = () => keys.rotate(id, { overlapMs, expiresAt: expires?.(now) })
+          for await (const { key, text } of inParts([old], skip, rotate)) {
+            if (!dryRun) successors.add(key.id)
+            const line = quiet ? text : `${id} ${key.id} ${text}`
+            const { data, lost } = await writer.write(newKey(store, key, text, []), line)
+            const shown = out === undefined ? line : `${id} ${key.id}`
+            yield { data: { old_id: id, ...data as object }, text: `${shown}\n`, lost }
+          }
         }
-      }
-    }, ({ id }) => successors.has(id))
-  await (out === undefined || dryRun ? rotateAll() : inNewFile(out, rotateAll))
+      }, ({ id }) => successors.has(id)),
+  )
 }
 
 /** `update` and `limit`. */
@@ -334,14 +341,14 @@ function keyResult(store: Store, key: Key): CommandResult {
   return { data: keyJson(key, now), text: formatDetails(keyDetails(key, now)) }
 }
 
-function newKey(store: Store, key: Key, secret: string, notes: readonly string[]) {
+function newKey(store: Store, key: Key, secret: string, notes: readonly string[]): NewSecret {
   const now = timeOf(store)
   const { id, ...rest } = keyJson(key, now)
   return {
-    kind: 'key' as const,
+    kind: 'key',
     secret,
-    lost: { detail: `Key ${key.id} was issued but is lost.`, remedy: replaceKey(key.id) },
-    toResult: (name: string, value: string): CommandResult => ({
+    lost: lostKey(key.id),
+    toResult: (name, value) => ({
       data: { id, [name]: value, ...rest },
       text: formatDetails([[name, value], ...keyDetails(key, now)]),
       notes: () => notes,

@@ -69,8 +69,6 @@ const importFile: StoreAction<[string, ImportOptions]> = async (store, invocatio
   const shown = lines.filter(({ fields }) => fields)
     .map(({ line, change, id, fields }) => `line ${line}: key ${id} ${change} in ${joinList(fields!)}\n`)
   const sums = Object.entries(counts).map(([change, count]) => `${formatCount(count)} ${change}`)
-  const remedy = { purpose: 'To see the keys', command: 'keys list', args: [] }
-  if (!dryRun) invocation.output.done = { detail: `Keys: ${sums.join(', ')}.`, remedy }
   return {
     data: { dry_run: dryRun, ...counts, lines },
     text: `${shown.join('')}keys: ${sums.join(', ')}\n`,

@@ -140,19 +140,24 @@ export async function changeSelected(
       yield* change(page.filter((key) => oldestFirst(key, last!) <= 0 && !isDone(key)), skip)
     }
   }
-  const toText = (rows: readonly CommandResult[]) => rows.map(({ text }) => text).join('')
   if (dryRun) return void await Array.fromAsync(results(), () => 0)
-  output.done = { detail: 'Some keys were changed: repeat the command.' }
-  await output.list(results(), ({ data }) => data, toText, Infinity, async (done) => {
-    const receipt = wait && done > 0 && await awaitServers(store, output, undefined, performance.now())
-    const counts: Record<string, number> = {}
-    for (const code of skipped.values()) counts[code] = (counts[code] ?? 0) + 1
-    const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)
-    const changed = count > 0 ? `Changed ${done} of ${what}` : `There are no such keys to ${name}`
-    output.note(`${changed}${others.join('').replace('_', ' ')}.`)
-    for (const line of receipt ? receiptLines(receipt) : []) output.note(line)
-    const detail = 'Other changes interrupted some of these. Repeat the command.'
-    if ('concurrent_change' in counts) throw new CliError(1, 'concurrent_change', detail)
-    return { skipped: counts, ...receipt && { receipt: receiptJson(receipt) } }
+  let done = 0
+  await output.progress(async (report) => {
+    for await (const { data, text, lost } of results()) {
+      done++
+      // On a terminal the rows themselves show the progress.
+      if (!io.stdout.isTTY) report(pluralize(done, 'row'))
+      await output.writeRows([data], text, lost)
+    }
   })
+  const receipt = wait && done > 0 && await awaitServers(store, output, undefined, performance.now())
+  const counts: Record<string, number> = {}
+  for (const code of skipped.values()) counts[code] = (counts[code] ?? 0) + 1
+  const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)
+  const changed = count > 0 ? `Changed ${done} of ${what}` : `There are no such keys to ${name}`
+  output.note(`${changed}${others.join('').replace('_', ' ')}.`)
+  for (const line of receipt ? receiptLines(receipt) : []) output.note(line)
+  const detail = 'Other changes interrupted some of these. Repeat the command.'
+  if ('concurrent_change' in counts) throw new CliError(1, 'concurrent_change', detail)
+  await output.endList({ skipped: counts, ...receipt && { receipt: receiptJson(receipt) } })
 }

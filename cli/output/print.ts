@@ -1,4 +1,3 @@
-import { fstatSync, readFileSync, statSync, writeSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
@@ -33,9 +32,21 @@ export interface CommandResult {
   readonly text: string
   /** Further sentences for people. Called after the rest is printed: a new key must not wait for a failing query. */
   readonly notes?: () => MaybePromise<readonly string[]>
+  /** Where the result has the only copy of a secret. */
+  readonly lost?: Loss | undefined
+}
+
+/** What the error says when the only copy of a secret cannot be written. */
+export interface Loss {
+  /** A sentence that names the secret by its id. */
+  readonly detail: string
+  /** The command that replaces it. */
+  readonly remedy: Remedy
 }
 
 type TerminalWritable = Writable & {
+  /** Its descriptor, if it is one of the process. */
+  readonly fd?: number
   readonly isTTY?: boolean
   readonly columns?: number
   readonly rows?: number
@@ -63,12 +74,10 @@ const progressIntervalMs = 100
 export class Output implements TableStyle {
   /** Whether to print one JSON document instead of text for people. */
   json: boolean
-  /** What a failed write does not undo, and what to do about it: its error says so. */
-  done: { readonly detail: string; readonly remedy?: Remedy } = { detail: '' }
   readonly #io: Io
   #storeOption = ''
-  /** What ends the list of which part has been written, so that an error completes the document; empty before. */
-  #listEnding = ''
+  /** The list of the document that is written in parts: an error completes that document. */
+  #openList: { readonly ending: string; readonly isIndented: boolean; hasRows: boolean } | undefined
 
   constructor(io: Io, json: boolean) {
     this.#io = io
@@ -96,13 +105,10 @@ export class Output implements TableStyle {
     this.#storeOption = ` --store ${shellQuote(url)}`
   }
 
-  /** Prints `data` as the one JSON document, or `text` for people. */
-  result(data: unknown, text: string): Promise<void> {
-    return this.json ? this.document({ data }) : this.write(text)
-  }
-
-  async print(result: CommandResult): Promise<void> {
-    await this.result(result.data, result.text)
+  /** @param members Further members of the JSON document. */
+  async print(result: CommandResult, members: object = {}): Promise<void> {
+    const { data, text, lost } = result
+    await this.write(this.json ? this.#format({ data, ...members }) : text, lost)
     await this.printNotes(result)
   }
 
@@ -110,17 +116,12 @@ export class Output implements TableStyle {
     for (const note of await notes?.() ?? []) this.note(note)
   }
 
-  document(members: { readonly data: unknown } & Record<string, unknown>): Promise<void> {
-    return this.write(this.#format(members))
-  }
-
-  /** Prints the first `limit` rows of a list, with bounded memory. With `end`, which adds members, one by one. */
+  /** Prints the first `limit` rows of a list, with bounded memory. */
   async list<T>(
     rows: AsyncIterable<T> | Iterable<T>,
     toJson: (row: T) => unknown,
     toText: (rows: readonly T[]) => string,
     limit: number = Infinity,
-    end?: (rows: number) => Promise<object>,
   ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
     let count = 0
     let hasMore = false
@@ -132,7 +133,9 @@ export class Output implements TableStyle {
     const writeChunk = async (report: (text: string) => void): Promise<void> => {
       // On a terminal the rows themselves show the progress.
       if (!this.#io.stdout.isTTY) report(pluralize(count, 'row'))
-      if (chunk.length > 0) await this.write(this.json ? this.#listPart(chunk.map(toJson)) : toText(chunk))
+      if (chunk.length === 0) return
+      if (this.json) await this.writeRows(chunk.map(toJson), '')
+      else await this.write(toText(chunk))
       chunk = []
     }
 
@@ -143,12 +146,11 @@ export class Output implements TableStyle {
         count++
         last = row
         chunk.push(row)
-        if (end || chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk(report)
+        if (chunk.length === chunkRows[this.json ? 'json' : 'table']) await writeChunk(report)
       }
       await writeChunk(report)
     })
-    const members = await end?.(count) ?? {}
-    if (this.json) await this.write(count ? this.#listEnd(members) : this.#format({ data: [], ...members }))
+    await this.endList()
     return { last, hasMore }
   }
 
@@ -159,15 +161,39 @@ export class Output implements TableStyle {
     rows: AsyncIterable<T> | Iterable<T>,
     toJson: (row: T) => unknown,
   ): Promise<void> {
-    const text = printableJson(JSON.stringify({ data: { ...data, [name]: [] } }))
-    await this.write(text.slice(0, -3))
-    this.#listEnding = ']}'
-    let separator = ''
-    for await (const row of rows) {
-      await this.write(separator + printableJson(JSON.stringify(toJson(row))))
-      separator = ','
+    await this.write(printableJson(`{"data":{${jsonMembers(data)},${JSON.stringify(name)}:[`))
+    this.#openList = { ending: ']}', isIndented: false, hasRows: false }
+    for await (const row of rows) await this.writeRows([toJson(row)], '')
+    await this.endList()
+  }
+
+  /** Prints rows of a list, the first of which begin it. @param text For people. */
+  async writeRows(rows: readonly unknown[], text: string, lost?: Loss): Promise<void> {
+    if (!this.json) return await this.write(text, lost)
+    let start = ''
+    if (this.#openList === undefined) {
+      const isIndented = this.#io.stdout.isTTY === true
+      start = isIndented ? '{\n  "data": [' : '{"data":['
+      this.#openList = { ending: isIndented ? '\n  ]' : ']', isIndented, hasRows: false }
     }
-    await this.write(this.#listEnd({}))
+    const { isIndented, hasRows } = this.#openList
+    this.#openList.hasRows = true
+    const format = isIndented ? indentedRow : JSON.stringify
+    const texts = rows.map((row) => format(row))
+    await this.write((hasRows ? ',' : start) + printableJson(texts.join(',')), lost)
+  }
+
+  /** Ends the list that is written in parts. @param members Further members of the document. */
+  async endList(members: object = {}): Promise<void> {
+    if (!this.json) return
+    await this.write(this.#openList ? this.#endOfList(members) : this.#format({ data: [], ...members }))
+  }
+
+  #endOfList(members: object): string {
+    const { ending } = this.#openList!
+    this.#openList = undefined
+    const more = jsonMembers(members)
+    return `${ending}${more === '' ? '' : `,${printableJson(more)}`}}\n`
   }
 
   /** How many rows a list has without `--limit`: a page for a terminal, and all of them for programs. */
@@ -195,21 +221,6 @@ export class Output implements TableStyle {
   ): Promise<{ readonly last: T | undefined; readonly hasMore: boolean }> {
     const addRows = createTableFormatter(headings, this)
     return this.list(rows, toJson, (chunk) => addRows(chunk.map(toCells)), limit)
-  }
-
-  /** The next items of the list that is the `data` of the document. */
-  #listPart(items: readonly unknown[]): string {
-    const text = this.#format({ data: items })
-    const start = this.#listEnding ? ',' : text.slice(0, text.indexOf('[') + 1)
-    this.#listEnding = ']'
-    return start + text.slice(text.indexOf('[') + 1, text.lastIndexOf(']'))
-  }
-
-  /** @param members Further members of the document. */
-  #listEnd(members: object): string {
-    const ending = this.#listEnding
-    this.#listEnding = ''
-    return `${ending}${printableJson(JSON.stringify(members)).replace(/^\{(?!\})/, ',').replace(/^\{/, '')}\n`
   }
 
   #format(value: unknown): string {
@@ -245,8 +256,8 @@ export class Output implements TableStyle {
         ...remedy && { remedy: { command, args } },
         ...redactAll(members),
       }
-      const document = this.#listEnding
-        ? this.#listEnd({ error })
+      const document = this.#openList
+        ? this.#endOfList({ error })
         : this.#format(data === undefined ? { error } : { data, error })
       if (await this.write(document).then(() => true, () => false)) return
     }
@@ -261,23 +272,10 @@ export class Output implements TableStyle {
   }
 
   /** Writes to standard output, at the pace of its reader. @throws {CliError} `output_not_written` */
-  write(text: string): Promise<void> {
+  write(text: string, lost?: Loss): Promise<void> {
     return write(this.#io.stdout, text).catch((error) => {
-      throw unwritableError(error, this.done)
+      throw unwritableError(error, lost)
     })
-  }
-
-  /** Before a secret is made that is printed once. @throws {CliError} `output_not_written` */
-  requireWritable(): void {
-    const { fd } = this.#io.stdout as { readonly fd?: number }
-    if (fd === undefined) return
-    try {
-      writeSync(fd, new Uint8Array())
-      const isNull = fstatSync(fd).rdev === statSync('/dev/null', { throwIfNoEntry: false })?.rdev
-      if (isNull && isReadable(fd)) throw new Error('it is closed')
-    } catch (error) {
-      throw unwritableError(error as Error, { detail: 'Nothing was changed. Use --out FILE.' })
-    }
   }
 
   /** Shows the progress of a long command on one line of the terminal, and nothing when standard error is no terminal. */
@@ -309,14 +307,14 @@ const writeErrors: Readonly<Record<string, string>> = {
   ENOSPC: 'no space is left',
 }
 
-function unwritableError(
+/** @param more What else the error says. */
+export function unwritableError(
   { code = '', message }: NodeJS.ErrnoException,
-  { detail, remedy }: Output['done'],
+  more?: { readonly detail: string; readonly remedy?: Remedy },
 ): CliError {
-  const reason = writeErrors[code] ?? message
-  return new CliError(1, unwritable, `Standard output can't be written: ${reason}. ${detail}`.trimEnd(), {
-    remedy,
-  })
+  const sentence = `Standard output can't be written: ${writeErrors[code] ?? message}.`
+  if (more === undefined) return new CliError(1, unwritable, sentence)
+  return new CliError(1, unwritable, `${sentence} ${more.detail}`, { remedy: more.remedy })
 }
 
 function write(stream: Writable, text: string): Promise<void> {
@@ -327,12 +325,12 @@ function write(stream: Writable, text: string): Promise<void> {
   })
 }
 
-/** In place of a standard output that is closed, runtimes open /dev/null to read and write, unlike `> /dev/null`. */
-function isReadable(fd: number): boolean {
-  try {
-    const [, flags = '2'] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')) ?? []
-    return (parseInt(flags, 8) & 3) === 2
-  } catch {
-    return true
-  }
+/** A row of an indented list, on lines of its own. */
+function indentedRow(row: unknown): string {
+  return `\n${JSON.stringify(row, null, 2).replace(/^/gm, '    ')}`
+}
+
+/** The members of a JSON object, without its braces. */
+function jsonMembers(object: object): string {
+  return JSON.stringify(object).slice(1, -1)
 }

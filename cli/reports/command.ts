@@ -98,7 +98,7 @@ async function report(
   }
   const quotas = await readQuotaUse(store, partner, now)
   const text = formatReport(`${name} (${slug})`, formatQuotas(quotas), summary, output)
-  await output.result({ ...summary, quotas }, text)
+  await output.print({ data: { ...summary, quotas }, text })
 }
 
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
@@ -177,5 +177,5 @@ async function savePage(
     if (error instanceof CliError || (error as NodeJS.ErrnoException).syscall === undefined) throw error
     throw new CliError(1, 'file_not_created', `${file} can't be written: ${describeFileError(error)}.`)
   }
-  await output.result({ file }, `Wrote ${printable(file)}\n`)
+  await output.print({ data: { file }, text: `Wrote ${printable(file)}\n` })
 }

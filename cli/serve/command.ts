@@ -90,7 +90,8 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
       { ...settings, opened },
       // The server keeps running if nothing reads its output.
       (url, metricsUrl) =>
-        invocation.output.result({ url, metrics_url: metricsUrl }, listeningLine(url)).catch(() => undefined),
+        invocation.output.print({ data: { url, metrics_url: metricsUrl }, text: listeningLine(url) })
+          .catch(() => undefined),
     )
   })
 }

@@ -7,9 +7,10 @@ import type { ContentKind } from '../../core/ports/content.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
-import { readLines, replaceKey } from '../files.ts'
+import { readLines } from '../files.ts'
 import { integerBetween } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
+import { lostKey, requireWritable } from '../output/secrets.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import { timeOf, withStore } from '../store/open.ts'
 import { parseStoreUrl } from '../store/url.ts'
@@ -74,10 +75,11 @@ async function describeExisting({ io, output }: Invocation, slug: string, url: s
   output.note('The store already has partners, and is served as it is.')
   output.note(`To get another key: ${command}`)
   output.note(`For the API reference, open ${connectable(url)}/service/docs\n`)
-  await output.result({ url }, listeningLine(url))
+  await output.print({ data: { url }, text: listeningLine(url) })
 }
 
 async function fillStore({ actor, io, output }: Invocation, store: Store, url?: string): Promise<void> {
+  if (output.json) requireWritable(io.stdout, 'The key is printed on it.')
   const now = timeOf(store)
   const partner = { slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES }
   const { slug } = await createPartnerAdministration(store, { actor }).create(partner)
@@ -90,7 +92,6 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
   }
   const request = { partner: slug, name: 'Demo key', environment: 'live' } as const
   const { key, text } = await createKeyAdministration(store, { actor }).issue(request)
-  output.done = { detail: `Key ${key.id} was issued.`, remedy: replaceKey(key.id) }
   const base = connectable(url ?? 'http://127.0.0.1:8787')
   // Double quotes work in every shell.
   const curl =
@@ -105,7 +106,9 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
   }
   const { id, ...rest } = keyJson(key, now)
   const data = { id, key: text, ...rest, url: url ?? null, content, curl }
-  await output.result(data, url === undefined ? '' : listeningLine(url))
+  // People have the key on standard error.
+  const lost = output.json ? lostKey(key.id) : undefined
+  await output.print({ data, text: url === undefined ? '' : listeningLine(url), lost })
 }
 
 /** Not every system can connect to a wildcard address. */

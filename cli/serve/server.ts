@@ -3,14 +3,11 @@ import { hostname } from 'node:os'
 import process from 'node:process'
 import { setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { MetricsSample } from '../../adapters/metrics.ts'
-import type { ListenOptions, RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import type { RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
 import { startWebhooks, type WebhookOptions } from '../../adapters/webhooks/deliverer.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
-import { byteLength, type HttpRequest, type HttpResponse } from '../../core/http/message.ts'
-import { PROBLEMS } from '../../core/http/problem.ts'
-import { INTERNALS, internalsOf, type Servable } from '../../core/internals.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { createRequestIds } from '../../core/lib/ids.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -19,10 +16,11 @@ import type { Replica } from '../../core/ports/replicas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { API_VERSION } from '../../core/model.ts'
-import { CliError } from '../errors.ts'
 import { interrupts } from '../files.ts'
 import { BLOCKED_PORTS } from './blocked-ports.ts'
+import { listen } from './listen.ts'
 import { createLog, type ServeEvent } from './log.ts'
+import { listenForMetrics, type Measured, type MetricsAddress } from './metrics-listener.ts'
 import type { StoreAddress } from '../store/url.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
@@ -39,7 +37,7 @@ export interface ServerSettings {
   readonly opened?: Partial<ServeEvent>
   readonly api: PartnerApiOptions
   /** Where metrics and readiness are served; default nowhere. */
-  readonly metrics?: { readonly host: string; readonly port: number; readonly by: 'partner' | undefined }
+  readonly metrics?: MetricsAddress & { readonly by: 'partner' | undefined }
   /** Seconds from the signal until connections are refused. */
   readonly drainDelay?: number
   /** Share the port with other processes, default false. */
@@ -186,18 +184,20 @@ function withRootRedirect(
       const { method, target } = request
       const isRoot = target === '/' || target.startsWith('/?')
       if (!isRoot) return api.handle(request)
+      if (method === 'OPTIONS') {
+        const fields = [...allow, ...common, 'X-Request-Id', nextRequestId()]
+        return { status: 204, headers: fields, body: undefined }
+      }
+      if (method !== 'GET' && method !== 'HEAD') {
+        const refused = internalsOf(api).refuse('method_not_allowed', request.address)
+        return { ...refused, headers: [...refused.headers, ...allow] }
+      }
       const version = request.header(versionHeaderLowerCase)
-      const isGet = method === 'GET' || method === 'HEAD'
-      if (isGet ? version !== undefined && version !== API_VERSION : method !== 'OPTIONS') {
-        const refused = internalsOf(api).refuse(
-          isGet ? 'unknown_version' : 'method_not_allowed',
-          request.address,
-        )
-        const body = method === 'HEAD' ? undefined : refused.body
-        return isGet ? { ...refused, body } : { ...refused, headers: [...refused.headers, ...allow] }
+      if (version !== undefined && version !== API_VERSION) {
+        const refused = internalsOf(api).refuse('unknown_version', request.address)
+        return method === 'HEAD' ? { ...refused, body: undefined } : refused
       }
       const id = nextRequestId()
-      if (!isGet) return { status: 204, headers: [...allow, ...common, 'X-Request-Id', id], body: undefined }
       const time = new Date().toISOString()
       write({ time, level: 'info', event: 'request', request_id: id, method, path: '/', status: 302 })
       return { status: 302, headers: [...headers, 'X-Request-Id', id], body: undefined }
@@ -219,82 +219,4 @@ function registerAtOnce(store: Store) {
   }
   const registeringStore = { ...store, replicas: { ...replicas, register } }
   return { registeringStore, registered: () => registered }
-}
-
-async function listen(api: ServableApi, option: string, address: ListenOptions): Promise<RunningServer> {
-  const { serve } = await importAdapter()
-  return await serve(api, address).catch((error) => {
-    throw listenFailure(error.cause ?? error, option, address)
-  })
-}
-
-/** What the listener of metrics reads. */
-interface Measured {
-  sample(): Promise<MetricsSample>
-  /** Whether requests are accepted, and the store responds, or what is cached may be used without it. */
-  isReady(): Promise<boolean>
-}
-
-/** Answers `/metrics`, `/ready` and `/live`. */
-async function listenForMetrics(
-  { sample, isReady }: Measured,
-  { host, port }: Required<Pick<ListenOptions, 'host' | 'port'>>,
-) {
-  const { renderMetrics } = await import('../../adapters/metrics.ts')
-
-  async function answer({ method, target }: HttpRequest): Promise<HttpResponse> {
-    if (method !== 'GET' && method !== 'HEAD') return respond(405, 'The methods are GET and HEAD.\n')
-    const path = target.replace(/\?.*/s, '')
-    if (path === '/live') return respond(200, 'live\n')
-    if (path === '/ready') return await isReady() ? respond(200, 'ready\n') : respond(503, 'not ready\n')
-    if (path !== '/metrics') return respond(404, 'The paths are /metrics, /ready and /live.\n')
-    const { text, type } = await renderMetrics(await sample())
-    return respond(200, text, type)
-  }
-
-  const api: ServableApi & Servable = {
-    async handle(request) {
-      const response = await answer(request).catch((error) => respond(500, `${error}\n`))
-      return request.method === 'HEAD' ? { ...response, body: undefined } : response
-    },
-    async close() {},
-    [INTERNALS]: {
-      refuse: (code) => respond(PROBLEMS[code].status, `${PROBLEMS[code].detail}\n`),
-      connectionsRefused() {},
-    },
-  }
-  return await listen(api, '--metrics', { host, port, drainTimeoutMs: 500 })
-}
-
-function respond(status: number, body: string, type = 'text/plain; charset=utf-8'): HttpResponse {
-  const headers = [
-    ...['Content-Type', type, 'Content-Length', String(byteLength(body)), 'Cache-Control', 'no-store'],
-    ...status === 405 ? ['Allow', 'GET, HEAD'] : [],
-  ]
-  return { status, headers, body }
-}
-
-function importAdapter() {
-  if (process.versions['bun'] !== undefined) return import('../../adapters/runtimes/bun.ts')
-  return import('../../adapters/runtimes/node.ts')
-}
-
-function listenFailure(
-  error: { readonly code?: string },
-  option: string,
-  { host, port, reusePort = false }: ListenOptions,
-): unknown {
-  const { code } = error
-  if (code === undefined) return error
-  const address = `Port ${port} on ${host}`
-  const noAddress = `This machine has no address ${host}.`
-  const details: Readonly<Record<string, string>> = {
-    EADDRINUSE: reusePort
-      ? `${address} is in use by a process without --reuse-port, or of another account.`
-      : `${address} is in use. Choose another one with ${option}; ${option} 0 takes a free one.`,
-    EACCES: `${address} needs more permissions. This account can use ports from 1024 up.`,
-    EADDRNOTAVAIL: noAddress,
-    ENOTFOUND: noAddress,
-  }
-  return new CliError(1, 'address_unavailable', details[code] ?? `${address} can't be listened on (${code}).`)
 }

@@ -47,8 +47,7 @@ export async function backUp(
   const { putInPlace } = await loadBackup()
   await withCopy(invocation.output, store, target, { isTrusted: true, migrates: false }, (copy, contents) => {
     putInPlace(copy, target)
-    invocation.output.done = { detail: 'The backup was made.' }
-    return invocation.output.result({ file, ...contents }, formatContents(contents))
+    return invocation.output.print({ data: { file, ...contents }, text: formatContents(contents) })
   })
 }
 
@@ -99,7 +98,6 @@ export async function restore(
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
       if (!dryRun) target.replaceBy(copy, kept)
       const replaced = isThere && !dryRun ? kept : null
-      output.done = { detail: dryRun ? '' : 'The store was restored.' }
       await printRestoration(output, found, target.sql, {
         data: { file, ...contents, replaced, dry_run: dryRun },
         text: formatContents(contents),
@@ -143,7 +141,6 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
       await assertNotServed(restored, replaced)
       const other = { sql: replaced?.sql, failure, place: replacedPlace, mayBeSwapped: true }
       const found = await secure(restored.sql, other, options, { actor, at: restored.now() })
-      output.done = { detail: 'The restored store was changed.' }
       await printRestoration(output, found, replaced?.sql, {
         data: {},
         text: '',

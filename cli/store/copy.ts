@@ -33,13 +33,12 @@ export async function copy(invocation: Invocation, { from, to }: CopyOptions): P
       await opened.close()
     }
   })
-  output.done = { detail: 'The copy is complete.' }
   const warnings = await withStore({ ...invocation, storeUrl: to }, { readOnly: true }, async (store) => {
     const { brokenAt, differences } = await verifyAuditLog(store)
     const broken = brokenAt === undefined ? [] : [`the audit log is broken at entry ${brokenAt}`]
     return [...broken, ...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`)]
   })
-  await output.result({ tables, warnings }, formatTables(tables, output))
+  await output.print({ data: { tables, warnings }, text: formatTables(tables, output) })
   for (const warning of warnings) output.note(`warning: ${printable(warning)}, as in the source`)
   output.note(
     'The copy is complete and equal to its source, which is unchanged. Keys and cursors are valid in it.',

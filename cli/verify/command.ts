@@ -66,11 +66,11 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const { check } = await import('./check.ts')
   const request = { ...options, base, key, keyId, timeout }
   const { verification, smoke, notReady, exitCode } = await check(invocation, request)
-  await output.result(
-    redactAll(smoke ? { ...verification, smoke } : verification),
-    formatVerification(excerptAll(verification), output) +
+  await output.print({
+    data: redactAll(smoke ? { ...verification, smoke } : verification),
+    text: formatVerification(excerptAll(verification), output) +
       (smoke ? `\n${formatSmokeResults(excerptAll(smoke))}` : ''),
-  )
+  })
   if (smoke) summarizeSmoke(output, smoke)
   for (const reason of notReady) output.note(`not ready: ${reason}`)
   return exitCode

@@ -112,9 +112,9 @@ t.test(
           'keys --help': `${error}\n`,
           'partners list': `${error}\n`,
           'partners list --json': `${error}\n`,
-          'partners update acme --name Other': `${error} The change was made.\n`,
-          [`store backup ${file}.2`]: `${error} The backup was made.\n`,
-          [`store copy --from sqlite:${file} --to sqlite:${file}.3`]: `${error} The copy is complete.\n`,
+          'partners update acme --name Other': `${error}\n`,
+          [`store backup ${file}.2`]: `${error}\n`,
+          [`store copy --from sqlite:${file} --to sqlite:${file}.3`]: `${error}\n`,
           [`store restore ${file}.backup --replace --json`]: /^Restored [^]*\n1 change since the backup, /,
         }
         for (const [args, stderr] of Object.entries(full)) {
