@@ -61,7 +61,13 @@ export const PARTS: Readonly<Record<string, Part>> = {
   },
   /** Proxies, containers, systemd, Kubernetes, Prometheus and traces. */
   deploy: {
-    tests: ['deploy/', 'telemetry/', 'integration/cluster.test.ts', 'integration/deploy'],
+    tests: [
+      'deploy/',
+      'telemetry/',
+      'integration/cluster.test.ts',
+      'integration/deploy',
+      'integration/monitoring.test.ts',
+    ],
     needs: {
       caddy: 'caddy',
       'docker-compose': 'docker-compose',

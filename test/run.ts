@@ -65,7 +65,6 @@ const alone = [
   'core/partner-quotas',
   'core/replicas',
   'integration/docs-commands',
-  'integration/monitoring',
   'stores/',
 ]
 

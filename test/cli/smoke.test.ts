@@ -335,7 +335,7 @@ test('a newer deployment is accepted, and one that stops is reported', async (t)
   change = (response, call) => {
     if (call.target.includes('/plans')) return true
     if (!call.target.endsWith('/verify-key')) return false
-    const added = '{"method":"DELETE","path":"/service/everything","scope":"read:everything","allowed":true}'
+    const added = '{"method":"PURGE","path":"/service/everything","scope":"read:everything","allowed":true}'
     return replace('"endpoints":[', `"endpoints":[${added},`)(response, call)
   }
   const { code, row } = await smoke(live)

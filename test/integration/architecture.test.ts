@@ -1,15 +1,14 @@
 /**
- * The layers of docs/ARCHITECTURE.md, checked on the module graph that `deno info` prints: static, dynamic and type-only
- * imports alike. core/tsconfig.json keeps platform globals out of core, and the package test keeps imports free of side
+ * The layers of docs/ARCHITECTURE.md, checked on the imports that TypeScript finds: static, dynamic and type-only ones alike.
+ * core/tsconfig.json keeps platform globals out of core, and the package test keeps imports free of side
  * effects.
  */
-import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { dirname, join, normalize } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import ts from '@typescript/typescript6'
 import t from 'tap'
-import { binary } from '../package/installed.ts'
 
 /** The rooms of core from bottom to top: folders, and files that are a room of their own. The rest assembles them. */
 const ROOMS = [
@@ -48,11 +47,6 @@ const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
 /** The imports of each file: paths below the folder, and names of packages. */
 type Graph = ReadonlyMap<string, readonly string[]>
 
-interface ModuleInfo {
-  readonly specifier: string
-  readonly dependencies?: readonly ({ specifier: string } & Record<'code' | 'type', { specifier?: string }>)[]
-}
-
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const temporary = mkdtempSync(join(tmpdir(), 'partner-api-architecture-'))
 t.teardown(() => rmSync(temporary, { recursive: true }))
@@ -61,20 +55,13 @@ const pathsIn = (folder: string): string[] =>
   globSync('{core,adapters,cli}/**/*.ts', { cwd: folder }).map((path) => path.replaceAll('\\', '/')).sort()
 
 function readGraph(folder: string): Graph {
-  const base = pathToFileURL(join(folder, '/')).href
-  const everyFile = join(temporary, 'every-file.ts')
-  writeFileSync(everyFile, pathsIn(folder).map((path) => `import '${base}${path}'\n`).join(''))
-  const { stdout, stderr } = spawnSync(binary('deno'), ['info', '--json', '--no-config', everyFile], {
-    encoding: 'utf8',
-    maxBuffer: 64 << 20,
-  })
-  if (stdout === '') throw new Error(`deno info: ${stderr}`)
-  const modules: ModuleInfo[] = JSON.parse(stdout).modules
   return new Map(
     pathsIn(folder).map((path) => {
-      const { dependencies = [] } = modules.find(({ specifier }) => specifier === base + path) ?? {}
-      const targets = dependencies.map((one) => (one.code ?? one.type)?.specifier ?? one.specifier)
-      return [path, targets.map((target) => target.replace(base, ''))]
+      const { importedFiles } = ts.preProcessFile(readFileSync(join(folder, path), 'utf8'), true, true)
+      const targets = importedFiles.map(({ fileName }) =>
+        fileName.startsWith('.') ? normalize(join(dirname(path), fileName)).replaceAll('\\', '/') : fileName
+      )
+      return [path, targets]
     }),
   )
 }
