@@ -5,7 +5,6 @@ import type { QuotaObserver } from '../limits/limiter.ts'
 import { MAX_QUOTA_SECONDS } from '../limits/policies.ts'
 import type { Partner } from '../model.ts'
 import type { Store } from '../ports/store.ts'
-import { createEvent } from './events.ts'
 
 /** The part of a quota that is left when `quota.warning` is due. */
 const warningShare = 0.2
@@ -35,8 +34,8 @@ export function createQuotaNotifier(
     // To the second, as the time until then is.
     const resetsAt = Math.floor(at / 1000 + resetSeconds) * 1000
     const enqueue = async () => {
-      // A synchronous store would have the request wait.
-      await Promise.resolve()
+      // Loaded with the first event, and after the response, for which a synchronous store would wait.
+      const { createEvent } = await import('./events.ts')
       const partner = (await store.findPartner(slug))!
       const count = { policy, quota, used: quota - remaining, resets_at: rfc3339(resetsAt) }
       const id = deriveId('msg_', sha256(`${level} ${policy === 'month' ? '' : term || at}`))
