@@ -156,6 +156,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       uses,
       revisionCache,
       sha256: store.sha256,
+      loadClaimPages: () => import('./openapi/claim-page.ts'),
       ...hostCode,
       cursors: createCursors(store.sha256, store.settings.cursorSecret),
       limiter,

@@ -22,7 +22,7 @@ import { consumeQuotas, type RateLimitResult } from './limits/limiter.ts'
 import { registeredMethod } from './log.ts'
 import { authorize, type Grant, problemForDenial } from './policy/decide.ts'
 import { notifyCompleted } from './ports/observer.ts'
-import { createPublicHandler } from './public-endpoints.ts'
+import { createPublicHandler, type PublicHandler } from './public-endpoints.ts'
 import { describeProblem } from './reports/problem-log.ts'
 import {
   type AuthenticatedContext,
@@ -33,7 +33,7 @@ import {
   type Service,
 } from './request-context.ts'
 import { readInput } from './routes/input.ts'
-import { type DocumentRoute, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
+import { mediaTypesOf, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { ROUTES, selectRoute, SERVER_METHODS } from './routes/router.ts'
 import { API_VERSION, takesBody } from './model.ts'
 
@@ -94,7 +94,7 @@ function finishLater(context: RequestContext, response: Promise<HttpResponse>): 
 
 function handle(
   context: RequestContext,
-  handlePublic: ReturnType<typeof createPublicHandler>,
+  handlePublic: PublicHandler,
 ): MaybePromise<HttpResponse> {
   const route = matchRoute(context)
   if (typeof route === 'string') return context.service.writer.respondOptions(route, context.requestId)
@@ -152,7 +152,7 @@ function matchRoute(context: RequestContext): Route | string {
   const match = host === undefined ? routes.match(path) : { routes: [host.route], params: NO_PARAMS }
   if (match === undefined) throw new Problem('route_not_found')
   // A secret, if incomplete.
-  if ('hasPage' in match.routes[0]!) context.path = path.replace(/[^/]+$/, '…')
+  if (match.routes[0]!.endsWithSecret) context.path = path.replace(/[^/]+$/, '…')
   const route = selectRoute(match.routes, method)
   return typeof route === 'string' ? route : setRoute(context, context.path, match.params, route)
 }
@@ -169,12 +169,10 @@ function negotiate(context: RequestContext, route: Route): void {
   const { request } = context
   const version = request.header(context.service.names.versionHeaderLowerCase)
   if (version !== undefined && version !== API_VERSION) throw new Problem('unknown_version')
-  const mediaType = route.mediaType ?? 'application/json'
   const accept = request.header('accept')
-  const { alternate } = route as Partial<DocumentRoute>
-  const other = 'hasPage' in route ? 'text/html' : alternate?.mediaType
-  const isAcceptable = accepts(accept, mediaType) || other && accepts(accept, other)
-  if (context.host === undefined && !isAcceptable) throw new Problem('not_acceptable')
+  const isAcceptable = context.host !== undefined ||
+    mediaTypesOf(route).some((mediaType) => accepts(accept, mediaType))
+  if (!isAcceptable) throw new Problem('not_acceptable')
   if (route.access === 'open') return
   if (request.header('origin') === undefined && request.header('sec-fetch-site') === undefined) return
   if (!context.service.allowBrowsers) throw new Problem('browser_refused')

@@ -3,9 +3,15 @@ import type { RevisionCache } from './cache/revision-cache.ts'
 import type { JsonBody, JsonObject } from './http/body.ts'
 import { type ClientAddress, clientAddressOf } from './http/client-address.ts'
 import type { ServiceNames } from './http/headers.ts'
-import type { HttpRequest, HttpResponse, RateLimitFields, StaticDocument } from './http/message.ts'
+import type {
+  HttpRequest,
+  HttpResponse,
+  ProblemPage,
+  RateLimitFields,
+  StaticDocument,
+} from './http/message.ts'
 import { type Query, readQuery } from './http/query.ts'
-import type { ProblemPage, ResponseWriter } from './http/response.ts'
+import type { ResponseWriter } from './http/response.ts'
 import type { Authenticator } from './keys/authenticator.ts'
 import type { LastUsedRecorder } from './keys/last-used.ts'
 import type { Principal } from './keys/principal.ts'
@@ -20,7 +26,6 @@ import type { Revision } from './ports/facts.ts'
 import type { Observer } from './ports/observer.ts'
 import type { UsageCounter } from './reports/usage-counter.ts'
 import {
-  type DocumentRoute,
   type HandlerContext,
   type KeyedRoute,
   NO_PARAMS,
@@ -51,7 +56,7 @@ export interface Service {
   readonly observer: Observer | undefined
   readonly handlers: HandlerContext
   /** @param endpoint The operation that it is about, if its path names one. */
-  loadDocument(route: DocumentRoute, endpoint: string | undefined): Promise<StaticDocument>
+  loadDocument(mediaType: string, endpoint: string | undefined): Promise<StaticDocument>
 }
 
 /** A request for a route of the host's own router. */

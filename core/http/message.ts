@@ -1,5 +1,6 @@
 import type { WebResponse } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
+import type { Problem } from './problem.ts'
 
 /** What a response depends on besides its content. */
 export interface RequestMeta {
@@ -47,6 +48,12 @@ export interface HandlerResult {
   /** Names and values in turn. */
   readonly headers?: readonly string[]
 }
+
+/** Makes the page of a problem, with its headers as names and values in turn. */
+export type ProblemPage = (
+  problem: Problem,
+  requestId: string,
+) => { readonly html: string; readonly headers: readonly string[] }
 
 /** The position of a page in its list. */
 export interface Page {

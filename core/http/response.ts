@@ -8,6 +8,7 @@ import {
   encode,
   type HandlerResult,
   type HttpResponse,
+  type ProblemPage,
   type RateLimitFields,
   type RequestMeta,
   type StaticDocument,
@@ -20,12 +21,6 @@ const htmlType = 'text/html; charset=utf-8'
 
 /** The fields that differ between responses from one cached body: their values are set in a copy of its headers. */
 const changing = ['X-Request-Id', '', 'RateLimit-Policy', '', 'RateLimit', '']
-
-/** Makes the page of a problem, with its headers as names and values in turn. */
-export type ProblemPage = (
-  problem: Problem,
-  requestId: string,
-) => { readonly html: string; readonly headers: readonly string[] }
 
 export type ResponseWriter = ReturnType<typeof createResponseWriter>
 

@@ -2,7 +2,7 @@
 import { limitItem, policyItem } from '../limits/rate-limit-fields.ts'
 import type { Limit, ServiceLimit } from '../model.ts'
 import type { Route } from '../routes/route.ts'
-import type { DocumentSettings, HeaderObject, Named, Reference } from './model.ts'
+import type { ByName, DocumentSettings, HeaderObject, Reference } from './model.ts'
 
 /** The seconds in the examples of a refusal for a limit. */
 const waitSeconds = 12
@@ -17,8 +17,8 @@ export function describeHeaders(
   route: Route,
   status: number,
   settings: DocumentSettings,
-  shared: Named<HeaderObject>,
-): Named<HeaderObject | Reference> {
+  shared: ByName<HeaderObject>,
+): ByName<HeaderObject | Reference> {
   return Object.fromEntries(names.map((name) => {
     const { example: usual, ...header } = shared[name]!
     const example = exampleOf(name, route, status, settings, usual)
@@ -73,16 +73,14 @@ function listOf(policies: readonly PolicyEntry[], write: (name: string, limit: L
 
 function cacheControlOf(route: Route, status: number): string {
   if (status >= 400) return 'no-store'
-  if ('contentType' in route) return 'no-cache'
+  if ('isDocument' in route) return 'no-cache'
   if (route.access === 'key' && route.method === 'GET') return 'private, no-cache'
   return route.access === 'key' && route.selfService !== undefined ? 'private, no-store' : 'no-store'
 }
 
 function varyOf(route: Route, usual: unknown): unknown {
-  if (!('contentType' in route)) return usual
-  return route.alternate !== undefined || route.mediaType === 'text/markdown'
-    ? 'Accept, Accept-Encoding'
-    : 'Accept-Encoding'
+  if (!('isDocument' in route)) return usual
+  return route.mediaTypes.includes('text/markdown') ? 'Accept, Accept-Encoding' : 'Accept-Encoding'
 }
 
 function linkOf(route: Route): string | undefined {

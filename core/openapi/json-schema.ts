@@ -5,11 +5,13 @@ import { convert } from '../schemas/json-schema.ts'
 
 export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 
-const prefix = '#/components/schemas/'
+const schemaPath = '#/components/schemas/'
 
 /** The most items of an example, and the most characters of a text in it, whatever its schema asks for. */
 const maxRows = 8
 const maxText = 1000
+
+type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 /** Converts schemas, and collects those with a title for `components`. */
 export function createSchemaCollection() {
@@ -18,16 +20,15 @@ export function createSchemaCollection() {
   /** Replaces every part that has a title by a reference. */
   function lift(schema: JsonSchema): JsonSchema {
     const { properties, items, anyOf, oneOf, examples, ...others } = schema
-    const lifted: JsonSchema = {
-      ...others,
-      ...(examples && { examples }),
-      ...(properties && {
-        properties: Object.fromEntries(Object.entries(properties).map(([name, one]) => [name, lift(one)])),
-      }),
-      ...(items && { items: lift(items) }),
-      ...(anyOf && { anyOf: anyOf.map(lift) }),
-      ...(oneOf && { oneOf: oneOf.map(lift) }),
+    const lifted: Writable<JsonSchema> = others
+    if (examples) lifted.examples = examples
+    if (properties) {
+      const entries = Object.entries(properties).map(([name, one]) => [name, lift(one)])
+      lifted.properties = Object.fromEntries(entries)
     }
+    if (items) lifted.items = lift(items)
+    if (anyOf) lifted.anyOf = anyOf.map(lift)
+    if (oneOf) lifted.oneOf = oneOf.map(lift)
     return lifted.title === undefined ? lifted : name(lifted.title, lifted)
   }
 
@@ -37,12 +38,14 @@ export function createSchemaCollection() {
       throw new Error(`Two different schemas have the title ${title}.`)
     }
     named[title] = schema
-    return { $ref: prefix + title }
+    return { $ref: schemaPath + title }
   }
 
   /** An example made of the examples of its parts. That of a response has no optional members: most have none. */
   function example(schema: JsonSchema, isResponse = false): unknown {
-    if (schema.$ref !== undefined) return example(named[schema.$ref.slice(prefix.length)] ?? {}, isResponse)
+    if (schema.$ref !== undefined) {
+      return example(named[schema.$ref.slice(schemaPath.length)] ?? {}, isResponse)
+    }
     if (schema.examples !== undefined) return schema.examples[0]
     if (schema.enum !== undefined) return schema.enum[0]
     const [first] = schema.anyOf ?? schema.oneOf ?? []
@@ -72,13 +75,18 @@ export function createSchemaCollection() {
 /** A value for a schema without an example, within its bounds. No value is found for a pattern. */
 function placeholderOf(schema: JsonSchema): unknown {
   const { minimum = 1, maximum, minLength = 0, maxLength } = schema as Readonly<Record<string, number>>
-  const [type] = [schema.type].flat()
-  if (type === 'string') {
-    return formats[schema.format ?? ''] ??
-      'text'.padEnd(Math.min(minLength, maxText), '-text').slice(0, maxLength)
+  const [type = 'null'] = [schema.type].flat()
+  const text = 'text'.padEnd(Math.min(minLength, maxText), '-text').slice(0, maxLength)
+  const figure = Math.min(Math.max(1, minimum), maximum ?? Infinity)
+  const placeholders: Readonly<Record<string, unknown>> = {
+    string: formats[schema.format ?? ''] ?? text,
+    number: figure,
+    integer: figure,
+    boolean: true,
+    array: [],
+    object: {},
   }
-  if (type === 'number' || type === 'integer') return Math.min(Math.max(1, minimum), maximum ?? Infinity)
-  return type === 'boolean' ? true : type === 'array' ? [] : type === 'object' ? {} : null
+  return placeholders[type] ?? null
 }
 
 const formats: Readonly<Record<string, string>> = {

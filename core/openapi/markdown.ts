@@ -4,13 +4,13 @@ import { otherTurn } from './document.ts'
 import type {
   Block,
   CodeBlock,
+  FieldRow,
   Inline,
   OperationLine,
   Paragraphs,
   Prose,
-  Reference,
+  ReferenceContent,
   Responses,
-  Row,
   Section,
   Table,
 } from './reference-model.ts'
@@ -24,7 +24,7 @@ import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
  * @param endpoint The id of the only section to write: its samples are in all languages, those of the whole in Shell.
  */
 export async function createMarkdown(
-  reference: Reference,
+  reference: ReferenceContent,
   endpoint: string | undefined,
 ): Promise<StaticDocument> {
   const root = endpoint === undefined ? '' : '../'
@@ -42,7 +42,7 @@ export async function createMarkdown(
   }
 }
 
-async function writeAll({ title, lead, cards, facts, parts }: Reference): Promise<string[]> {
+async function writeAll({ title, lead, cards, facts, parts }: ReferenceContent): Promise<string[]> {
   const written = [
     `# ${title}`,
     lead,
@@ -147,14 +147,14 @@ function writeResponses({ mediaType, success, problems }: Responses): string {
 }
 
 /** Fields of fields are lists in lists. */
-function writeRows(rows: readonly Row[], indent: string): string {
+function writeRows(rows: readonly FieldRow[], indent: string): string {
   return rows.map((row) => {
     const inner = row.members.length === 0 ? '' : `\n${writeRows(row.members, `${indent}  `)}`
     return `${indent}- ${writeRow(row)}${inner}`
   }).join('\n')
 }
 
-function writeRow(row: Row): string {
+function writeRow(row: FieldRow): string {
   if ('values' in row) return `If \`${row.member}\` is ${row.values.map((value) => `\`${value}\``).join(' ')}`
   const { name, about, need, text, limits } = row
   const notes = [about, need ?? ''].filter(Boolean).map((note) => ` (${note})`)

@@ -26,11 +26,11 @@ export interface DocumentSettings extends DeploymentInfo {
   readonly limits: Readonly<Record<ServiceLimit, Limit>>
   readonly maxStalenessMs: number
   readonly allowBrowsers: boolean
-  /** Those of the store, which routes may need. */
+  /** The modules of the store, whose scopes routes may need. */
   readonly modules?: Modules
 }
 
-export type Named<T> = Readonly<Record<string, T>>
+export type ByName<T> = Readonly<Record<string, T>>
 
 /** Points into `components`. */
 export interface Reference {
@@ -60,16 +60,16 @@ export interface ExampleObject {
   readonly value: unknown
 }
 
-interface MediaTypeObject {
+export interface MediaTypeObject {
   readonly schema: JsonSchema
   readonly example?: unknown
-  readonly examples?: Named<ExampleObject | Reference>
+  readonly examples?: ByName<ExampleObject | Reference>
 }
 
 export interface ResponseObject {
   readonly description: string
-  readonly headers: Named<HeaderObject | Reference>
-  readonly content?: Named<MediaTypeObject>
+  readonly headers: ByName<HeaderObject | Reference>
+  readonly content?: ByName<MediaTypeObject>
 }
 
-export type ResponsesObject = Named<ResponseObject | Reference>
+export type ResponsesObject = ByName<ResponseObject | Reference>

@@ -1,22 +1,28 @@
 import * as v from 'valibot'
-import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
-import { PROBLEM_CODES, type ProblemCode, problemDocument, PROBLEMS } from '../http/problem.ts'
+import {
+  PROBLEM_CODES,
+  type ProblemCode,
+  problemDocument,
+  type ProblemMembers,
+  PROBLEMS,
+} from '../http/problem.ts'
 import { BUILT_IN_MODULES, type Scope } from '../model.ts'
-import { type KeyedRoute, type OpenRoute, operationIdOf, type Route } from '../routes/route.ts'
-import { CURSOR_KEYWORDS, EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
-import type { JsonSchema, Syntax } from '../schemas/inputs.ts'
+import { isPage, type KeyedRoute, mediaTypesOf, operationIdOf, type Route } from '../routes/route.ts'
+import { EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
+import type { JsonSchema } from '../schemas/inputs.ts'
 import { convert } from '../schemas/json-schema.ts'
 import type { Parameter } from '../schemas/requests.ts'
-import type { AnySchema } from '../lib/schema-structure.ts'
 import { pageSchema, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
 import { describeHeaders } from './headers.ts'
+import { toJsonSchema } from './input-schema.ts'
 import type { SchemaCollection } from './json-schema.ts'
 import type {
+  ByName,
   DocumentSettings,
   ExampleObject,
   HeaderObject,
-  Named,
+  MediaTypeObject,
   ParameterObject,
   Reference,
   ResponseObject,
@@ -35,7 +41,7 @@ export type OperationObject = ReturnType<typeof describeOperation>
 export interface SharedParts {
   /** Responses that several operations have: those of an operation are added. */
   readonly responses: Record<string, ResponseObject>
-  readonly headers: Named<HeaderObject>
+  readonly headers: ByName<HeaderObject>
 }
 
 /** @param path The complete path, for examples. */
@@ -85,21 +91,22 @@ function accessOf(route: Route, settings: DocumentSettings): string {
 
 /** Whether responses to GET have an entity tag. */
 function isCached(route: Route): boolean {
-  return route.method === 'GET' && (route.access === 'key' || 'contentType' in route)
+  return route.method === 'GET' && (route.access === 'key' || 'isDocument' in route)
 }
 
 function parametersOf(route: Route, schemas: SchemaCollection): (ParameterObject | Reference)[] {
-  const shared = (name: string, applies: boolean): Reference[] =>
-    applies ? [{ $ref: `#/components/parameters/${name}` }] : []
-  const keyed = route.access === 'key' ? route : undefined
-  return [
-    ...pathParameters(route),
-    ...shared('partner', keyed?.method === 'GET'),
-    ...Object.entries(keyed?.parameters ?? {}).map(([name, input]) => queryParameter(name, input, schemas)),
-    ...shared('idempotencyKey', keyed?.takesIdempotencyKey === true),
-    ...shared('ifNoneMatch', isCached(route)),
-    ...shared('version', true),
-  ]
+  const shared = (name: string): Reference => ({ $ref: `#/components/parameters/${name}` })
+  const parameters = pathParameters(route)
+  if (route.access === 'key') {
+    if (route.method === 'GET') parameters.push(shared('partner'))
+    for (const [name, input] of Object.entries(route.parameters)) {
+      parameters.push(queryParameter(name, input, schemas))
+    }
+    if (route.takesIdempotencyKey) parameters.push(shared('idempotencyKey'))
+  }
+  if (isCached(route)) parameters.push(shared('ifNoneMatch'))
+  parameters.push(shared('version'))
+  return parameters
 }
 
 function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Reference)[] {
@@ -171,7 +178,7 @@ function commonHeaders({ names }: DocumentSettings): readonly string[] {
   return ['X-Request-Id', names.versionHeader, 'Cache-Control', 'X-Content-Type-Options']
 }
 
-const rateLimitHeaders = ['RateLimit-Policy', 'RateLimit']
+const limitHeaders = ['RateLimit-Policy', 'RateLimit']
 
 function successOf(
   route: Route,
@@ -179,58 +186,65 @@ function successOf(
   shared: SharedParts,
   settings: DocumentSettings,
 ): ResponsesObject {
-  const keyed = route.access === 'key' ? route : undefined
-  const document = 'contentType' in route ? route : undefined
-  const open: Partial<OpenRoute> = route.access === 'open' ? route : {}
-  const headers = [
-    ...commonHeaders(settings),
-    ...(isCached(route) ? ['ETag', 'Vary'] : []),
-    ...(keyed ? rateLimitHeaders : []),
-    ...('cursor' in (keyed?.parameters ?? {}) ? ['Link'] : []),
-    ...document?.headers ?? (open.hasPage ? pageHeaders : []),
-  ]
-  const contentHeaders = [
-    ...(keyed?.takesIdempotencyKey ? ['Idempotent-Replayed'] : []),
-    ...(document ? ['Content-Encoding'] : []),
-  ]
-  const status = keyed?.status ?? open.status ?? 200
-  const content = [route, document?.alternate ?? []].flat().map((one) => {
-    const known = RESPONSES.get(one.name)
-    const schema = known ? schemas.response(known) : ownResponse(one, schemas)
-    return [one.mediaType ?? 'application/json', { schema, example: schemas.example(schema, true) }]
-  })
-  if (open.hasPage) content.push(['text/html', pageContent(schemas)])
-  return {
+  const status = 'status' in route ? route.status ?? 200 : 200
+  const headers = [...commonHeaders(settings), ...successHeaders(route)]
+  const withContent = [...headers, ...contentHeaders(route)]
+  const responses: Record<string, ResponseObject> = {
     [status]: {
       description: STATUSES[status]!,
-      headers: describeHeaders([...headers, ...contentHeaders], route, status, settings, shared.headers),
-      content: Object.fromEntries(content),
+      headers: describeHeaders(withContent, route, status, settings, shared.headers),
+      content: successContent(route, schemas),
     },
-    ...(isCached(route) &&
-      {
-        304: {
-          description: STATUSES[304]!,
-          headers: describeHeaders(headers, route, 304, settings, shared.headers),
-        },
-      }),
   }
+  if (isCached(route)) {
+    responses[304] = {
+      description: STATUSES[304]!,
+      headers: describeHeaders(headers, route, 304, settings, shared.headers),
+    }
+  }
+  return responses
+}
+
+function successHeaders(route: Route): readonly string[] {
+  const names: string[] = []
+  if (isCached(route)) names.push('ETag', 'Vary')
+  if (route.access === 'key') {
+    names.push(...limitHeaders)
+    if ('cursor' in route.parameters) names.push('Link')
+  } else if ('isDocument' in route) names.push(...route.headers ?? [])
+  else if (isPage(route)) names.push(...pageHeaders)
+  return names
+}
+
+/** The headers of a response with content, which a 304 does not have. */
+function contentHeaders(route: Route): readonly string[] {
+  if ('isDocument' in route) return ['Content-Encoding']
+  return route.access === 'key' && route.takesIdempotencyKey ? ['Idempotent-Replayed'] : []
+}
+
+function successContent(route: Route, schemas: SchemaCollection): ByName<MediaTypeObject> {
+  const [usual, ...others] = mediaTypesOf(route)
+  const known = RESPONSES.get(route.name)
+  const schema = known ? schemas.response(known) : ownResponse(route, schemas)
+  const content = { [usual]: { schema, example: schemas.example(schema, true) } }
+  for (const mediaType of others) content[mediaType] = documentContent(mediaType, schemas)
+  return content
 }
 
 /** Headers of one-time links; the policy is that of pages. */
 const pageHeaders = ['Referrer-Policy', 'Content-Security-Policy']
 
-function pageContent(schemas: SchemaCollection) {
-  const schema = convert(RESPONSE_SCHEMAS.docs)
+/** The content of a page or of Markdown in place of another media type. */
+function documentContent(mediaType: string, schemas: SchemaCollection) {
+  const schema = schemas.response(RESPONSE_SCHEMAS[mediaType === 'text/html' ? 'docs' : 'docs-markdown'])
   return { schema, example: schemas.example(schema) }
 }
 
 /** The schema of the response of an endpoint of the host's own, inline: its titles may be those of other schemas. */
 function ownResponse(route: Route, schemas: SchemaCollection): JsonSchema {
   const { response = v.unknown(), parameters = {} }: Partial<KeyedRoute> = route.access === 'key' ? route : {}
-  const properties = {
-    data: convert(response as v.GenericSchema),
-    ...('cursor' in parameters && { page: schemas.response(pageSchema) }),
-  }
+  const properties: Record<string, JsonSchema> = { data: convert(response as v.GenericSchema) }
+  if ('cursor' in parameters) properties['page'] = schemas.response(pageSchema)
   return { type: 'object', required: Object.keys(properties), properties }
 }
 
@@ -252,48 +266,46 @@ function failuresOf(
     hasOwnExample(code)
       ? exampleProblem(code, path, scope, settings)
       : { $ref: `#/components/examples/${code}` }
+  const described = ([status, all]: readonly [number, readonly ProblemCode[]]) => {
+    // Mocks send the first example, and the challenge of a 403 is that of a missing scope.
+    const codes = all.toSorted((a, b) => Number(b === 'scope_missing') - Number(a === 'scope_missing'))
+    const fields = [...commonHeaders(settings), ...failureHeaders(route, status, codes)]
+    const content: Record<string, MediaTypeObject> = {
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code)])),
+      },
+    }
+    if (isProblemPage(route, status)) content['text/html'] = documentContent('text/html', schemas)
+    const response: ResponseObject = {
+      description: STATUSES[status]!,
+      headers: describeHeaders(fields, route, status, settings, headers),
+      content,
+    }
+    const names = [`Problem${status}`]
+    if (route.access === 'open') names.push(`PublicProblem${status}`)
+    const shared = names.find((name) =>
+      JSON.stringify(responses[name] ??= response) === JSON.stringify(response)
+    )
+    return [status, shared === undefined ? response : { $ref: `#/components/responses/${shared}` }] as const
+  }
   const byStatus = Map.groupBy(problems, (code) => PROBLEMS[code].status)
-  return Object.fromEntries(
-    [...byStatus].map(([status, all]) => {
-      // Mocks send the first example, and the challenge of a 403 is that of a missing scope.
-      const codes = all.toSorted((a, b) => Number(b === 'scope_missing') - Number(a === 'scope_missing'))
-      const fields = [...commonHeaders(settings), ...failureHeaders(route, status, codes)]
-      const response: ResponseObject = {
-        description: STATUSES[status]!,
-        headers: describeHeaders(fields, route, status, settings, headers),
-        content: {
-          'application/problem+json': {
-            schema: { $ref: '#/components/schemas/Problem' },
-            examples: Object.fromEntries(codes.map((code) => [code, exampleOf(code)])),
-          },
-          ...(isPage(route, status) && { 'text/html': pageContent(schemas) }),
-        },
-      }
-      const names = [`Problem${status}`, ...(route.access === 'open' ? [`PublicProblem${status}`] : [])]
-      const name = names.find((name) =>
-        JSON.stringify(responses[name] ??= response) === JSON.stringify(response)
-      )
-      return [status, name === undefined ? response : { $ref: `#/components/responses/${name}` }]
-    }),
-  )
+  return Object.fromEntries([...byStatus].map(described))
 }
 
 /** Whether a person may get a page in place of the problem: those of earlier steps are for programs. */
-function isPage(route: Route, status: number): boolean {
-  return 'hasPage' in route && [404, 410, 413, 429, 500, 503].includes(status)
+function isProblemPage(route: Route, status: number): boolean {
+  return isPage(route) && [404, 410, 413, 429, 500, 503].includes(status)
 }
 
 function failureHeaders(route: Route, status: number, codes: readonly ProblemCode[]): readonly string[] {
-  const isChallenged = status === 401 || codes.includes('scope_missing')
+  const names = [...isProblemPage(route, status) ? pageHeaders : ['Referrer-Policy']]
+  if (status === 401 || codes.includes('scope_missing')) names.push('WWW-Authenticate')
+  if (status === 429 || status === 503) names.push('Retry-After')
   // Limits are known from step 8 on.
-  const isLimited = route.access === 'key' &&
-    [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
-  return [
-    ...(isPage(route, status) ? pageHeaders : ['Referrer-Policy']),
-    ...(isChallenged ? ['WWW-Authenticate'] : []),
-    ...(status === 429 || status === 503 ? ['Retry-After'] : []),
-    ...(isLimited ? rateLimitHeaders : []),
-  ]
+  const isLimited = [400, 403, 404, 409, 413, 415, 422, 429, 500, 503].includes(status)
+  if (route.access === 'key' && isLimited) names.push(...limitHeaders)
+  return names
 }
 
 /** Every problem of the operation, in the order of the table. */
@@ -311,7 +323,7 @@ function problemsOf(route: Route, { allowBrowsers }: DocumentSettings): readonly
   const add = (applies: boolean, ...codes: readonly ProblemCode[]): void => {
     if (applies) { for (const code of codes) possible.add(code) }
   }
-  add(!('hasPage' in route), 'invalid_parameter')
+  add(!isPage(route), 'invalid_parameter')
   add(route.method === 'POST', 'body_too_large')
   if (route.access === 'key') {
     add(true, 'ambiguous_credentials', 'key_missing', 'key_invalid', 'key_revoked', 'key_expired')
@@ -335,64 +347,16 @@ export function exampleProblem(
 ): ExampleObject {
   const { problemBase } = settings
   const module = moduleFor(scope, settings)
-  const members = code === 'scope_missing'
-    ? { detail: `This key does not hold ${scope}.`, required_scope: scope }
-    : code === 'module_inactive'
-    ? { detail: `The module ${module} is not active for this partner.`, required_module: module }
-    : code === 'invalid_parameter'
-    ? { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] }
-    : code === 'invalid_body'
-    ? { errors: [{ pointer: '/comment', detail: 'is not a member of this body' }] }
-    : {}
+  const membersOf: { readonly [code in ProblemCode]?: ProblemMembers } = {
+    scope_missing: { detail: `This key does not hold ${scope}.`, required_scope: scope },
+    module_inactive: {
+      detail: `The module ${module} is not active for this partner.`,
+      required_module: module,
+    },
+    invalid_parameter: { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] },
+    invalid_body: { errors: [{ pointer: '/comment', detail: 'is not a member of this body' }] },
+  }
+  const members = membersOf[code] ?? {}
   const value = problemDocument(code, members, problemBase, path, EXAMPLE_REQUEST_ID)
   return { summary: value.title, value }
-}
-
-/**
- * Patterns that every engine compiles: ASCII, because no two engines escape other characters alike. Of those they let
- * through what the service refuses by Unicode's categories.
- */
-const oneLine = '[^\\x00-\\x1f\\x7f]*'
-const line = `${oneLine}[^\\x00-\\x20\\x7f]${oneLine}`
-/** No ASCII but letters and digits. */
-const searchable = '[^\\x00-/:-@\\[-`{-\\x7f]'
-
-const secondLetters = Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!), ([first, codes]) => {
-  const seconds = codes.map((code) => code[1]).join('')
-  return `[${first}${first.toLowerCase()}][${seconds}${seconds.toLowerCase()}]`
-})
-const syntaxes: Readonly<Record<Syntax, JsonSchema>> = {
-  line: { pattern: `^${line}$` },
-  'line or empty': { pattern: `^(?:${line})?$` },
-  search: { pattern: searchable },
-  cursor: CURSOR_KEYWORDS,
-  locale: { pattern: LOCALE_PATTERN, maxLength: 255 },
-  country: {
-    anyOf: [
-      { $ref: '#/components/schemas/CountryCode' },
-      { type: 'string', pattern: `^(?:${secondLetters.join('|')})$`, maxLength: 2 },
-    ],
-  },
-}
-const SYNTAX: ReadonlyMap<unknown, JsonSchema> = new Map(Object.entries(syntaxes))
-
-/** The schema of an input, with the keywords that its form of text stands for. */
-function toJsonSchema(input: AnySchema): JsonSchema {
-  return withSyntax(convert(input))
-}
-
-function withSyntax({ syntax, items, ...schema }: JsonSchema): JsonSchema {
-  const form = SYNTAX.get(syntax)
-  const { type, ...keywords } = {
-    ...schema,
-    ...(items && { items: withSyntax(items) }),
-    ...(form ?? (syntax !== undefined && { syntax })),
-  }
-  if (type === undefined) return keywords
-  // Generators of clients apply a keyword beside `anyOf` to the union: each schema of it has its own.
-  const { anyOf, ...others } = keywords
-  const isNullable = Array.isArray(type) && type.includes('null')
-  return anyOf === undefined
-    ? { type, ...keywords }
-    : { ...others, anyOf: isNullable ? [...anyOf, { type: 'null' }] : anyOf }
 }

@@ -8,12 +8,12 @@ import type { DocumentSettings, ExampleObject, ParameterObject, ResponseObject }
 import type { OperationObject } from './operation.ts'
 import type {
   Block,
-  Field,
+  DescribedField,
   FieldList,
+  FieldRow,
   Inline,
   OperationLine,
   Responses,
-  Row,
   Section,
 } from './reference-model.ts'
 import { type EndpointEntry, ownSamples, sampleOf } from './samples.ts'
@@ -86,11 +86,11 @@ export function describeEndpoint(entry: EndpointEntry, settings: DocumentSetting
   return { id, level: 3, title: summary, blocks }
 }
 
-function fieldList(title: string, of: FieldList['of'], rows: readonly Row[]): FieldList {
+function fieldList(title: string, of: FieldList['of'], rows: readonly FieldRow[]): FieldList {
   return { kind: 'fields', title, of, rows }
 }
 
-function parameterRows({ parameters }: OperationObject): readonly Row[] {
+function parameterRows({ parameters }: OperationObject): readonly FieldRow[] {
   const own = (parameters as readonly ParameterObject[])
     .filter(({ name, in: place }) => place !== 'header' || name.startsWith('Idempotency'))
   return own.map(({ name, in: place, required, description, schema }) => {
@@ -100,12 +100,12 @@ function parameterRows({ parameters }: OperationObject): readonly Row[] {
   })
 }
 
-function bodyRows({ requestBody }: OperationObject): readonly Row[] {
+function bodyRows({ requestBody }: OperationObject): readonly FieldRow[] {
   const schema = requestBody?.content['application/json']?.schema
   return schema ? members(schema, true) : []
 }
 
-function responseRows({ responses }: OperationObject): readonly Row[] {
+function responseRows({ responses }: OperationObject): readonly FieldRow[] {
   const [success] = Object.values(responses) as readonly ResponseObject[]
   const [media] = Object.values(success?.content ?? {})
   return media ? members(media.schema) : []
@@ -116,7 +116,7 @@ function alternativesOf({ anyOf, oneOf }: JsonSchema): readonly JsonSchema[] {
 }
 
 /** The members of an object, of the rows of an array, or of each alternative. */
-function members(schema: JsonSchema, isRequest = false): readonly Row[] {
+function members(schema: JsonSchema, isRequest = false): readonly FieldRow[] {
   const { items, properties, required = [] } = schema
   if (items !== undefined) return members(items)
   const alternatives = alternativesOf(schema)
@@ -136,7 +136,12 @@ function members(schema: JsonSchema, isRequest = false): readonly Row[] {
   })
 }
 
-function field(name: string, schema: JsonSchema, notes: readonly string[], need: Field['need']): Field {
+function field(
+  name: string,
+  schema: JsonSchema,
+  notes: readonly string[],
+  need: DescribedField['need'],
+): DescribedField {
   return {
     name,
     about: [typeOf(schema), ...notes].join(' · '),
@@ -222,7 +227,7 @@ function responsesOf({ path, operation }: EndpointEntry): Responses {
 
 /** The section of the events with the same members, which webhooks send. */
 export function describeEventGroup({ name, title, events, data }: EventGroup): Section {
-  const types = events.map(({ type, text }): Field => ({
+  const types = events.map(({ type, text }): DescribedField => ({
     id: type,
     name: type,
     about: '',

@@ -9,14 +9,14 @@ export type Prose = string
 export type Inline = string | { readonly code: string } | { readonly href: string; readonly text: string }
 
 /** The whole reference. */
-export interface Reference {
+export interface ReferenceContent {
   readonly title: string
   readonly summary: string
   readonly lead: string
   /** Sections to begin with. */
   readonly cards: readonly { readonly id: string; readonly title: string; readonly text: string }[]
   readonly facts: readonly Fact[]
-  readonly parts: readonly Part[]
+  readonly parts: readonly ReferencePart[]
   /** The address in its samples that stands for the address of the service, unless that is known. */
   readonly exampleAddress: string | undefined
 }
@@ -28,7 +28,7 @@ export interface Fact {
 }
 
 /** An entry of the contents with the sections below it. */
-export interface Part {
+export interface ReferencePart {
   readonly name: string
   readonly sections: readonly Section[]
   /** Sections that belong together, after the others. */
@@ -95,13 +95,13 @@ export interface FieldList {
   readonly title?: string
   /** What each row is, for a search. */
   readonly of: 'parameter' | 'member' | 'field' | 'event'
-  readonly rows: readonly Row[]
+  readonly rows: readonly FieldRow[]
 }
 
 /** A field, or the fields of an alternative of its object. */
-export type Row = Field | Alternative
+export type FieldRow = DescribedField | DescribedAlternative
 
-export interface Field {
+export interface DescribedField {
   readonly id?: string
   readonly name: string
   /** Its type and, of a parameter, its place; empty for an event. */
@@ -110,14 +110,14 @@ export interface Field {
   readonly text: Prose
   readonly limits: readonly (readonly Inline[])[]
   /** The members of an object, or of the rows of an array. */
-  readonly members: readonly Row[]
+  readonly members: readonly FieldRow[]
 }
 
-export interface Alternative {
+export interface DescribedAlternative {
   /** The member by whose value the alternative is known. */
   readonly member: string
   readonly values: readonly string[]
-  readonly members: readonly Row[]
+  readonly members: readonly FieldRow[]
 }
 
 export interface Table {
@@ -134,6 +134,6 @@ export interface Table {
 }
 
 /** All sections of a reference, in their order. */
-export function sectionsOf({ parts }: Reference): readonly Section[] {
+export function sectionsOf({ parts }: ReferenceContent): readonly Section[] {
   return parts.flatMap(({ sections, group }) => [sections, group?.sections ?? []].flat())
 }

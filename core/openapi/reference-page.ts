@@ -13,12 +13,12 @@ import type {
   Block,
   CodeBlock,
   FieldList,
+  FieldRow,
   Inline,
   OperationLine,
-  Part,
-  Reference,
+  ReferenceContent,
+  ReferencePart,
   Responses,
-  Row,
   Section,
   Table,
 } from './reference-model.ts'
@@ -26,7 +26,7 @@ import { type Language, LANGUAGE_NAMES, LANGUAGES } from './samples.ts'
 
 /** Other requests get the event loop between its sections. */
 export async function createReferencePage(
-  reference: Reference,
+  reference: ReferenceContent,
   { logo = icon }: Pick<DocumentSettings, 'logo'>,
   sha256: Sha256,
 ): Promise<StaticDocument> {
@@ -64,7 +64,7 @@ const drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="3 3 18 18" fil
 const icon = `data:image/svg+xml,${encodeURIComponent(drawing)}`
 
 /** The entries of a part in the contents. */
-function contents({ name, sections, group }: Part, index: number): Markup {
+function contents({ name, sections, group }: ReferencePart, index: number): Markup {
   const links = [...sections, ...group?.sections ?? []].map(({ id, title, blocks }) => {
     const line = blocks.find((block) => block.kind === 'operation')
     return markup`<li><a href="#${id}">${title}${line && methodBadge(line)}</a></li>`
@@ -73,7 +73,7 @@ function contents({ name, sections, group }: Part, index: number): Markup {
   return markup`<strong>${name}</strong><ul>${links}</ul>`
 }
 
-async function partMarkup({ sections, group }: Part, address: string | undefined): Promise<Inset> {
+async function partMarkup({ sections, group }: ReferencePart, address: string | undefined): Promise<Inset> {
   const alone = await sectionsMarkup(sections, address)
   if (group === undefined) return alone
   const { label, isHeading, isQuiet } = group
@@ -242,7 +242,7 @@ function fieldList({ title, of, rows }: FieldList): Inset {
   return [heading, markup`<ul class="fields" data-kind="${of}">${rows.map(rowMarkup)}</ul>`]
 }
 
-function rowMarkup(row: Row): Markup {
+function rowMarkup(row: FieldRow): Markup {
   if ('values' in row) {
     const values = row.values.map((value) => markup` <code>${value}</code>`)
     return markup`<li>${nested(markup`If <code>${row.member}</code> is${values}`, row.members)}</li>`
@@ -261,7 +261,7 @@ function rowMarkup(row: Row): Markup {
   `
 }
 
-function nested(summary: Inset, rows: readonly Row[], isOpen = false): Markup {
+function nested(summary: Inset, rows: readonly FieldRow[], isOpen = false): Markup {
   const list = markup`<ul>${rows.map(rowMarkup)}</ul>`
   return markup`<details${isOpen && markup` open`}><summary>${summary}</summary>${list}</details>`
 }

@@ -7,7 +7,16 @@ import { describeEvents } from './events.ts'
 import texts from './guides.json' with { type: 'json' }
 import type { DocumentSettings } from './model.ts'
 import { describeEndpoint, describeEventGroup, groupEndpoints, SERVICE_GROUP } from './reference-endpoints.ts'
-import type { Block, CodeBlock, Fact, Inline, Part, Reference, Section, Table } from './reference-model.ts'
+import type {
+  Block,
+  CodeBlock,
+  Fact,
+  Inline,
+  ReferenceContent,
+  ReferencePart,
+  Section,
+  Table,
+} from './reference-model.ts'
 import { baseUrl, configuredUrl, sampleOf } from './samples.ts'
 
 const subjects =
@@ -25,7 +34,7 @@ const cards = [
 export async function createReference(
   described: OpenApiDocument,
   settings: DocumentSettings,
-): Promise<Reference> {
+): Promise<ReferenceContent> {
   const { title, summary } = described.info
   return {
     title,
@@ -39,8 +48,11 @@ export async function createReference(
 }
 
 /** The parts of the reference in their order: what needs no key is read last. */
-async function partsOf(described: OpenApiDocument, settings: DocumentSettings): Promise<readonly Part[]> {
-  const groups: Part[] = []
+async function partsOf(
+  described: OpenApiDocument,
+  settings: DocumentSettings,
+): Promise<readonly ReferencePart[]> {
+  const groups: ReferencePart[] = []
   for (const [name, entries] of groupEndpoints(described)) {
     const sections: Section[] = []
     for (const entry of entries) {
@@ -53,7 +65,7 @@ async function partsOf(described: OpenApiDocument, settings: DocumentSettings): 
   await otherTurn()
   const guides = guidesOf(described, settings)
   const events = describeEvents().map(describeEventGroup)
-  const isService = ({ name }: Part) => name === SERVICE_GROUP
+  const isService = ({ name }: ReferencePart) => name === SERVICE_GROUP
   return [
     { name: 'Overview', sections: guides.slice(0, 2) },
     ...groups.filter((part) => !isService(part)),

@@ -1,4 +1,5 @@
 /** One-time links to keys. Opening one changes nothing, as mail scanners and previews do; its button makes the key. */
+import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { claimState } from '../keys/lifecycle.ts'
 import { equalDigests } from '../lib/digest.ts'
@@ -11,7 +12,8 @@ import type { HandlerContext, OpenRequest, OpenRoute } from './route.ts'
 const link = {
   access: 'open',
   path: '/claim/:token',
-  hasPage: true,
+  endsWithSecret: true,
+  mediaTypes: ['application/json', 'text/html'],
   problems: ['claim_not_found', 'claim_spent', 'rate_limited', 'store_unavailable', 'overloaded'],
 } as const
 
@@ -22,14 +24,14 @@ export const showClaim: OpenRoute = {
   name: 'show-claim',
   method: 'GET',
   summary: 'Open a one-time link',
-  async handle(ports, request) {
-    const claim = await findOpen(ports, request)
-    const { findPredecessor } = await import('../admin/claims.ts')
-    const predecessor = await findPredecessor(ports.administration, claim, request.now())
-    const { partner, name, expiresAt } = claim
-    const data: ClaimOffer = { partner, name, expires_at: rfc3339(expiresAt), predecessor }
-    return { data, headers }
-  },
+  handle: (ports, request) =>
+    respond(ports, request, async (): Promise<ClaimOffer> => {
+      const claim = await findOpen(ports, request)
+      const { findPredecessor } = await import('../admin/claims.ts')
+      const predecessor = await findPredecessor(ports.administration, claim, request.now())
+      const { partner, name, expiresAt } = claim
+      return { partner, name, expires_at: rfc3339(expiresAt), predecessor }
+    }),
 }
 
 /** The pending uses of links, by id: others wait for them instead of the store. */
@@ -41,15 +43,36 @@ export const useClaim: OpenRoute = {
   method: 'POST',
   status: 201,
   summary: 'Get the key of a one-time link',
-  async handle(ports, request) {
-    const claim = await findOpen(ports, request)
-    const first = pending.get(claim.id)
-    // Awaited only if there is one: others must see this use at once.
-    if (first !== undefined && await first) throw new Problem('claim_spent')
-    const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
-    pending.set(claim.id, use)
-    return { data: await use, headers }
-  },
+  handle: (ports, request) =>
+    respond(ports, request, async (): Promise<ClaimedKey> => {
+      await request.skipBody()
+      const claim = await findOpen(ports, request)
+      const first = pending.get(claim.id)
+      // Awaited only if there is one: others must see this use at once.
+      if (first !== undefined && await first) throw new Problem('claim_spent')
+      const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
+      pending.set(claim.id, use)
+      return await use
+    }),
+}
+
+/**
+ * Responds with a page, unless the request prefers JSON. Parameters of the query do not count: mailers add some to links.
+ */
+async function respond(
+  { loadClaimPages, sha256 }: HandlerContext,
+  request: OpenRequest,
+  make: () => Promise<ClaimOffer | ClaimedKey>,
+): Promise<HandlerResult> {
+  // First: a page that cannot be loaded must not cost the key.
+  const pages = request.prefers('application/json', 'text/html') ? undefined : await loadClaimPages()
+  // A problem is a page only for those who ask for one.
+  if (pages !== undefined && request.prefers('text/html', 'application/json')) {
+    request.showProblems((problem, id) => pages.createProblemPage(problem, id, sha256))
+  }
+  request.requireUnblocked()
+  const result = { data: await make(), headers }
+  return pages === undefined ? result : pages.createClaimPage(result, sha256)
 }
 
 async function findOpen({ administration, sha256 }: HandlerContext, request: OpenRequest): Promise<Claim> {

@@ -10,7 +10,8 @@ export const health: Route = {
   path: '/health',
   summary: 'Check health',
   problems: ['store_unavailable'],
-  handle: ({ checkStore, staleness, clockSkewMs }) => {
+  handle: ({ checkStore, staleness, clockSkewMs }, request) => {
+    request.requireNoParameters()
     const healthy = (isComplete: boolean): HandlerResult => ({
       data: { status: 'ok', ...(isComplete ? {} : { directory: 'unavailable' }), ...skew() },
     })
@@ -40,8 +41,8 @@ export const openapi: DocumentRoute = {
   method: 'GET',
   path: '/openapi.json',
   summary: 'Get the OpenAPI document',
-  mediaType: 'application/json',
-  contentType: 'application/json; charset=utf-8',
+  isDocument: true,
+  mediaTypes: ['application/json'],
 }
 
 export const docsMarkdown: DocumentRoute = {
@@ -50,8 +51,8 @@ export const docsMarkdown: DocumentRoute = {
   method: 'GET',
   path: '/docs.md',
   summary: 'Get the reference as Markdown',
-  mediaType: 'text/markdown',
-  contentType: 'text/markdown; charset=utf-8',
+  isDocument: true,
+  mediaTypes: ['text/markdown'],
   headers: ['Link'],
 }
 
@@ -69,10 +70,9 @@ export const docs: DocumentRoute = {
   method: 'GET',
   path: '/docs',
   summary: 'Get the reference page',
-  mediaType: 'text/html',
-  contentType: 'text/html; charset=utf-8',
+  isDocument: true,
+  mediaTypes: ['text/html', 'text/markdown'],
   headers: ['Content-Security-Policy', 'Referrer-Policy', 'Link'],
-  alternate: docsMarkdown,
 }
 
 /** Marks a linkset as an API catalog (RFC 9727 §4.2). */
@@ -85,7 +85,8 @@ export const apiCatalog: DocumentRoute = {
   path: '/.well-known/api-catalog',
   atRoot: true,
   summary: 'Get the API catalog',
-  mediaType: 'application/linkset+json',
-  contentType: `application/linkset+json; profile="${catalogProfile}"`,
+  isDocument: true,
+  mediaTypes: ['application/linkset+json'],
+  typeParameters: `profile="${catalogProfile}"`,
   headers: ['Link'],
 }

@@ -2,8 +2,8 @@ import type { GenericSchema } from 'valibot'
 import type { RevisionCache, StalenessBounds, StaleWindow } from '../cache/revision-cache.ts'
 import type { JsonObject } from '../http/body.ts'
 import type { Cursors } from '../http/cursor.ts'
-import type { HandlerResult } from '../http/message.ts'
-import type { InputError, ProblemCode } from '../http/problem.ts'
+import type { HandlerResult, ProblemPage } from '../http/message.ts'
+import type { InputError, Problem, ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import type { LastUsedRecorder } from '../keys/last-used.ts'
 import type { Sha256 } from '../lib/digest.ts'
@@ -26,8 +26,13 @@ interface RouteDescription {
   readonly path: `/${string}`
   /** The path is at the root of the origin, and below the base path too, and not prefixed by the name of the service. */
   readonly atRoot?: true
-  /** Of a success: lower case, without parameters. Default `application/json`. */
-  readonly mediaType?: string
+  /**
+   * The media types of a success, in lower case and without parameters, the usual one first; default `application/json`.
+   * A request selects one by `Accept`.
+   */
+  readonly mediaTypes?: readonly [usual: string, ...others: string[]]
+  /** The path ends with a secret: it stays out of the log and of problems. */
+  readonly endsWithSecret?: true
   readonly summary: string
   /** Sentences for the documents, which have those of the built-in endpoints. */
   readonly description?: string | undefined
@@ -102,15 +107,24 @@ export interface OpenRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET' | 'POST'
   readonly status?: 201
-  /** A success is a page, unless the request prefers JSON. */
-  readonly hasPage?: true
   handle(ports: HandlerContext, request: OpenRequest): MaybePromise<HandlerResult>
 }
 
+/** A request for an endpoint without a key. */
 export interface OpenRequest {
-  /** Still percent-encoded. */
+  /** The parameters of the path, still percent-encoded. */
   readonly params: PathValues
   now(): number
+  /** Whether `Accept` prefers a media type to another. */
+  prefers(type: string, other: string): boolean
+  /** @throws {Problem} `invalid_parameter` for a query. */
+  requireNoParameters(): void
+  /** @throws {Problem} `rate_limited` for an address with too many failed authentications. */
+  requireUnblocked(): void
+  /** Waits for the body, which does not count. @throws {Problem} `body_too_large`. */
+  skipBody(): Promise<void>
+  /** Has problems shown as pages. */
+  showProblems(page: ProblemPage): void
   /** Looks up a secret of the path. Without a result, that is a failed authentication with this problem. */
   lookUp<T>(problem: ProblemCode, find: () => MaybePromise<T | undefined>): Promise<T>
 }
@@ -119,16 +133,36 @@ export interface OpenRequest {
 export interface DocumentRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET'
-  readonly mediaType: string
-  /** The media type with its parameters. */
-  readonly contentType: string
+  readonly isDocument: true
+  readonly mediaTypes: readonly [usual: string, ...others: string[]]
+  /** The parameters of its media types, default `charset=utf-8`. */
+  readonly typeParameters?: string
   /** Names of the headers of the document. */
   readonly headers?: readonly string[]
-  /** The same in another media type, for a request that prefers it. */
-  readonly alternate?: DocumentRoute
 }
 
 export type Route = KeyedRoute | OpenRoute | DocumentRoute
+
+const jsonOnly = ['application/json'] as const
+
+/** The media types of the successes of a route, the usual one first. */
+export function mediaTypesOf(
+  { mediaTypes = jsonOnly }: Route,
+): readonly [usual: string, ...others: string[]] {
+  return mediaTypes
+}
+
+/** Whether a success is a page for people, who opened a link. */
+export function isPage(route: Route): route is OpenRoute {
+  return !('isDocument' in route) && mediaTypesOf(route).includes('text/html')
+}
+
+/** The pages of one-time links. */
+export interface ClaimPages {
+  /** Puts a page in place of the data of a result. */
+  createClaimPage(result: HandlerResult, sha256: Sha256): HandlerResult
+  createProblemPage(problem: Problem, requestId: string, sha256: Sha256): ReturnType<ProblemPage>
+}
 
 /** The parameters of a path. */
 export type PathValues = Readonly<Record<string, string>>
@@ -217,6 +251,8 @@ export interface HandlerContext {
   readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
   readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
+  /** Loads the code of the pages of one-time links. */
+  loadClaimPages(): Promise<ClaimPages>
   /** The store, for changes by partners. */
   readonly administration: KeyStore & Pick<Store, 'findClaim'>
   /** Those of the service, which apply to keys of partners without their own. */
