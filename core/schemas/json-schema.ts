@@ -17,7 +17,8 @@ export function convert(schema: GenericSchema): JsonSchema {
       context.valibotSchema.type === 'lazy' ? {} : overrideNullable(context) ?? overrideOthers(context),
     overrideAction: leaveOutPattern,
   })
-  return converted as unknown as JsonSchema
+  // Its type has more than documents use, such as `false` in place of a schema.
+  return JSON.parse(JSON.stringify(converted))
 }
 
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>

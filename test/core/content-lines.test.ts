@@ -13,6 +13,9 @@ import type { LineError, LineErrors } from '../../core/content/line-reader.ts'
 import { createLineReader, formatContentLine, importContent } from '../../core/content/lines.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { CONTENT_KINDS, type ContentKind, type ContentRecords } from '../../core/ports/content.ts'
+import type { JsonSchema } from '../../core/schemas/inputs.ts'
+import { convert } from '../../core/schemas/json-schema.ts'
+import { bannerSchema, plansSchema, profileSchema } from '../../core/schemas/content.ts'
 import { exported } from '../contract/store/samples.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
@@ -195,6 +198,35 @@ test('values at their limits are valid', (t) => {
     ['plans', { features: Array(50).fill('a'), price: { amount_minor: 0, currency: 'UYW' } }],
   ]
   for (const [kind, change] of at) t.same(errorsOf(kind, { ...right[kind], ...change }), [])
+  t.end()
+})
+
+/** The texts within a schema: the path of each with its greatest length. */
+function* lengthsIn(
+  { properties = {}, items, maxLength }: JsonSchema,
+  path: readonly string[] = [],
+): Generator<readonly [path: readonly string[], maxLength: number]> {
+  if (typeof maxLength === 'number') yield [path, maxLength]
+  if (items !== undefined) yield* lengthsIn(items, [...path, '0'])
+  for (const [name, one] of Object.entries(properties)) yield* lengthsIn(one, [...path, name])
+}
+
+test('texts of responses are as long as those of lines', (t) => {
+  const responses = { profiles: profileSchema, banners: bannerSchema, plans: plansSchema }
+  for (const [kind, schema] of Object.entries(responses)) {
+    const lengths = [...lengthsIn(convert(schema).items ?? convert(schema))].filter(([[name, member]]) =>
+      // Of other forms in lines.
+      !/^(?:slug|country|industry|\w+_at)$/.test(name!) && member !== 'currency'
+    )
+    t.ok(lengths.length >= 3)
+    for (const [path, maxLength] of lengths) {
+      const line: Line = structuredClone(right[kind as ContentKind])
+      const parent = path.slice(0, -1).reduce((value, step) => value[step] as Line, line)
+      parent[path.at(-1)!] = 'x'.repeat(maxLength + 1)
+      const reason = `must have 1–${maxLength} characters, not ${maxLength + 1}`
+      t.match(errorsOf(kind as ContentKind, line), [{ reason }], `${kind} ${path.join('.')}`)
+    }
+  }
   t.end()
 })
 
