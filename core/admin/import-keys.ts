@@ -171,19 +171,30 @@ function schemeOf(
   return { id: sha256(JSON.stringify(Object.values(members))).slice(0, 16), ...members }
 }
 
-type ImportTarget = Awaited<ReturnType<typeof readTarget>>
+/** What rows are compared with. */
+interface ImportTarget {
+  /** Those that are not removed, by slug. */
+  readonly partners: ReadonlyMap<string, Partner>
+  /** The keys with digests of the import, by these. */
+  readonly keys: ReadonlyMap<string, Key>
+  /** The ids of those in use. */
+  readonly schemes: Set<string>
+  /** The first line of each digest so far. */
+  readonly firstLines: Map<string, number>
+}
 
-async function readTarget(store: Pick<Store, 'findDigests' | 'listPartners'>, rows: readonly Row[]) {
+async function readTarget(
+  store: Pick<Store, 'findDigests' | 'listPartners'>,
+  rows: readonly Row[],
+): Promise<ImportTarget> {
   const partners = new Map<string, Partner>()
   for await (const each of readPartners(store)) if (each.state !== 'removed') partners.set(each.slug, each)
   const found = await store.findDigests(rows.map(({ digest }) => digest))
   return {
     partners,
-    /** The keys with digests of the import. */
     keys: new Map(found.keys.map((key) => [key.digest.slice(-64), key])),
     schemes: new Set(found.schemes),
-    /** Of each digest so far. */
-    firstLines: new Map<string, number>(),
+    firstLines: new Map(),
   }
 }
 

@@ -35,20 +35,25 @@ export function assertUsable(
   methods: readonly EndpointMethod[] = ['GET', 'POST'],
 ): void {
   const params = `${path}`.match(/:\w+/g)?.map((each) => each.slice(1)) ?? []
-  const problem = !/^[a-z0-9-]{1,40}$/.test(name)
-    ? 'its name must be 1–40 of a-z, 0-9 and -.'
-    : routes.some((route) => route.name === name)
-    ? 'its name is taken.'
-    : !methods.includes(method)
-    ? `its method must be ${methods.join(' or ')}.`
-    : !pathPattern.test(path) || new Set(params).size < params.length || params.some((each) => each in {})
-    ? 'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.'
-    : !Array.isArray(limits) || !limits.every((each) => OVERRIDABLE_LIMITS.includes(each))
-    ? `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`
-    : modules.moduleFor(scope!) === undefined
-    ? `the store has no module with the scope ${scope}. To define one: partner-api modules define`
-    : undefined
-  if (problem !== undefined) throw new RangeError(`The endpoint ${name}: ${problem}`)
+  const isPath = pathPattern.test(path) && new Set(params).size === params.length &&
+    !params.some((each) => each in {})
+  const areLimits = Array.isArray(limits) && limits.every((each) => OVERRIDABLE_LIMITS.includes(each))
+  const rules: readonly (readonly [holds: boolean, sentence: string])[] = [
+    [/^[a-z0-9-]{1,40}$/.test(name), 'its name must be 1–40 of a-z, 0-9 and -.'],
+    [!routes.some((route) => route.name === name), 'its name is taken.'],
+    [methods.includes(method), `its method must be ${methods.join(' or ')}.`],
+    [
+      isPath,
+      'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.',
+    ],
+    [areLimits, `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`],
+    [
+      modules.moduleFor(scope!) !== undefined,
+      `the store has no module with the scope ${scope}. To define one: partner-api modules define`,
+    ],
+  ]
+  const broken = rules.find(([holds]) => !holds)
+  if (broken !== undefined) throw new RangeError(`The endpoint ${name}: ${broken[1]}`)
 }
 
 /** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */

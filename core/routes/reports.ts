@@ -40,12 +40,13 @@ export const reportSummary = defineGet({
 /** Rows with a count, largest first; equal ones by name, those without one last. */
 function ranked<T>(rows: readonly T[], count: (row: T) => number, name: (row: T) => string | null): T[] {
   return rows.filter((row) => count(row) > 0).sort((a, b) => {
-    const [one, other] = [name(a), name(b)]
-    return count(b) - count(a) ||
-      (one === null || other === null
-        ? Number(one === null) - Number(other === null)
-        : compareCodePoints(one, other))
+    return count(b) - count(a) || compareNames(name(a), name(b))
   })
+}
+
+function compareNames(one: string | null, other: string | null): number {
+  if (one !== null && other !== null) return compareCodePoints(one, other)
+  return Number(one === null) - Number(other === null)
 }
 
 /** The summary as the service answers it: a row for every day, and endpoints by their paths. */

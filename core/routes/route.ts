@@ -51,7 +51,7 @@ export interface KeyedRoute extends RouteDescription {
   /** Those of the query, without `partner`, which the policy checks. */
   readonly parameters: Inputs<Parameter>
   /** The members of a body. */
-  readonly body?: Inputs
+  readonly body?: Inputs | undefined
   /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
   readonly checkReferences?: (
     rawBody: JsonObject,
@@ -59,9 +59,9 @@ export interface KeyedRoute extends RouteDescription {
     ports: HandlerContext,
   ) => MaybePromise<readonly InputError[]>
   /** Whether `Idempotency-Key` makes a request safe to retry. */
-  readonly takesIdempotencyKey?: true
+  readonly takesIdempotencyKey?: boolean
   /** Status of a success, default 200. */
-  readonly status?: 201
+  readonly status?: 201 | undefined
   /** The schema of `data`; that of a built-in endpoint is in `schemas/responses`. */
   readonly response?: GenericSchema | undefined
   /** The rate limit policies that apply. */
@@ -71,7 +71,7 @@ export interface KeyedRoute extends RouteDescription {
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   /** The revision of an endpoint of the host's own, by which its responses are cached. */
-  readonly revision?: (ports: HandlerContext) => MaybePromise<string>
+  readonly revision?: ((ports: HandlerContext) => MaybePromise<string>) | undefined
   /** Checks parameters that depend on each other; the errors are reported with those of each. */
   checkParameters?(values: InputValues<InputSchemas>, now: number): readonly InputError[]
   handle(input: HandlerInput, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
