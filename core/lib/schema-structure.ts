@@ -34,9 +34,3 @@ export function unwrap(schema: AnySchema): { readonly base: AnySchema; readonly 
   }
   return { base, isRequired: isRequired ?? true }
 }
-
-/** The type of what a schema takes, or of the items of its list. */
-export function typeOf(schema: AnySchema): string {
-  const { base } = unwrap(schema)
-  return base.type === 'array' && base.item ? typeOf(base.item) : base.type
-}

@@ -1,5 +1,5 @@
 /** The valibot schemas of own endpoints: which can be used. */
-import { type AnySchema, typeOf } from '../lib/schema-structure.ts'
+import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
 
 /** A type of schemas that take what neither a query nor JSON can carry. */
 export type UnsendableType =
@@ -33,8 +33,18 @@ const UNSENDABLE: Readonly<Record<UnsendableType, true>> = {
 
 /** Why no request can have a value for a schema. */
 export function findUnsendable(schema: AnySchema): string | undefined {
-  const type = typeOf(schema)
-  return Object.hasOwn(UNSENDABLE, type) ? `its schema takes a ${type}, which no request can send` : undefined
+  const type = unsendableType(schema)
+  return type === undefined ? undefined : `its schema takes a ${type}, which no request can send`
+}
+
+/** The type of a schema, or of one for the items or members within, that no request can meet. */
+function unsendableType(schema: AnySchema): string | undefined {
+  const { base } = unwrap(schema)
+  if (Object.hasOwn(UNSENDABLE, base.type)) return base.type
+  if (base.type === 'array' && base.item !== undefined) return unsendableType(base.item)
+  const types = Object.values(base.entries ?? {}).map(unsendableType)
+  // A member that must be absent is one that objects may have.
+  return types.find((type) => type !== undefined && type !== 'never')
 }
 
 /** Whether a value is a schema of valibot. Those of other libraries have no such method. */
@@ -67,20 +77,25 @@ interface Part {
 /**
  * Whether a schema, or a part of it, is asynchronous.
  *
- * @throws {Error} for a part that the documents, which are JSON, cannot have, such as an example that refers to itself:
- * they would have to be made to find that out otherwise, with code that no service needs at its start.
+ * @throws {Error} for what the documents cannot have: to find that out by making them would load code with the service
+ * that only they need.
  */
 function isAsync(part: unknown, seen: Set<unknown>): boolean {
   if (typeof part !== 'object' || part === null || seen.has(part)) return false
   seen.add(part)
-  const { kind, type, async, default: absent, requirement, getter }: Part = part
+  const { kind, type, async, getter }: Part = part
   if (async === true) return true
-  if (kind === 'metadata') {
-    JSON.stringify(part)
-    return false
-  }
-  if (type === 'multiple_of') JSON.stringify(requirement)
-  if (kind === 'schema') JSON.stringify(typeof absent === 'function' ? absent() : absent)
+  // Documents are JSON. Throws for a bigint, and for an example that refers to itself.
+  JSON.stringify(describedBy(part))
+  if (kind === 'metadata') return false
   const made: unknown = type === 'lazy' && typeof getter === 'function' ? getter() : undefined
   return [made, ...Object.values(part)].some((inner) => isAsync(inner, seen))
+}
+
+/** The values that the documents show of a part of a schema. */
+function describedBy(part: Part): unknown {
+  if (part.kind === 'metadata') return part
+  if (part.type === 'multiple_of') return part.requirement
+  const isMade = part.kind === 'schema' && typeof part.default === 'function'
+  return isMade ? part.default() : part.default
 }

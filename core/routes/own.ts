@@ -24,17 +24,18 @@ export type EndpointValues<S extends EndpointSchemas> = {
   readonly [Name in keyof S]: NonNullable<S[Name]['~standard']['types']>['output']
 }
 
-/** The type of what a schema takes, within `optional` and the like, or of the items of its list. */
+/** The types of what a schema takes, within `optional` and the like, and of the items of a list or members of an object. */
 export type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? TakenType<Wrapped>
   : S extends { readonly type: 'array'; readonly item: infer Item } ? TakenType<Item>
+  : S extends { readonly type: infer Type; readonly entries: infer Entries }
+    ? Type | Exclude<{ [Name in keyof Entries]: TakenType<Entries[Name]> }[keyof Entries], 'never'>
   : S extends { readonly type: infer Type } ? Type
   : string
 
 /** The same schemas, but for those that take a `Date`, a `bigint` or the like: no query and no JSON has such values. */
 export type SendableSchemas<S extends EndpointSchemas> = {
-  readonly [Name in keyof S]: TakenType<S[Name]> extends UnsendableType
-    ? 'no request can send what this takes'
-    : S[Name]
+  readonly [Name in keyof S]: Extract<TakenType<S[Name]>, UnsendableType> extends never ? S[Name]
+    : 'no request can send what this takes'
 }
 
 /** The names of the parameters of a path. */

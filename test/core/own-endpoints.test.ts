@@ -794,6 +794,15 @@ t.test('what cannot be served is refused when the service is created', async (t)
   t.throws(() => defineEndpoint({ ...base, method: 'POST', body: { x: v.instance(URL) } }), refused)
   // @ts-expect-error -- a check of its value does not help
   t.throws(() => defineEndpoint({ ...base, query: { x: v.pipe(v.date(), v.minValue(new Date())) } }), refused)
+  const nested = v.object({ at: v.optional(v.date()) })
+  // @ts-expect-error -- no JSON has a `Date`, in an object neither
+  t.throws(() => defineEndpoint({ ...base, method: 'POST', body: { x: v.array(nested) } }), refused)
+  const either = v.union([v.object({ a: v.string() }), v.object({ a: v.optional(v.never()), b: v.string() })])
+  defineEndpoint({
+    ...base,
+    method: 'POST',
+    body: { either, plain: v.object({ no: v.optional(v.never()) }) },
+  })
   const parsed = v.pipe(v.string(), v.isoDate(), v.transform((text) => new Date(text)))
   defineEndpoint({
     ...base,
