@@ -3,10 +3,6 @@ import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
 import { internalsOf } from '../../core/internals.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
-import { deployTo } from '../contract/http/deploy.ts'
-import { memory } from '../contract/http/stores.ts'
-import { httpContract } from '../contract/http/suites.ts'
-import { inProcess } from '../contract/http/wires.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { fillWorld } from '../support/world.ts'
 
@@ -30,21 +26,6 @@ function open(options: PartnerApiOptions) {
     ) as Promise<Response>
   return { api, call, json: async (target: string, init?: RequestInit) => (await call(target, init)).json() }
 }
-
-t.test('a service below a base path satisfies the contract', async (t) => {
-  const deploy = deployTo(memory, inProcess)
-  const suites = [
-    'conventions',
-    'paths',
-    'verify-key',
-    'directory',
-    'paging',
-    'caching',
-    'signups',
-    'reports',
-  ] as const
-  t.ok(await httpContract(t, (settings, body) => deploy({ ...settings, basePath }, body), suites))
-})
 
 t.test('every path stands below the base path, and the catalog at the root too', async (t) => {
   const { api, call, json } = open({ basePath })

@@ -161,27 +161,6 @@ t.test('the link to the next page is one for every reading of relative reference
   }
 })
 
-t.test('a list is read in pages, with the cursors of the service', async (t) => {
-  const { request, key } = await serveOrders()
-  orders = ['1', '2', '3', '4', '5'].map((id) => ({ id, state: id === '3' ? 'closed' : 'open' }))
-  const first = await request('/orders?partner=demo&from=2&state=open', { key })
-  t.strictSame(first.json, {
-    data: [{ id: '2', state: 'open' }, { id: '4', state: 'open' }],
-    page: { limit: 2, has_more: true, next_cursor: first.json.page.next_cursor },
-  })
-  t.match(first.headers.get('link'), /^<orders\?partner=demo&from=2&state=open&cursor=[^>]+>; rel="next"$/)
-  const cursor = encodeURIComponent(first.json.page.next_cursor)
-  const next = await request(`/orders?partner=demo&from=2&state=open&cursor=${cursor}`, { key })
-  t.strictSame(next.json.data, [{ id: '5', state: 'open' }])
-  const others = await request(`/orders?partner=demo&from=3&state=open&cursor=${cursor}`, { key })
-  t.match(others, { status: 400, json: { code: 'invalid_cursor' } })
-  const head = await request('/orders?partner=demo', { key, method: 'HEAD' })
-  t.match([head.status, head.text], [200, ''])
-  const { headers } = await request('/orders?partner=demo', { key })
-  const again = { key, headers: { 'if-none-match': headers.get('etag')! } }
-  t.equal((await request('/orders?partner=demo', again)).status, 304)
-})
-
 t.test('parameters, members and the path are checked before a handler runs', async (t) => {
   const { request, post, key } = await serveOrders()
   const cases: readonly [string, readonly object[]][] = [
@@ -222,33 +201,6 @@ t.test('parameters, members and the path are checked before a handler runs', asy
   }])
   const shown = await request('/orders/a%2Fb/%C3%A9?partner=demo&shop=s&verbose=true', { key })
   t.match(shown.json.data, { id: 'a/b', part: 'é', verbose: true, shop: 's' })
-})
-
-t.test('requests pass the checks of the service in their order', async (t) => {
-  const { api, request, post, key, world } = await serveOrders()
-  const { keyRing, partners } = world
-  t.match(await request('/orders', { key, method: 'DELETE' }), { status: 405 })
-  t.equal(
-    (await request('/orders', { key, method: 'OPTIONS' })).headers.get('allow'),
-    'GET, HEAD, POST, OPTIONS',
-  )
-  t.equal((await request('/orders/1', { key })).json.code, 'route_not_found')
-  // A `Request` would not have the dot segment.
-  const raw = { method: 'GET', header: () => undefined, body: () => new Uint8Array(), address: undefined }
-  t.equal((await api.handle({ ...raw, target: '/service/orders/1/x' })).status, 401)
-  t.equal((await api.handle({ ...raw, target: '/service/orders/../x' })).status, 404)
-  const reading = await world.issue({ partner: 'demo', scopes: ['read:orders'] })
-  const missing = await post('/orders', { partner: 'demo' }, { key: reading })
-  t.match(missing.json, { code: 'scope_missing', required_scope: 'create:orders' })
-  t.equal((await request('/orders?partner=acme&x=1', { key })).json.code, 'partner_mismatch')
-  t.equal((await request('/orders?x=1', { key })).json.code, 'partner_missing')
-  t.equal((await request('/orders?partner=demo', { key: { text: 'x' } })).json.code, 'key_invalid')
-  await partners.deactivate('demo', ['orders'])
-  const inactive = await request('/orders?partner=demo&x=1', { key })
-  t.match(inactive.json, { code: 'module_inactive', required_module: 'orders' })
-  await keyRing.revoke(key.id)
-  t.equal((await request('/orders?partner=demo&x=1', { key })).json.code, 'key_revoked')
-  t.equal(calls, 0)
 })
 
 t.test('schemas check lists as a whole, and make defaults anew', async (t) => {

@@ -43,6 +43,8 @@ async function pages(t: TestContext, service: Service): Promise<void> {
   for (const wrong of [`&state=open${cursor}`, `${cursor}x`]) {
     expectProblem(t, await read(wrong), 'invalid_cursor', wrong)
   }
+  const other = await get(service, `/orders?partner=acme${cursor}`, { key: await newKey(service, 'acme') })
+  expectProblem(t, other, 'invalid_cursor', 'the cursor of another partner')
   expectInvalid(t, await read('&state=lost&limit=51&other=1'), ['limit', 'other', 'state'], 'parameters')
   const etag = (await read('')).headers.get('etag') ?? ''
   const known = await get(service, '/orders?partner=demo', {

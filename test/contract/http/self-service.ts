@@ -183,11 +183,14 @@ async function cutKey(t: TestContext, service: Service): Promise<void> {
   await keyRing.remove(key.id, ['read:banner'])
   const expiresAt = Date.now() + DAY
   const limits = { key: { quota: 50, windowSeconds: 60 } }
-  await keyRing.update(key.id, { expiresAt, limits: { set: limits } })
+  const allow = ['127.0.0.0/8', '::/0']
+  await keyRing.update(key.id, { expiresAt, allow, limits: { set: limits } })
   const { status, json: { data } } = await send(service, 'rotate', key)
   t.equal(status, 201)
   t.strictSame(data.scopes, ['read:plans'])
   t.equal(data.expires_at, new Date(expiresAt).toISOString())
+  const successor = await keyRing.show(data.id)
+  t.strictSame([successor.allow, successor.limits, successor.predecessorId], [allow, limits, key.id])
   const wide = { key: { quota: 50, windowSeconds: 120 } }
   await keyRing.update(key.id, { limits: { set: wide } })
   expectProblem(t, await send(service, 'rotate', key), 'rotation_conflict', 'limits with different windows')
