@@ -1,10 +1,22 @@
-/** Delivers the events of a store to its webhooks. @module */
+/**
+ * Delivers the events of a store to its webhooks, and administers these.
+ *
+ * @module
+ */
 import { assertOptions } from '../../core/lib/options.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { DeliveryResult } from '../../core/ports/webhooks.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
+import {
+  createWebhookAdministration,
+  type NewWebhook,
+  type WebhookAdministration,
+  type WebhookAdministrationOptions,
+  type WebhookUpdate,
+  type WebhookWithSecret,
+} from './administration.ts'
 import {
   attemptDelivery,
   createDeliveryContext,
@@ -15,7 +27,17 @@ import {
 import { importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
 import type { WebhookSender } from './sender.ts'
 
-export { importWebhookKey, type LogEvent, type Store, type WebhookKey }
+export { createWebhookAdministration, importWebhookKey }
+export type {
+  LogEvent,
+  NewWebhook,
+  Store,
+  WebhookAdministration,
+  WebhookAdministrationOptions,
+  WebhookKey,
+  WebhookUpdate,
+  WebhookWithSecret,
+}
 
 /** How a process delivers. */
 export interface WebhookOptions {

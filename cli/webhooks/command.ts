@@ -1,6 +1,13 @@
 import { Option } from 'commander'
 import { isPublicUrl } from '../../adapters/webhooks/addresses.ts'
-import { createWebhookSecret, openSecrets } from '../../adapters/webhooks/secrets.ts'
+import {
+  createWebhookAdministration,
+  parseWebhookUrl,
+  type WebhookAdministration,
+  type WebhookAdministrationOptions,
+  type WebhookWithSecret,
+} from '../../adapters/webhooks/administration.ts'
+import { openSecrets } from '../../adapters/webhooks/secrets.ts'
 import { findPartner } from '../../core/admin/apply.ts'
 import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { deliveryJson, webhookJson } from '../../core/admin/record-json.ts'
@@ -8,13 +15,7 @@ import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
 import { readRows, type Store } from '../../core/ports/store.ts'
-import {
-  type Delivery,
-  MAX_SECRETS,
-  type Webhook,
-  type WebhookChangeType,
-  type WebhookEventType,
-} from '../../core/ports/webhooks.ts'
+import type { Delivery, Webhook, WebhookEventType } from '../../core/ports/webhooks.ts'
 import { createEvent } from '../../core/webhooks/events.ts'
 import type { CliCommand, Invocation, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
@@ -65,7 +66,9 @@ servers also need. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
 
   webhooks.subcommand('list', 'List webhooks').read(list).examples('partner-api webhooks list')
 
-  command('show', 'Show one webhook').read(async (store, _, id: string) => toResult(await find(store, id)))
+  command('show', 'Show one webhook').read(async (store, invocation, id: string) =>
+    toResult(await administer(store, invocation).show(id))
+  )
 
   command('update', 'Change the URL and the events of a webhook', ' --event signup.created key.rotated')
     .option('--url <url>', urlHelp, urlOption)
@@ -113,11 +116,7 @@ servers also need. To make one: (umask 077; openssl rand -base64 32 > webhook.ke
 
 const urlOption = optionParser(
   'It must be an https:// address of at most 2000 characters, without credentials and fragment.',
-  (text) => {
-    const { protocol = '', username, password, hash, href } = URL.parse(text) ?? {}
-    const isValid = /^https?:$/.test(protocol) && !username && !password && !hash && text.length <= 2_000
-    return isValid ? new URL(href!) : undefined
-  },
+  parseWebhookUrl,
 )
 
 /** @throws {CliError} exit code 2 for an address that servers refuse. */
@@ -129,14 +128,16 @@ function toHref(url: URL, allowPrivate: boolean = false): string {
   )
 }
 
-async function find(store: Store, id: string): Promise<Webhook> {
-  const webhook = (await store.webhooks.listWebhooks()).find((each) => each.id === id)
-  if (webhook !== undefined) return webhook
-  throw new CliError(1, 'webhook_not_found', `There is no webhook ${formatValue(id)}.`)
+function administer(
+  store: Store,
+  { actor }: Invocation,
+  options: WebhookAdministrationOptions = {},
+): WebhookAdministration {
+  return createWebhookAdministration(store, { actor }, options)
 }
 
-async function previewEnd(store: Store, id: string): Promise<CommandResult> {
-  const { data, text } = toResult(await find(store, id))
+async function previewEnd(store: Store, invocation: Invocation, id: string): Promise<CommandResult> {
+  const { data, text } = toResult(await administer(store, invocation).show(id))
   const read = (last: Delivery | undefined, rows: number) =>
     store.webhooks.listDeliveries(id, 'pending', last, rows)
   let pending = 0
@@ -144,19 +145,6 @@ async function previewEnd(store: Store, id: string): Promise<CommandResult> {
   const lost = `${pluralize(pending, 'pending delivery', 'pending deliveries')} would not be sent.`
   const document = { ...data as object, dry_run: true, pending_deliveries: pending }
   return { data: document, text, notes: () => [`Dry run: nothing was changed. ${lost}`] }
-}
-
-/** @param edit Gets the webhook as it is stored. */
-async function change(
-  store: Store,
-  { actor }: Invocation,
-  id: string,
-  type: WebhookChangeType,
-  edit: (webhook: Webhook) => Webhook | undefined,
-): Promise<CommandResult> {
-  const before = await find(store, id)
-  const context = { actor, at: timeOf(store) }
-  return toResult(await store.webhooks.changeWebhook(id, type, context, (now) => now && edit(now)) ?? before)
 }
 
 function toResult(webhook: Webhook): CommandResult {
@@ -176,78 +164,49 @@ async function list(store: Store, { output }: Invocation): Promise<CommandResult
 const create: StoreAction<[Options]> = async (store, invocation, options) => {
   const { event: events = [], partner, allowPrivate } = options
   const url = toHref(options.url!, allowPrivate)
-  const target = { url, events, partner, state: 'active', failingSince: undefined } as const
   if (partner !== undefined) requireNotRemoved(await findPartner(store, partner))
-  const id = drawId('whk_')
-  return await withNewSecret(invocation, options, id, async (secret) => {
-    const at = timeOf(store)
-    const webhook = { id, ...target, createdAt: at, secrets: [secret] }
-    await store.webhooks.changeWebhook(id, 'webhook.created', { actor: invocation.actor, at }, () => webhook)
-    return toResult(webhook)
-  })
+  const key = await requireWebhookKey(options.webhookKeyFile, invocation)
+  const webhooks = administer(store, invocation, { key, allowPrivate })
+  return await showSecret(invocation, options, () => webhooks.create({ url, events, partner }))
 }
 
 const rotate: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
-  const now = timeOf(store)
-  return await withNewSecret(invocation, options, id, async (secret) => {
-    const addSecret = (webhook: Webhook): Webhook => {
-      const secrets = [secret, ...options.overlap === 0 ? [] : webhook.secrets]
-        .map((each, index) => index === 1 ? { ...each, expiresAt: now + options.overlap } : each)
-        .filter(({ expiresAt = Infinity }) => expiresAt > now)
-      if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
-      const detail = `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap ends.`
-      const args = [id, '--overlap', '0']
-      const remedy = { purpose: 'To end all of them now', command: 'webhooks rotate-secret', args }
-      throw new CliError(1, 'too_many_secrets', detail, { remedy })
-    }
-    return await change(store, invocation, id, 'webhook.rotated', addSecret)
-  })
+  const key = await requireWebhookKey(options.webhookKeyFile, invocation)
+  const webhooks = administer(store, invocation, { key })
+  const { overlap: overlapMs } = options
+  return await showSecret(invocation, options, () => webhooks.rotateSecret(id, { overlapMs }))
 }
 
 const update: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
   const { url, event: events, allowPrivate } = options
-  const changes = { ...(url && { url: toHref(url, allowPrivate) }), ...(events && { events }) }
-  return await change(store, invocation, id, 'webhook.updated', (webhook) => {
-    const changed = { ...webhook, ...changes }
-    const isSame = changed.url === webhook.url && changed.events.join() === webhook.events.join()
-    return isSame ? webhook : changed
-  })
+  const webhooks = administer(store, invocation, { allowPrivate })
+  return toResult(await webhooks.update(id, { url: url && toHref(url, allowPrivate), events }))
 }
 
-const enable: StoreAction<[string]> = async (store, invocation, id) => {
-  const { partner } = await find(store, id)
-  if (partner !== undefined) requireNotRemoved(await findPartner(store, partner))
-  return await change(store, invocation, id, 'webhook.enabled', (webhook) => inState(webhook, 'active'))
-}
+const enable: StoreAction<[string]> = async (store, invocation, id) =>
+  toResult(await administer(store, invocation).enable(id))
 
 const disable: StoreAction<[string, Options]> = async (store, invocation, id, { dryRun }) =>
-  dryRun
-    ? await previewEnd(store, id)
-    : await change(store, invocation, id, 'webhook.disabled', (webhook) => inState(webhook, 'disabled'))
-
-function inState(webhook: Webhook, state: Webhook['state']): Webhook {
-  return webhook.state === state ? webhook : { ...webhook, state, failingSince: undefined }
-}
+  dryRun ? await previewEnd(store, invocation, id) : toResult(await administer(store, invocation).disable(id))
 
 const remove: StoreAction<[string, Options]> = async (store, invocation, id, { yes, dryRun }) => {
-  if (dryRun) return await previewEnd(store, id)
-  const { url } = await find(store, id)
+  if (dryRun) return await previewEnd(store, invocation, id)
+  const webhooks = administer(store, invocation)
+  const { url } = await webhooks.show(id)
   if (!yes) await confirm(invocation.io, `This removes webhook ${id} (${printable(url)}).`, id)
-  return await change(store, invocation, id, 'webhook.removed', () => undefined)
+  return toResult(await webhooks.remove(id))
 }
 
-async function withNewSecret(
+async function showSecret(
   invocation: Invocation,
   options: Options,
-  id: string,
-  save: (secret: Webhook['secrets'][number]) => Promise<CommandResult>,
+  make: () => Promise<WebhookWithSecret>,
 ): Promise<CommandResult> {
-  const key = await requireWebhookKey(options.webhookKeyFile, invocation)
-  const secret = createWebhookSecret()
-  const sealed = await key.seal(secret, id)
   return await makeSecret(invocation, options, async () => {
-    const { data, text } = await save({ sealed, expiresAt: undefined })
-    const remedy = { purpose: 'To make another one', command: 'webhooks rotate-secret', args: [id] }
+    const { webhook, secret } = await make()
+    const { data, text } = toResult(webhook)
+    const args = [webhook.id]
+    const remedy = { purpose: 'To make another one', command: 'webhooks rotate-secret', args }
     return {
       kind: 'secret',
       secret,
@@ -261,7 +220,7 @@ async function withNewSecret(
 }
 
 const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, options) => {
-  const webhook = await find(store, id)
+  const webhook = await administer(store, invocation).show(id)
   const createdAt = timeOf(store)
   const key = await requireWebhookKey(options.webhookKeyFile, invocation)
   const secrets = await openSecrets(key, webhook, createdAt).catch(({ message }) => {
@@ -279,9 +238,10 @@ const sendTest: StoreAction<[string, Options]> = async (store, invocation, id, o
   throw new CliError(1, 'not_delivered', `Not delivered in ${ms} ms: ${error}.`, { members: { status, ms } })
 }
 
-const listDeliveries: StoreAction<[string, Options], void> = async (store, { output }, id, options) => {
+const listDeliveries: StoreAction<[string, Options], void> = async (store, invocation, id, options) => {
   const { state, limit } = options
-  await find(store, id)
+  const { output } = invocation
+  await administer(store, invocation).show(id)
   await output.table<Delivery>(
     readRows((last, rows) => store.webhooks.listDeliveries(id, state, last, rows)),
     deliveryJson,
@@ -294,8 +254,8 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, { out
   )
 }
 
-const replay: StoreAction<[string, Options]> = async (store, _, id, { delivery: ids }) => {
-  const { state } = await find(store, id)
+const replay: StoreAction<[string, Options]> = async (store, invocation, id, { delivery: ids }) => {
+  const { state } = await administer(store, invocation).show(id)
   if (state === 'disabled') {
     const remedy = { purpose: 'To enable it', command: 'webhooks enable', args: [id] }
     throw new CliError(1, 'webhook_disabled', 'A disabled webhook gets no deliveries.', { remedy })

@@ -37,6 +37,12 @@ export type AdminErrorCode =
   | 'limits_differ'
   | 'claim_not_found'
   | 'claim_spent'
+  | 'webhook_not_found'
+  /** The URL of a webhook that none may have. */
+  | 'invalid_url'
+  | 'invalid_event'
+  /** As many secrets of a webhook overlap as may. */
+  | 'too_many_secrets'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
   /** A store's data contradicts the change, or does not keep it. */

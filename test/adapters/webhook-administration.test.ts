@@ -1,0 +1,91 @@
+/** The functions by which programs administer webhooks; the commands use them, too: test/cli/webhooks.test.ts. */
+import t from 'tap'
+import { createWebhookAdministration, importWebhookKey } from '../../adapters/webhooks/deliverer.ts'
+import { openSecrets } from '../../adapters/webhooks/secrets.ts'
+import { AdminError, type AdminErrorCode } from '../../core/admin/error.ts'
+import { openMemoryStore } from '../support/memory-store.ts'
+import { createPartner, PARTNER } from '../support/partner.ts'
+
+const key = await importWebhookKey(Buffer.alloc(32, 7).toString('base64'))
+const refused = (code: AdminErrorCode) => ({ constructor: AdminError, code })
+
+t.test('a webhook is created, changed, disabled, rotated and removed, with an audit entry for each', async (t) => {
+  const store = await openMemoryStore()
+  await createPartner(store)
+  const webhooks = createWebhookAdministration(store, { actor: 'shop' }, { key })
+  const { webhook, secret } = await webhooks.create({
+    url: 'https://hooks.example',
+    events: ['signup.created'],
+    partner: PARTNER,
+  })
+  t.match(webhook, { id: /^whk_/, url: 'https://hooks.example/', state: 'active', partner: PARTNER })
+  t.strictSame(await openSecrets(key, webhook, Date.now()), [secret])
+  t.match(await webhooks.list(), [{ id: webhook.id, partner: PARTNER }])
+
+  const { id } = webhook
+  t.match(await webhooks.update(id, { events: ['key.issued', 'key.issued'] }), { events: ['key.issued'] })
+  t.match(
+    await webhooks.update(id, { events: ['key.issued'] }),
+    { url: 'https://hooks.example/' },
+    'no change',
+  )
+  t.match(await webhooks.disable(id), { state: 'disabled' })
+  t.match(await webhooks.enable(id), { state: 'active' })
+  const rotated = await webhooks.rotateSecret(id)
+  t.strictSame(await openSecrets(key, rotated.webhook, Date.now()), [rotated.secret, secret])
+  const replaced = await webhooks.rotateSecret(id, { overlapMs: 0 })
+  t.strictSame(await openSecrets(key, replaced.webhook, Date.now()), [replaced.secret])
+  t.match(await webhooks.remove(id), { id })
+  t.strictSame(await webhooks.list(), [])
+
+  const entries = (await store.listAudit(0, 99)).filter(({ type }) => type.startsWith('webhook.'))
+  t.strictSame(entries.map(({ type }) => type.slice(8)), [
+    'created',
+    'updated',
+    'disabled',
+    'enabled',
+    'rotated',
+    'rotated',
+    'removed',
+  ])
+  t.ok(entries.every(({ actor }) => actor === 'shop'))
+})
+
+t.test('what is refused', async (t) => {
+  const store = await openMemoryStore()
+  const { partners } = await createPartner(store)
+  const webhooks = createWebhookAdministration(store, { actor: 'shop' }, { key })
+  const events = ['key.issued'] as const
+  const urls = [
+    'http://hooks.example',
+    'https://127.0.0.1/',
+    'https://a:b@hooks.example',
+    'https://a.example/#b',
+    'a',
+  ]
+  for (const url of urls) await t.rejects(webhooks.create({ url, events }), refused('invalid_url'), url)
+  const url = 'https://hooks.example/'
+  await t.rejects(webhooks.create({ url, events: [] }), refused('invalid_event'))
+  await t.rejects(webhooks.create({ url, events: ['key.lost' as never] }), refused('invalid_event'))
+  await t.rejects(webhooks.create({ url, events, partner: 'none' }), refused('partner_not_found'))
+  await partners.remove(PARTNER)
+  await t.rejects(webhooks.create({ url, events, partner: PARTNER }), refused('partner_removed'))
+  for (const method of ['show', 'enable', 'disable', 'remove', 'rotateSecret'] as const) {
+    const call = (): Promise<unknown> => webhooks[method]('whk_none')
+    await t.rejects(call, refused('webhook_not_found'), method)
+  }
+  const misspelt = { url, event: events, events }
+  await t.rejects(
+    webhooks.create(misspelt),
+    /webhooks.create: there is no option "event". Did you mean "events"/,
+  )
+  const without = createWebhookAdministration(store, { actor: 'shop' })
+  await t.rejects(without.create({ url, events }), TypeError)
+
+  const { webhook: { id } } = await webhooks.create({ url, events })
+  for (let count = 0; count < 3; count++) await webhooks.rotateSecret(id)
+  await t.rejects(webhooks.rotateSecret(id), refused('too_many_secrets'))
+
+  const anywhere = createWebhookAdministration(store, { actor: 'shop' }, { key, allowPrivate: true })
+  t.match(await anywhere.update(id, { url: 'http://127.0.0.1:8080/a' }), { url: 'http://127.0.0.1:8080/a' })
+})
