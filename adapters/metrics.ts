@@ -4,15 +4,13 @@
  * @module
  */
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
-import type { PartnerApi } from '../core/api.ts'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
-import { internalsOf } from '../core/internals.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
 import { clockOf } from '../core/lib/clock.ts'
 import { assertOptions } from '../core/lib/options.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
 import { MS_PER_DAY } from '../core/lib/time.ts'
-import type { CompletedRequest, Observer } from '../core/ports/observer.ts'
+import type { CompletedRequest, Measurements, Observer } from '../core/ports/observer.ts'
 import { readPartners, type Store } from '../core/ports/store.ts'
 import type { WebhookStore } from '../core/ports/webhooks.ts'
 import type { RunningWebhooks } from './webhooks/deliverer.ts'
@@ -26,15 +24,10 @@ export type MetricsSample = readonly Metric[]
 
 /** The metrics of this process. */
 export interface Metrics {
-  /** For the option `observers` of the service. */
+  /** For the option `observers` of a service: measures it, its requests, and the keys of its store that end soon. */
   readonly observer: Observer
   /** Adds metrics that are read when the metrics of this process are collected. */
   add(source: () => MaybePromise<MetricsSample>): void
-  /** Adds the measurements of the service, and the keys of its store that end soon. */
-  watch(
-    api: PartnerApi,
-    store: Pick<Store, 'listPartners' | 'listKeys' | 'clock' | 'now'>,
-  ): void
   /** Reads the metrics of this process. */
   collect(): Promise<MetricsSample>
 }
@@ -52,7 +45,6 @@ const other = '_OTHER'
  * ```ts
  * const metrics = createMetrics()
  * const api = createPartnerApi({ store }, { observers: [metrics.observer] })
- * metrics.watch(api, store)
  * const { text } = await renderMetrics(await metrics.collect())
  * ```
  */
@@ -71,6 +63,9 @@ export function createMetrics(options: { readonly by?: 'partner' | undefined } =
   const processMetrics = createProcessMetrics()
 
   const observer: Observer = {
+    serviceCreated({ store, measurements }) {
+      sources.push(async () => measure(await measurements()), createKeyCounter(store))
+    },
     requestCompleted(completed) {
       const route = completed.route?.name ?? ''
       requests.count(route, completed)
@@ -99,9 +94,6 @@ export function createMetrics(options: { readonly by?: 'partner' | undefined } =
   return {
     observer,
     add: (source) => sources.push(source),
-    watch(api, store) {
-      sources.push(() => measure(api), createKeyCounter(store))
-    },
     async collect() {
       const added = await Promise.all([...sources, processMetrics].map((source) => source()))
       return [
@@ -155,7 +147,7 @@ export async function renderMetrics(sample: MetricsSample): Promise<{ type: stri
 }
 
 /** Makes a metric: a counter if its name ends in `_total`, else a gauge. */
-export function metric(name: string, help: string, given: number | MetricValue[]): Metric {
+function metric(name: string, help: string, given: number | MetricValue[]): Metric {
   const type = name.endsWith('_total') ? 'counter' : 'gauge'
   const values = typeof given === 'number' ? [{ labels: {}, value: given }] : given
   return { name: `partner_api_${name}`, help, type, values }
@@ -181,8 +173,7 @@ function createProcessMetrics(): () => Promise<MetricsSample> {
   }
 }
 
-async function measure(api: PartnerApi): Promise<MetricsSample> {
-  const state = await internalsOf(api).measurements()
+function measure(state: Measurements): MetricsSample {
   const decisions = Object.entries(state.limits)
     .flatMap(([policy, counts]) => byLabel('decision', counts, { policy }))
   const ageSeconds = (state.revisionAgeMs ?? NaN) / 1000

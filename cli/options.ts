@@ -107,7 +107,8 @@ export function limitParser<N extends LimitName>(
       throw new InvalidArgumentError(`A limit is ${form}, ${where}.${months}`)
     }
     if (previous?.[name] !== undefined) throw new InvalidArgumentError(`The limit ${name} is set twice.`)
-    return { ...previous, [name]: { quota, windowSeconds } } as Partial<Record<N, Limit>>
+    const limit = name === 'month' ? { quota } : { quota, windowSeconds }
+    return { ...previous, [name]: limit } as Partial<Record<N, Limit>>
   }
 }
 

@@ -109,7 +109,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     elapsed: windowTime,
     isClockGiven,
     localFallback: settings.staleIfErrorSeconds > 0,
-    sharesAll: settings.sharedLimits,
     limits,
     // A store that was copied with other members has the same quotas.
     windows: localWindowsOf(store.quotas, limits, isClockGiven),
@@ -208,6 +207,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   })
   const onInvalid = (error: unknown) => refuse('internal', undefined, error)
 
+  observer?.serviceCreated?.({ store, measurements })
   const internals: Internals = {
     refuse,
     connectionsRefused: logger.connectionsRefused,

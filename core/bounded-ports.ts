@@ -97,12 +97,12 @@ function fail(reason: string): never {
 /** The ports with their time limits. What a custom directory returns is validated. */
 export function boundPorts(
   { store, directory, signups }: PartnerApiPorts,
-  { lookUpTimeoutMs, storeTimeoutMs }: Pick<Settings, 'lookUpTimeoutMs' | 'storeTimeoutMs'>,
+  { storeTimeoutMs }: Pick<Settings, 'storeTimeoutMs'>,
   observer: Observer | undefined,
   checks: DirectoryChecks,
   onOutage: Parameters<typeof combineRevisions>[2],
 ) {
-  const { wrap, idle } = withTimeouts({ lookUp: lookUpTimeoutMs, data: storeTimeoutMs }, observer)
+  const { wrap, idle } = withTimeouts({ lookUp: storeTimeoutMs / 5, data: storeTimeoutMs }, observer)
   const { settings, sha256 } = store
   const bounded = {
     ...wrap(store, storeLimits),
@@ -121,6 +121,7 @@ export function boundPorts(
       ? bounded
       : createDestinationSignups(bounded, wrap(signups, destinationLimits, 'signups')),
     quotas: {
+      sharesLimits: store.quotas.sharesLimits,
       leastWindowSeconds: store.quotas.leastWindowSeconds,
       ...wrap(store.quotas, quotaLimits),
     },

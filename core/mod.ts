@@ -12,7 +12,36 @@ export type { MaybePromise } from './lib/promise.ts'
 export type { WebRequest, WebResponse } from './lib/options.ts'
 export type { LogEvent } from './log.ts'
 export { KEY_STATES, MODULE_NAMES, MODULES, SCOPES } from './model.ts'
-export type * from './model.ts'
+export type {
+  Banner,
+  BuiltInModule,
+  BuiltInScope,
+  EndpointMethod,
+  Environment,
+  Industry,
+  Key,
+  KeyDetails,
+  KeyFacts,
+  KeyState,
+  Limit,
+  LimitName,
+  LimitOverrides,
+  Module,
+  ModuleDefinition,
+  Modules,
+  MonthLimit,
+  OverridableLimit,
+  Partner,
+  PartnerDetails,
+  PartnerLimit,
+  PartnerQuota,
+  Plan,
+  Profile,
+  ProfileCard,
+  Scope,
+  SelfService,
+  ServiceLimit,
+} from './model.ts'
 export type { DeploymentInfo } from './openapi/model.ts'
 export type { Protect, ProtectedHandler, ProtectedRoute } from './protect.ts'
 export {
@@ -70,10 +99,10 @@ export { awaitReceipt, type Receipt, type ReplicaReceipt } from './replicas.ts'
 
 // Interfaces of custom directories and stores.
 export { checkDirectory, directoryOf, type DirectoryRow } from './content/custom-directory.ts'
-export { compareCodePoints, fold, foldWords } from './lib/text.ts'
+export { fold, foldWords } from './lib/text.ts'
 export type { ClockReading, StoreClock } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
-export type * from './ports/changes.ts'
+export type { Administration, AuditContext, Change, Claim, DigestScheme, KeyFilter } from './ports/changes.ts'
 export {
   type BannerRecord,
   CONTENT_KINDS,
@@ -84,14 +113,32 @@ export {
   type ImportReport,
   type ProfileRecord,
 } from './ports/content.ts'
-export type * from './ports/directory.ts'
-export type * from './ports/facts.ts'
-export type { CompletedRequest, Measurements, Observer } from './ports/observer.ts'
-export type * from './ports/quotas.ts'
-export type * from './ports/replicas.ts'
+export type { Catalog, Directory, ProfilePosition, ProfileQuery, ProfileSort } from './ports/directory.ts'
+export type { FactSource, Revision } from './ports/facts.ts'
+export type { CompletedRequest, Measurements, ObservedService, Observer } from './ports/observer.ts'
+export type { LeaseReport, LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from './ports/quotas.ts'
+export type { Replica, ReplicaProgress, ReplicaRegistration, ReplicaRegistry } from './ports/replicas.ts'
 export { ACTIVITY_TYPES } from './ports/reports.ts'
-export type * from './ports/reports.ts'
-export type * from './ports/signups.ts'
+export type {
+  Activity,
+  ActivityQuery,
+  ActivityType,
+  KeyUsage,
+  PartnerDay,
+  ProblemFilter,
+  RecordedProblem,
+  Reports,
+  SummaryCounts,
+  UsageCount,
+} from './ports/reports.ts'
+export type {
+  IdempotencyClaim,
+  Signup,
+  SignupDestination,
+  SignupInput,
+  SignupOutcome,
+  SignupStore,
+} from './ports/signups.ts'
 export type { RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
 export {
   type Delivery,

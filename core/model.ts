@@ -31,11 +31,11 @@ export type Module = BuiltInModule | (string & Record<never, never>)
 /** One permission of a key. */
 export type Scope = BuiltInScope | (string & Record<never, never>)
 
-/** The methods of endpoints. Built-in ones and those of `defineEndpoint` have `GET` or `POST`, `protect` takes each. */
-export const ENDPOINT_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
+/** A method of an endpoint. Built-in ones and those of `defineEndpoint` have `GET` or `POST`; `protect` takes each. */
+export type EndpointMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A method of an endpoint. */
-export type EndpointMethod = (typeof ENDPOINT_METHODS)[number]
+/** All methods of endpoints. */
+export const ENDPOINT_METHODS: readonly EndpointMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 /** Whether requests with this method name their partner in a body, and not in the query. */
 export function takesBody(method: string): boolean {
@@ -146,8 +146,16 @@ export type PartnerQuota = 'partner' | 'month'
 export interface Limit {
   /** Requests, 0 or more; 0 turns the policy off. */
   readonly quota: number
-  /** Seconds, 1 or more; of `month` it has no effect. */
+  /** Seconds, 1 or more. */
   readonly windowSeconds: number
+}
+
+/** A quota of requests in each calendar month. */
+export interface MonthLimit {
+  /** Requests, 0 or more; 0 turns the policy off. */
+  readonly quota: number
+  /** A month has no other length. */
+  readonly windowSeconds?: undefined
 }
 
 /** The policies whose limits a key may override. */
@@ -157,13 +165,15 @@ export type OverridableLimit = Exclude<ServiceLimit, 'rotate' | 'authfail'>
 export type PartnerLimit = OverridableLimit | 'rotate' | PartnerQuota
 
 /** The limits of a partner or a key itself. */
-export type LimitOverrides = Readonly<Partial<Record<PartnerLimit, Limit>>>
+export type LimitOverrides = Readonly<
+  Partial<Record<Exclude<PartnerLimit, 'month'>, Limit> & { readonly month: MonthLimit }>
+>
 
 /** What a partner may be allowed to do with its keys itself. */
-export const SELF_SERVICE = ['rotate', 'revoke'] as const
+export const SELF_SERVICE: readonly SelfService[] = ['rotate', 'revoke']
 
-/** One of these. */
-export type SelfService = (typeof SELF_SERVICE)[number]
+/** A kind of change that a partner may make to its own keys. */
+export type SelfService = 'rotate' | 'revoke'
 
 /** The most tags of a partner or a key. */
 export const MAX_TAGS = 20

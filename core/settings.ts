@@ -22,17 +22,16 @@ export interface PartnerApiOptions {
   readonly maxStalenessMs?: number
   /** Overrides of the default limits; a quota of 0 turns a policy off. */
   readonly limits?: Readonly<Partial<Record<ServiceLimit, Limit>>>
-  /** Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. */
+  /**
+   * Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. Looking up
+   * keys and checking for changes, which other requests wait for, may take a fifth of it.
+   */
   readonly storeTimeoutMs?: number
-  /** Milliseconds, 1–60,000, default 1,000: the same for looking up keys and checking for changes. */
-  readonly lookUpTimeoutMs?: number
   /**
    * Seconds, 0–3,600, default 0: how long beyond `maxStalenessMs` cached keys keep working while the store is
    * unavailable. Keys that are revoked meanwhile work as long; `verify-key` and `health` report the outage.
    */
   readonly staleIfErrorSeconds?: number
-  /** Whether replicas share quotas if the store supports it, default true; otherwise each counts alone. */
-  readonly sharedLimits?: boolean
   /**
    * Milliseconds since the epoch, in place of the store's clock and this machine's: what expires, opens or falls due
    * follows it, as do limits; time limits and staleness do not. For tests, with the same option of `openSqliteStore`; a
@@ -76,7 +75,6 @@ export interface PartnerApiOptions {
 export const INTEGERS = {
   maxStalenessMs: [1_000, 0, 10_000],
   storeTimeoutMs: [5_000, 1, 60_000],
-  lookUpTimeoutMs: [1_000, 1, 60_000],
   handlerTimeoutMs: [10_000, 1, 60_000],
   staleIfErrorSeconds: [0, 0, MAX_STALE_IF_ERROR_SECONDS],
   trustedProxies: [0, 0, 100],
@@ -92,9 +90,7 @@ const OPTIONS: OptionNames<PartnerApiOptions> = {
   maxStalenessMs: true,
   limits: true,
   storeTimeoutMs: true,
-  lookUpTimeoutMs: true,
   staleIfErrorSeconds: true,
-  sharedLimits: true,
   clock: true,
   replicaName: true,
   endpoints: true,
@@ -125,7 +121,6 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
   readonly names: ServiceNames
   /** Without a trailing slash; empty at the root of the origin. */
   readonly basePath: string
-  readonly sharedLimits: boolean
   readonly replicaName: string
   readonly limits: Readonly<Record<ServiceLimit, Limit>>
   readonly allowBrowsers: boolean
@@ -144,7 +139,6 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   const {
     serviceName = 'service',
     basePath: givenBasePath = '',
-    sharedLimits = true,
     replicaName = drawId('rep_'),
     allowBrowsers = false,
     problemBase = DEFAULT_PROBLEM_BASE,
@@ -172,7 +166,6 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     problemBase: problemBase.replace(/\/+$/, ''),
     logsAll: logLevel === 'all',
     failsOnInvalidRow: onInvalidRow === 'fail',
-    sharedLimits,
     replicaName,
     allowBrowsers,
   }

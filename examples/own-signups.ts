@@ -21,4 +21,4 @@ const api = createPartnerApi({ store, signups })
 const server = await serve(api, { port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
 
-process.once('SIGTERM', () => server.drain().then(() => api.close()).then(() => store.close()))
+process.once('SIGTERM', () => server.close().then(() => api.close()).then(() => store.close()))

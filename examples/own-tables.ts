@@ -12,4 +12,4 @@ const api = createPartnerApi({
 const server = await serve(api, { port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
 
-process.once('SIGTERM', () => server.drain().then(() => api.close()).then(() => store.close()))
+process.once('SIGTERM', () => server.close().then(() => api.close()).then(() => store.close()))

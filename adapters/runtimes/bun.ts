@@ -53,7 +53,7 @@ interface BunServer {
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
- * process.once('SIGTERM', () => server.drain())
+ * process.once('SIGTERM', () => server.close())
  * ```
  */
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.

@@ -70,7 +70,7 @@ const OPTIONS: OptionNames<ServeOptions> = {
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
- * process.once('SIGTERM', () => server.drain())
+ * process.once('SIGTERM', () => server.close())
  * ```
  */
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {

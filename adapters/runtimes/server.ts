@@ -18,7 +18,7 @@ export interface ListenOptions {
    */
   readonly requestTimeoutMs?: number
   /**
-   * Milliseconds that `drain` allows for pending requests, default 10,000. A request whose body has not arrived after
+   * Milliseconds that `close` allows for pending requests, default 10,000. A request whose body has not arrived after
    * half of that time is answered with 408.
    */
   readonly drainTimeoutMs?: number
@@ -44,7 +44,7 @@ export interface RunningServer {
    * @param delay The server first continues until this is fulfilled, so that a balancer notices: from now on, every
    * response closes its connection, so that few clients are left to lose theirs.
    */
-  drain(delay?: Promise<unknown>): Promise<void>
+  close(delay?: Promise<unknown>): Promise<void>
 }
 
 /** The names of the options of every server. */
@@ -142,8 +142,8 @@ export function createRunningServer(
   pending: PendingRequests,
   { takeOver, stop, forceClose }: Stop,
 ): RunningServer {
-  let draining: Promise<void> | undefined
-  async function drain(delay?: Promise<unknown>): Promise<void> {
+  let closing: Promise<void> | undefined
+  async function close(delay?: Promise<unknown>): Promise<void> {
     pending.isDraining = true
     await delay
     await takeOver()
@@ -158,5 +158,5 @@ export function createRunningServer(
     await api.close()
   }
   const url = `http://${host.includes(':') ? `[${host}]` : host}:${port}`
-  return { url, host, port, drain: (delay) => draining ??= drain(delay) }
+  return { url, host, port, close: (delay) => closing ??= close(delay) }
 }

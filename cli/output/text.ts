@@ -134,7 +134,7 @@ const relativeUnits = [
 /** Limits in the format of `--limit`. */
 export function formatLimits(limits: LimitOverrides): string {
   const overrides = Object.entries(limits).map(([policy, { quota, windowSeconds }]) =>
-    quota === 0 || policy === 'month' ? `${policy}=${quota}` : `${policy}=${quota}/${windowSeconds}`
+    quota === 0 || windowSeconds === undefined ? `${policy}=${quota}` : `${policy}=${quota}/${windowSeconds}`
   )
   return overrides.join(' ') || "the service's"
 }
@@ -142,7 +142,7 @@ export function formatLimits(limits: LimitOverrides): string {
 /** Quotas of a partner, as servers have counted them; `undefined` for none. */
 export function formatQuotas(quotas: readonly QuotaUse[]): string | undefined {
   const texts = quotas.map(({ policy, quota, window_seconds: seconds, used, remaining, resets_at }) => {
-    const limit = formatLimits({ [policy]: { quota, windowSeconds: seconds ?? 0 } })
+    const limit = formatLimits({ [policy]: seconds === null ? { quota } : { quota, windowSeconds: seconds } })
     if (used === null) return `${limit} (counted by each server)`
     const end = resets_at === null ? '' : ` until ${formatTime(Date.parse(resets_at))}`
     return `${limit} (${formatCount(used)} used, ${formatCount(remaining!)} left${end})`

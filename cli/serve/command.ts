@@ -15,6 +15,7 @@ interface ServeOptions extends Omit<ServiceOptions, 'log'> {
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
   readonly reusePort?: true
+  readonly limitsPerProcess?: true
   readonly metrics?: { readonly host: string; readonly port: number }
   readonly metricsBy?: 'partner'
   readonly drainDelay: number
@@ -82,7 +83,9 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   if (options.reusePort) checkReusePort(options, address)
   const settings = await readSettings(invocation, options, address)
   const created = address.kind === 'memory' || await isMissingStore(invocation)
-  await withStore(invocation, { create: true, shareLimits: options.reusePort === true }, async (store) => {
+  // By default, processes share limits on PostgreSQL, and on SQLite those with long windows.
+  const shareLimits = options.limitsPerProcess ? false : options.reusePort
+  await withStore(invocation, { create: true, shareLimits }, async (store) => {
     const opened = { ...await describeOpened(invocation, address), created }
     const { serveUntilStopped } = await import('./server.ts')
     await serveUntilStopped(
@@ -117,7 +120,7 @@ async function readSettings(
   { port, host, log, metrics, metricsBy: by, drainDelay, reusePort, ...more }: ServeOptions,
   { kind }: StoreAddress,
 ): Promise<ServerSettings> {
-  const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, ...options } = more
+  const { webhookKeyFile, allowPrivateWebhooks: allowPrivate, limitsPerProcess: _, ...options } = more
   if (by && !metrics) throw usageError('--metrics-by needs --metrics.')
   const { importTracing } = await import('./server.ts')
   return {

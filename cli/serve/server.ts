@@ -77,15 +77,15 @@ export async function serveUntilStopped(
     await onListening(server.url, listener?.url)
     await (settings.endsWhenLost ? Promise.race([stopped, untilLost(store)]) : stopped)
     const pause = delay(drainDelay * 1000, undefined, { ref: false })
-    void server.drain(pause)
+    void server.close(pause)
     await pause
   } finally {
     setTimeout(() => {
       log.flush()
       process.exit()
     }, stopTimeoutMs).unref()
-    await Promise.all([server.drain(), webhooks?.close(drainTimeoutMs)])
-    await listener?.drain()
+    await Promise.all([server.close(), webhooks?.close(drainTimeoutMs)])
+    await listener?.close()
     log.event('stopped')
     log.flush()
   }
@@ -129,7 +129,6 @@ async function startServer(
   const webhooks = given &&
     startWebhooks(store, { ...log, maxStalenessMs: options.maxStalenessMs, ...given })
   if (metrics === undefined) return { server, webhooks }
-  metrics.watch(api, store)
   if (webhooks) metrics.add(() => metricsModule!.measureWebhooks(store, webhooks))
   const measured: Measured = {
     sample: metrics.collect,

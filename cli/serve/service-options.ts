@@ -16,7 +16,6 @@ export interface ServiceOptions extends PartnerApiOptions {
   readonly contact?: string
   readonly terms?: string
   readonly publicUrl?: readonly string[]
-  readonly limitsPerProcess?: boolean
 }
 
 /** An option whose value has the name of a setting. */
@@ -78,7 +77,7 @@ export function addServerOptions(command: CliCommand): CliCommand {
 }
 
 export function toSettings(options: ServiceOptions): PartnerApiOptions {
-  const { title, logo, contact, terms, publicUrl, limitsPerProcess = false, ...settings } = options
+  const { title, logo, contact, terms, publicUrl, ...settings } = options
   const { basePath = '' } = settings
   const other = publicUrl?.find((url) => !endsWithBasePath(url, basePath))
   if (other !== undefined) {
@@ -86,7 +85,6 @@ export function toSettings(options: ServiceOptions): PartnerApiOptions {
   }
   return {
     ...settings,
-    sharedLimits: !limitsPerProcess,
     deployment: {
       ...(title && { title }),
       ...(logo && { logo }),

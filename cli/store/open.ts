@@ -18,8 +18,8 @@ export interface StoreOptions {
   readonly readOnly?: boolean
   /** First part of every key of a new store. */
   readonly keyPrefix?: string | undefined
-  /** Share limits with other processes that open a SQLite file so; on PostgreSQL, all do. */
-  readonly shareLimits?: boolean
+  /** Whether to share limits with other processes that open the store so; default as that of the store. */
+  readonly shareLimits?: boolean | undefined
 }
 
 export interface StoreAccess {
@@ -56,9 +56,13 @@ export async function withStore<T>(
 async function openStore(
   address: StoreAddress,
   env: Io['env'],
-  { create = false, readOnly = false, keyPrefix, shareLimits = false }: StoreOptions,
+  { create = false, readOnly = false, keyPrefix, shareLimits }: StoreOptions,
 ): Promise<Store> {
-  const settings = { migrate: create, ...(keyPrefix !== undefined && { keyPrefix }) }
+  const settings = {
+    migrate: create,
+    ...(keyPrefix !== undefined && { keyPrefix }),
+    ...(shareLimits !== undefined && { shareLimits }),
+  }
   if (address.kind === 'postgres') {
     await postgresPlace(address.url, env)
     const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')
@@ -67,7 +71,7 @@ async function openStore(
   const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
   if (address.kind === 'memory') return await openSqliteStore(':memory:', { ...settings, migrate: true })
   if (!create) requireFile(address.file)
-  const options = { create, readOnly, shareLimits, ...settings }
+  const options = { create, readOnly, ...settings }
   return await openSqliteFile(address.file, () => openSqliteStore(address.file, options))
 }
 

@@ -119,6 +119,6 @@ function limitsJson(limits: LimitOverrides): object[] {
   return Object.entries(limits).map(([policy, { quota, windowSeconds }]) => ({
     policy,
     quota,
-    window_seconds: policy === 'month' ? null : windowSeconds,
+    window_seconds: windowSeconds ?? null,
   }))
 }

@@ -98,8 +98,14 @@ export function requireExpiry(expiresAt: number | undefined, now: number): void 
 export function requireLimits(limits: LimitOverrides, allowed: readonly string[]): void {
   for (const [policy, limit] of Object.entries(limits)) {
     requirePolicy(policy, allowed)
+    if (policy === 'month') {
+      assertOptions<{ readonly quota: number }>('limits.month', limit, { quota: true })
+      if (isIntegerBetween(limit.quota, 0, MAX_QUOTA)) continue
+      const rule = 'A limit of a month must have a quota of 0–1,000,000,000 requests'
+      throw new AdminError('invalid_limit', `${rule}, not ${formatValue(limit.quota)}.`)
+    }
     assertOptions(`limits.${policy}`, limit, { quota: true, windowSeconds: true })
-    const { quota, windowSeconds } = limit
+    const { quota, windowSeconds = NaN } = limit
     const most = maxWindowSeconds(policy)
     if (isIntegerBetween(quota, 0, MAX_QUOTA) && isIntegerBetween(windowSeconds, 1, most)) continue
     const given = `${formatValue(quota)} in ${formatValue(windowSeconds)} for ${formatValue(policy)}`

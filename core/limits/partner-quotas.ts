@@ -5,6 +5,7 @@ import {
   createPolicy,
   isPartnerQuota,
   MAX_QUOTA,
+  MAX_QUOTA_SECONDS,
   PARTNER_QUOTAS,
   type Policy,
   subjectOf,
@@ -77,7 +78,7 @@ export async function readQuotaUse(
 ): Promise<QuotaUse[]> {
   const found: QuotaUse[] = []
   for (const name of PARTNER_QUOTAS) {
-    const { quota = 0, windowSeconds = 0 } = limits[name] ?? {}
+    const { quota = 0, windowSeconds = MAX_QUOTA_SECONDS } = limits[name] ?? {}
     if (quota === 0) continue
     const { policy, subject } = countedAs(createPolicy(name, { quota, windowSeconds }), '', { slug }, at)
     const counted = { policy: name, subject, windowSeconds: storedSeconds(policy) }

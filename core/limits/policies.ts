@@ -96,7 +96,10 @@ export function policiesFor(
   }
   for (const name of facts?.key.environment === 'live' ? PARTNER_QUOTAS : []) {
     const limit = facts!.partner.limits[name]
-    if (limit !== undefined && limit.quota > 0) policies[name] = createPolicy(name, limit)
+    if (limit === undefined || limit.quota === 0) continue
+    // Each month's own length counts, see `countedAs`.
+    const { quota, windowSeconds = MAX_QUOTA_SECONDS } = limit
+    policies[name] = createPolicy(name, { quota, windowSeconds })
   }
   return policies
 }

@@ -30,7 +30,6 @@ const recheckMs = 1_000
  *
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond; never for durable quotas.
- * @param options.sharesAll Whether to share more than the quotas of partners; default true.
  * @param options.limits The limits of the service. Services whose windows have another length count apart: each request to
  * the one with the shorter ones would end the longer ones.
  * @param options.isClockGiven Whether time may go back; default false.
@@ -44,7 +43,6 @@ interface SharedLimiterOptions {
   replicas(): number
   elapsed(): number
   readonly localFallback: boolean
-  readonly sharesAll?: boolean
   readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
   readonly isClockGiven?: boolean
   readonly windows?: LocalWindows
@@ -136,7 +134,7 @@ class SharedLimiter implements Limiter {
   }
 
   isLocal({ name, windowSeconds }: Policy): boolean {
-    return windowSeconds < this.#leastSeconds || this.#options.sharesAll === false && !isPartnerQuota(name)
+    return windowSeconds < this.#leastSeconds || !this.#quotas.sharesLimits && !isPartnerQuota(name)
   }
 
   /** The window as far as this process knows it. */

@@ -2,9 +2,20 @@ import type { HttpRequest, HttpResponse } from '../http/message.ts'
 import type { ProblemCode } from '../http/problem.ts'
 import { ignoreFailure, type MaybePromise } from '../lib/promise.ts'
 import type { LimitName } from '../model.ts'
+import type { Store } from './store.ts'
 
-/** Observes requests and calls of the store, for metrics and traces. */
+/** A service as its observers see it. */
+export interface ObservedService {
+  /** Its store. */
+  readonly store: Store
+  /** What it counted since it was created, and its state. Confirms the revision first, as a request does. */
+  measurements(): Promise<Measurements>
+}
+
+/** Observes a service, its requests and its calls of the store, for metrics and traces. */
 export interface Observer {
+  /** Called once for each service that has this observer, before its first request. */
+  serviceCreated?(service: ObservedService): void
   /** Runs the handling of a request, for instance inside a span, and returns its response. Never throws. */
   request?(request: HttpRequest, handle: () => MaybePromise<HttpResponse>): MaybePromise<HttpResponse>
   /** Called inside `request` when the response is ready, and on its own for a request that could not be parsed. */
@@ -74,6 +85,10 @@ export function composeObservers(observers: readonly Observer[]): Observer | und
   return observers.reduceRight<Observer | undefined>((inner, outer) => {
     if (inner === undefined) return outer
     return {
+      serviceCreated(service) {
+        inner.serviceCreated?.(service)
+        outer.serviceCreated?.(service)
+      },
       request: (request, handle) => {
         const next = () => inner.request?.(request, handle) ?? handle()
         return outer.request?.(request, next) ?? next()

@@ -60,6 +60,8 @@ export interface QuotaLease {
  * of an hour or more survive a crash of the store.
  */
 export interface QuotaStore {
+  /** Whether limits of keys and addresses are shared; otherwise only the quotas of partners are. */
+  readonly sharesLimits: boolean
   /** Seconds, 1 to share all windows. Shorter ones are not shared: each process counts by itself. */
   readonly leastWindowSeconds: number
   /**

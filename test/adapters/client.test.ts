@@ -19,7 +19,7 @@ const store = await openMemoryStore()
 const world = await fillWorld(store)
 const api = createPartnerApi({ store }, { maxStalenessMs: 0 })
 const server = await serve(api, { port: 0 })
-t.teardown(() => server.drain())
+t.teardown(() => server.close())
 
 const key = world.keys['demo full'].text
 const demo = (more: Partial<PartnerClientOptions> = {}) =>

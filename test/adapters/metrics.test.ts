@@ -11,7 +11,6 @@ async function sampleHere(): Promise<MetricsSample> {
   const store = await openMemoryStore()
   const metrics = createMetrics({ by: 'partner' })
   const api = createPartnerApi({ store }, { observers: [metrics.observer] })
-  metrics.watch(api, store)
   const webhooks = startWebhooks(store, {})
   metrics.add(() => measureWebhooks(store, webhooks))
   for (const path of ['/service/health', '/service/openapi.json', '/service/health']) {

@@ -129,7 +129,7 @@ t.test('a client that keeps its half open after the last response is disconnecte
   t.equal(await connection.ended(), '')
   mock.timers.tick(5_000)
   mock.timers.reset()
-  await server.drain()
+  await server.close()
 })
 
 t.test('a client gets 100 (Continue) only when the service reads its body', async (t) => {
@@ -180,7 +180,7 @@ t.test('a slow client gets all of its response, even from a server that drains',
   const socket = connect(server.port, server.host).pause()
   socket.write(get())
   await written.promise
-  const drained = server.drain()
+  const drained = server.close()
   let bytes = 0
   socket.on('data', (chunk) => bytes += chunk.length).resume()
   await Promise.all([drained, once(socket, 'close')])
@@ -251,7 +251,7 @@ t.test('a connection that is new when the delay ends may still send its request'
   mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
   const delay = later<void>()
   let isDrained = false
-  const drained = server.drain(delay.promise).then(() => isDrained = true)
+  const drained = server.close(delay.promise).then(() => isDrained = true)
   const connection = await open()
   delay.resolve()
   const untilRefused = async (): Promise<never> => {
@@ -290,7 +290,7 @@ t.test('the last response of a connection, while the server drains, closes it', 
   const busy = await open()
   busy.write(get('/slow') + get('/slow'))
   await all.promise
-  const drained = server.drain()
+  const drained = server.close()
   t.equal(await fresh.ended(), '')
   half.write('\r\n')
   t.equal((await half.answer()).headers.get('connection'), 'close')
@@ -310,7 +310,7 @@ t.test('a request that is on its way when the drain begins gets its response', a
   t.equal((await connection.answer()).headers.get('connection'), 'keep-alive')
   mock.timers.enable({ apis: ['setInterval'] })
   connection.write(get())
-  const drained = server.drain()
+  const drained = server.close()
   const { status, headers } = await connection.answer()
   t.same([status, headers.get('connection')], [200, 'close'])
   mock.timers.reset()

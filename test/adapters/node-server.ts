@@ -49,7 +49,7 @@ export async function serveStub(
     [INTERNALS]: { refuse: refuseAs, connectionsRefused },
   }
   const server = await serve(api, { port: 0, drainTimeoutMs: 200, ...options })
-  t.teardown(() => server.drain())
+  t.teardown(() => server.close())
   return {
     server,
     async open() {

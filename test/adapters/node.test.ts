@@ -64,7 +64,7 @@ t.test('a request reaches the service as it was sent', async (t) => {
   t.strictSame([trailed.method, trailed.header('x-late')], ['POST', undefined], 'trailers are not headers')
 
   connection.destroy()
-  await server.drain()
+  await server.close()
   t.equal(latest.address, '127.0.0.1', 'still known after the client has disconnected')
 })
 
@@ -294,7 +294,7 @@ t.test('a key that is revoked while the body arrives is refused', async (t) => {
   const { keys, keyRing } = await fillWorld(store)
   const { id, text } = keys['demo full']
   const server = await serve(createPartnerApi({ store }, { maxStalenessMs: 0 }), { port: 0 })
-  t.teardown(() => server.drain())
+  t.teardown(() => server.close())
   const connection = await connectRaw(server.host, server.port)
   t.teardown(() => connection.destroy())
   const body = '{"partner":"demo"}'

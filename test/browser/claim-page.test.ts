@@ -29,7 +29,7 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
   const browser = await launchBrowser()
   t.teardown(async () => {
     await browser.close()
-    await server.drain()
+    await server.close()
     await api.close()
   })
   const newLink = async () => {

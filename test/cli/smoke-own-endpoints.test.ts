@@ -91,7 +91,7 @@ async function deploy(basePath: string) {
     async close() {
       proxy.closeAllConnections()
       proxy.close()
-      await upstream.drain()
+      await upstream.close()
       await api.close()
     },
   }

@@ -44,7 +44,7 @@ test('a client that leaves uses no link', async (t) => {
       return response
     },
   }, { port: 0 })
-  t.teardown(() => server.drain())
+  t.teardown(() => server.close())
   for (const more of ['\r\n', 'Content-Length: 5\r\n\r\nab']) {
     const arrival = new Promise<HttpRequest>((resolve) => arrivals.push(resolve))
     const socket = connect(server.port, '127.0.0.1')

@@ -63,7 +63,7 @@ const limits = { ...FAR_LIMITS, authfail: { quota: 20, windowSeconds: 600 } }
 
 function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
   // A busy machine may take longer than the default time-out for a burst.
-  return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, lookUpTimeoutMs: 60_000, ...options })
+  return createPartnerApi({ store }, { limits, maxStalenessMs: 10_000, storeTimeoutMs: 60_000, ...options })
 }
 
 /** @param address `null` when the runtime does not know it. @returns The status. */
@@ -142,6 +142,7 @@ await t.test('replicas with a shared quota admit no more failures together', asy
   const { store, seen } = await createDeployment()
   const ledger = createLocalLimiter()
   const quotas: QuotaStore = {
+    sharesLimits: true,
     leastWindowSeconds: 1,
     async leaseQuota({ policy: name, subject, quota, windowSeconds, wanted }) {
       await setImmediate()
@@ -244,6 +245,7 @@ await t.test('a key that ends while its request waits is refused', async (t) => 
 
   const leased = await issue()
   const quotas: QuotaStore = {
+    sharesLimits: true,
     leastWindowSeconds: 1,
     async leaseQuota({ policy }) {
       if (policy === 'key') await keys.revoke(leased.key.id)

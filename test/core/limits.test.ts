@@ -145,6 +145,7 @@ function createLedger(leastWindowSeconds = 1) {
   const leases: LeaseRequest[] = []
   const returned: QuotaReturn[] = []
   const ledger: QuotaStore = {
+    sharesLimits: true,
     leastWindowSeconds,
     async leaseQuota(request) {
       leases.push(request)

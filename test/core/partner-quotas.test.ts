@@ -51,11 +51,11 @@ async function request(
   return result && result.limit + (wait === undefined ? '' : ` wait ${wait}`)
 }
 
-const monthly = (quota: number): LimitOverrides => ({ month: { quota, windowSeconds: days } })
+const monthly = (quota: number): LimitOverrides => ({ month: { quota } })
 
 async function limiters(): Promise<Record<string, Limiter>> {
-  const { quotas } = await openSqliteStore(newFile())
-  const options = { replicas: () => 1, elapsed: () => 0, localFallback: false, sharesAll: false }
+  const { quotas } = await openSqliteStore(newFile(), { shareLimits: false })
+  const options = { replicas: () => 1, elapsed: () => 0, localFallback: false }
   return { local: createLocalLimiter(), shared: createSharedLimiter(quotas, options) }
 }
 
@@ -128,6 +128,7 @@ function createLedger() {
   const taken = new Map<string, number>()
   let calls = 0
   const store: QuotaStore = {
+    sharesLimits: true,
     leastWindowSeconds: 1,
     async leaseQuota({ subject, quota, wanted }) {
       calls++
@@ -236,6 +237,7 @@ t.test('servers that start when a month is spent do not count in the other quota
 t.test('without the store, nothing that needs a lease of a long quota passes', async (t) => {
   let isSilent = true
   const quotas: QuotaStore = {
+    sharesLimits: true,
     leastWindowSeconds: 1,
     leaseQuota: ({ quota, wanted }) => {
       if (isSilent) throw new Error('silent')
@@ -263,8 +265,8 @@ t.test('servers that are restarted or killed do not forget a month, though they 
   await partners.update(PARTNER, { limits: { set: monthly(100) } })
   const { text } = await issue()
   for (let start = 0; start < 3; start++) {
-    const store = await openSqliteStore(file)
-    const api = createPartnerApi({ store }, { sharedLimits: false })
+    const store = await openSqliteStore(file, { shareLimits: false })
+    const api = createPartnerApi({ store })
     const headers = { 'x-service-partner-key': text }
     const response = await api.fetch(
       new Request(`http://a.example/service/public/plans?partner=${PARTNER}`, { headers }),

@@ -22,6 +22,7 @@ const forged = (n: number) => forge('spk_live', `Nobody${String(n).padStart(6, '
 function createQuotas(): QuotaStore {
   const ledger = createLocalLimiter()
   return {
+    sharesLimits: true,
     leastWindowSeconds: 1,
     async leaseQuota({ policy: name, subject, quota, windowSeconds, wanted }) {
       await setImmediate()
@@ -41,7 +42,7 @@ async function deploy(options: PartnerApiOptions = {}, change: (store: Store) =>
   const api = createPartnerApi({ store: change(memory) }, {
     limits: FAR_LIMITS,
     maxStalenessMs: 10_000,
-    lookUpTimeoutMs: 60_000,
+    storeTimeoutMs: 60_000,
     ...options,
   })
   return { api, key, id, keys, issue }

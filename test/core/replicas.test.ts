@@ -139,7 +139,7 @@ async function cutOff(t: Test, server: Databases): Promise<void> {
   const { url, store, keys, issue } = await createDeployment(t, server)
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())
-  const bounds = { maxStalenessMs: 1_000, lookUpTimeoutMs: 1_000 }
+  const bounds = { maxStalenessMs: 1_000, storeTimeoutMs: 5_000 }
   const [strict, lenient, connected] = await Promise.all([
     startReplica(t, gate.url(url), 'strict', bounds),
     startReplica(t, gate.url(url), 'lenient', { ...bounds, staleIfErrorSeconds: 4 }),

@@ -416,7 +416,7 @@ t.test('a directory without a revision fails nothing that does not need it', asy
   const log = (event: LogEvent): void => void events.push(event)
   const { api, post, request } = await serveStore(
     await openMemoryStore(),
-    { log, maxStalenessMs: 0, lookUpTimeoutMs: 20, storeTimeoutMs: 20 },
+    { log, maxStalenessMs: 0, storeTimeoutMs: 20 },
     { directory },
   )
   const statuses = async () => {

@@ -58,11 +58,11 @@ for (const [name, open] of Object.entries(stores)) {
 }
 
 t.test('two servers of a process share limits, without sharing them with other processes, too', async (t) => {
-  const store = await openMemoryStore()
+  const store = await openMemoryStore({ shareLimits: false })
   const { issue } = await createPartner(store)
   const { text } = await issue()
   const servers = await Promise.all(
-    [1, 2].map(() => serve(createPartnerApi({ store }, { limits, sharedLimits: false }), { port: 0 })),
+    [1, 2].map(() => serve(createPartnerApi({ store }, { limits }), { port: 0 })),
   )
   const statuses: number[] = []
   for (let turn = 0; turn < 3; turn++) {
@@ -73,7 +73,7 @@ t.test('two servers of a process share limits, without sharing them with other p
     }
   }
   t.strictSame(statuses, [200, 200, 200, 200, 429, 429])
-  await Promise.all(servers.map((server) => server.drain()))
+  await Promise.all(servers.map((server) => server.close()))
 })
 
 t.test('windows of another length do not end those of a service', async (t) => {

@@ -63,7 +63,7 @@ async function deploy(serviceName: string, partner: string, key: string): Promis
   const api = createPartnerApi({ store }, options)
   const server = await serve(api, { port: 0 })
   t.teardown(async () => {
-    await server.drain()
+    await server.close()
     await api.close()
   })
   const page = await fetch(`${server.url}/${serviceName}/docs`)

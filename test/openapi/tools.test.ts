@@ -123,7 +123,7 @@ t.test('a client with generated types compiles, and reads every endpoint', async
   const api = createPartnerApi({ store })
   const server = await serve(api, { port: 0 })
   t.teardown(async () => {
-    await server.drain()
+    await server.close()
     await api.close()
   })
   const { code, output } = await run(join(folder, 'client.ts'), [server.url, 'demo'], {

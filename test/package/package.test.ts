@@ -70,7 +70,7 @@ const names = Object.fromEntries(
 const store = await openMemoryStore()
 const world = await fillWorld(store)
 const server = await serve(createPartnerApi({ store }), { port: 0 })
-t.teardown(() => server.drain())
+t.teardown(() => server.close())
 /** Settings of a client of a real service. */
 const settings = { url: server.url, key: world.keys['demo full'].text, partner: 'demo' }
 

@@ -87,10 +87,10 @@ const api: ServableApi & Servable = {
 
 async function attempt(options: ListenOptions): Promise<void> {
   try {
-    const { url, drain } = await serve(api, options)
+    const { url, close } = await serve(api, options)
     const { status } = await fetch(`${url}/now`)
     report({ url, status })
-    await drain()
+    await close()
   } catch (error) {
     const { name, message, cause } = error as Error & { readonly cause?: { readonly code?: string } }
     report({ name, message, code: cause?.code })
@@ -141,9 +141,9 @@ createInterface({ input: process.stdin }).on('line', async (line) => {
   const order: Order = JSON.parse(line)
   if (order === 'release') released.resolve()
   else if (order === 'drain') {
-    await server.drain().then(() => report({ drained: server.drain() === server.drain() }))
+    await server.close().then(() => report({ drained: server.close() === server.close() }))
   } else if (order === 'drain after release') {
-    const drained = server.drain(released.promise)
+    const drained = server.close(released.promise)
     report({ draining: true })
     await drained
     report({ drained: true })

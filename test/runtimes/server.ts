@@ -46,7 +46,7 @@ async function execute(order: Order): Promise<Omit<Done, 'id'>> {
   const listening = { port: 0, drainTimeoutMs: 1_000, ...order.listening }
   const server = await serve(createPartnerApi({ store }, resolveOptions(order.options)), listening)
   stops.set(server.url, async () => {
-    await server.drain()
+    await server.close()
     await store.close()
   })
   return { url: server.url }

@@ -18,6 +18,7 @@ export const noReplicas: ReplicaRegistry = {
 
 /** Quotas of which every process counts all by itself. */
 const localQuotas: QuotaStore = {
+  sharesLimits: false,
   leastWindowSeconds: Infinity,
   leaseQuota: () => {
     throw new Error('leased')

@@ -1,5 +1,5 @@
 /** A store in a Postgres database, which any number of processes can share. */
-import { assertOptions } from '../../../core/lib/options.ts'
+import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
@@ -34,6 +34,18 @@ export interface PostgresStoreOptions {
    * connection. Each statement of a search has a quarter of it.
    */
   readonly lookUpTimeoutMs?: number
+  /**
+   * Whether limits are shared with all other stores that open the database so, default true; otherwise they are counted
+   * for each open store. Quotas of partners are always shared.
+   */
+  readonly shareLimits?: boolean
+}
+
+const OPTIONS: OptionNames<PostgresStoreOptions> = {
+  migrate: true,
+  keyPrefix: true,
+  lookUpTimeoutMs: true,
+  shareLimits: true,
 }
 
 /**
@@ -47,8 +59,8 @@ export interface PostgresStoreOptions {
  * keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
-  assertOptions('openPostgresStore', options, { migrate: true, keyPrefix: true, lookUpTimeoutMs: true })
-  const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs } = options
+  assertOptions('openPostgresStore', options, OPTIONS)
+  const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs, shareLimits = true } = options
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
   const database = connect(url, lookUpTimeoutMs === undefined ? {} : { lookUpTimeoutMs })
   try {
@@ -67,6 +79,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
       database,
       revisions,
       await readSettings(database.place, database.read, change, keyPrefix),
+      shareLimits,
     )
     await store.listModules()
     return withChangeListeners(store)
@@ -83,6 +96,7 @@ function assemble(
   database: PostgresDatabase,
   revisions: Revisions,
   settings: StoreSettings,
+  shareLimits: boolean,
 ): Omit<Store, 'onChange'> {
   const sql = createSqlDatabase(database, revisions)
   const shared = createSharedMembers(sql)
@@ -107,6 +121,7 @@ function assemble(
     ...createSignups(database, sql),
     replicas: createReplicaRegistry(database, sql, revisions),
     quotas: {
+      sharesLimits: shareLimits,
       leastWindowSeconds: 1,
       ...createQuotaStore({
         ...sql,

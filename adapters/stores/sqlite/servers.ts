@@ -62,13 +62,13 @@ const longWindowSeconds = 3_600
 
 /**
  * @param store Path of the store's file, or `:memory:`.
- * @param shareLimits Whether to count all windows in the file, or only long ones.
+ * @param shareLimits Whether to count all windows in the file, or none; long ones if it is absent. Quotas of partners always.
  * @param quotaClock The clock of windows, if it is not this machine's.
  */
 export function createServersFile(
   store: string,
   revisions: Pick<Revisions, 'current'>,
-  shareLimits: boolean,
+  shareLimits: boolean | undefined,
   quotaClock: Pick<Clock, 'now'> | undefined,
 ) {
   const isInMemory = store === ':memory:'
@@ -120,6 +120,7 @@ export function createServersFile(
   return {
     replicas,
     quotas: {
+      sharesLimits: shareLimits !== false,
       leastWindowSeconds: shareLimits ? 1 : longWindowSeconds,
       ...createQuotaStore({
         dialect: DIALECT,

@@ -32,8 +32,8 @@ export interface SqliteStoreOptions {
    */
   readonly keyPrefix?: string
   /**
-   * Share limits with all other stores that open the file so, in this process and in others. Default false, which costs
-   * less: windows shorter than an hour are counted for each open store.
+   * Whether limits are shared with all other stores that open the file so, in this process and in others. By default, which
+   * costs less, only those with windows of an hour or longer are. Quotas of partners follow the default, at least.
    */
   readonly shareLimits?: boolean
   /**
@@ -67,7 +67,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   if (/^(?:sqlite|memory|file|postgres(?:ql)?):/.test(file)) {
     throw new StoreError('refused', "openSqliteStore takes the path of a file or ':memory:', and no URL.")
   }
-  const { readOnly = false, create = !readOnly, keyPrefix, shareLimits = false } = options
+  const { readOnly = false, create = !readOnly, keyPrefix, shareLimits } = options
   const clock = options.clock && clockOf({ clock: () => undefined, now: options.clock })
   const mayMigrate = !readOnly && (options.migrate ?? true)
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)

@@ -113,7 +113,7 @@ export async function onNode(api: PartnerApi): Promise<Mounted> {
     quirks: new Set(),
     async close() {
       wire.close()
-      await server.drain()
+      await server.close()
     },
   }
 }

@@ -30,7 +30,6 @@ export function serve(store: Store, { keys }: Pick<World, 'keys'>) {
   const api = createPartnerApi({ store }, {
     limits: FAR_LIMITS,
     maxStalenessMs: 0,
-    lookUpTimeoutMs: 60_000,
     storeTimeoutMs: 60_000,
   })
   const wire = fetchTransport(api.fetch)
