@@ -56,7 +56,7 @@ export interface WebhookAdministrationOptions {
 export interface WebhookAdministration {
   /** All webhooks, by id. */
   list(): Promise<readonly Webhook[]>
-  /** @throws {AdminError} `webhook_not_found` */
+  /** Finds a webhook. @throws {AdminError} `webhook_not_found` */
   show(id: string): Promise<Webhook>
   /**
    * Creates an active webhook.
@@ -64,7 +64,7 @@ export interface WebhookAdministration {
    * @throws {StoreError} `refused` when the store has 100 already.
    */
   create(created: NewWebhook): Promise<WebhookWithSecret>
-  /** @throws {AdminError} `webhook_not_found`, `invalid_url`, `invalid_event`. */
+  /** Changes URL and events. @throws {AdminError} `webhook_not_found`, `invalid_url`, `invalid_event`. */
   update(id: string, update: WebhookUpdate): Promise<Webhook>
   /** Delivers events to a disabled webhook again. @throws {AdminError} `webhook_not_found`, `partner_removed`. */
   enable(id: string): Promise<Webhook>
