@@ -5,7 +5,7 @@ import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
 import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
-import { createResponseWriter } from './http/response.ts'
+import { createResponseWriter, type ResponseWriter } from './http/response.ts'
 import { INTERNALS, type Internals } from './internals.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
 import { createLastUsedRecorder } from './keys/last-used.ts'
@@ -21,7 +21,7 @@ import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
 import { createPipeline } from './pipeline.ts'
-import { composeObservers, type Measurements, notifyCompleted } from './ports/observer.ts'
+import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
 import type { Store } from './ports/store.ts'
 import { createProtect, createRouteChecks, type Protect } from './protect.ts'
 import { createDocumentLoader } from './public-endpoints.ts'
@@ -173,13 +173,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const recordSoon = (): void => ignoreFailure(usage.wake)
   if (options.endpoints || settings.basePath) recordSoon()
 
-  function refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse {
-    const requestId = writer.nextRequestId()
-    logger.requestRejected(code, requestId, address, error)
-    const { status } = PROBLEMS[code]
-    if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
-    return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
-  }
+  const refuse = createRefusal(writer, logger, observer)
 
   async function measurements(): Promise<Measurements> {
     try {
@@ -235,6 +229,17 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     },
   }
   return api
+}
+
+/** Makes the function that responds to what is no request that the pipeline can handle. */
+function createRefusal(writer: ResponseWriter, logger: RequestLogger, observer: Observer | undefined) {
+  return (code: ProblemCode, address?: string, error?: unknown): HttpResponse => {
+    const requestId = writer.nextRequestId()
+    logger.requestRejected(code, requestId, address, error)
+    const { status } = PROBLEMS[code]
+    if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
+    return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
+  }
 }
 
 function elapsed(): number {

@@ -13,7 +13,7 @@ import { isFresh } from './cache/response-cache.ts'
 import { type JsonBody, readBody } from './http/body.ts'
 import { accepts } from './http/headers.ts'
 import type { CachedBody, HandlerResult, HttpRequest, HttpResponse } from './http/message.ts'
-import { Problem } from './http/problem.ts'
+import { Problem, type ProblemCode } from './http/problem.ts'
 import { isPercentEncoded, readPartner } from './http/query.ts'
 import { redactPath } from './http/redact.ts'
 import { respondCached } from './http/response.ts'
@@ -201,7 +201,7 @@ function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   return respondCached(cached, context)
 }
 
-/** The same for an endpoint of the host's own: its revision is asked for once the request may have an answer. */
+/** Steps 10 to 15 of a GET of the host's own: its revision is asked for once the request may have an answer. */
 function handleOwnGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   requireAccess(context, context.cached?.partner ?? readPartner(parseQuery(context)))
   const revision = context.route.revision!(context.service.handlers)
@@ -246,7 +246,7 @@ function cacheResponse(
     partner: partner.slug,
     content,
     facts: isOwn || route.cacheBy === 'content+partner' ? facts : undefined,
-    ...(isOwn && { expiresAt: Infinity }),
+    expiresAt: isOwn ? Infinity : undefined,
   })
 }
 
@@ -335,18 +335,29 @@ function finish(context: RequestContext, response: HttpResponse): HttpResponse {
 }
 
 function observe(context: RequestContext, status: number): void {
-  const { request, requestId, route, error, principal, cached, startedAt } = context
+  const { request, requestId, route, principal, startedAt } = context
   const { observer, elapsed, routes } = context.service
-  const isCacheable = error === undefined && route?.access === 'key' && route.cacheBy !== 'none'
   notifyCompleted(observer!, {
     request,
     requestId,
     method: registeredMethod(request.method),
     route: route && routes.endpointOf(route),
     status,
-    code: error instanceof Problem ? error.code : error === undefined ? undefined : 'internal',
+    code: problemCode(context.error),
     durationMs: elapsed() - startedAt,
     partner: principal?.partner.slug,
-    responseCache: !isCacheable ? undefined : cached === undefined ? 'miss' : 'hit',
+    responseCache: responseCacheUse(context),
   })
+}
+
+/** @returns `undefined` for a request without an error. */
+function problemCode(error: unknown): ProblemCode | undefined {
+  if (error === undefined) return undefined
+  return error instanceof Problem ? error.code : 'internal'
+}
+
+/** @returns `undefined` for a response that is never cached. */
+function responseCacheUse({ error, route, cached }: RequestContext): 'hit' | 'miss' | undefined {
+  if (error !== undefined || route?.access !== 'key' || route.cacheBy === 'none') return undefined
+  return cached === undefined ? 'miss' : 'hit'
 }

@@ -82,7 +82,7 @@ export class RequestContext {
   readonly startedAt: number
   /** The instant at which the request is checked, milliseconds since the epoch. */
   now: number
-  /** As sent, without the query; `/` until it is known to be a path. */
+  /** The path as sent, without the query; `/` until it is known to be one. */
   path = '/'
   route: Route | undefined
   /** The path's parameters, still percent-encoded. */
@@ -96,7 +96,7 @@ export class RequestContext {
   cached: CachedResponse<KeyedRoute> | undefined
   revision: Revision = unknownRevision
   principal: Principal | undefined
-  /** As it was when the request arrived. */
+  /** The key as it was when the request arrived. */
   arrivedKey: Key | undefined
   /** The client's address, if the key has an allow-list. */
   address: ClientAddress['address']
@@ -106,7 +106,7 @@ export class RequestContext {
   scope: Scope | undefined
   /** What the route does in place of the operator. */
   selfService: SelfService | undefined
-  /** Whether its key may use the route: only then code of the host is called. */
+  /** Whether the key may use the route: only then code of the host is called. */
   isGranted = false
   isCredentialRejected = false
   /** Makes the page of a problem, for a person who opens a link. */

@@ -33,14 +33,14 @@ export interface Serving {
 
 interface Connection {
   readonly socket: Socket
-  /** Whether it was opened while the server drained: its first request may be on its way. */
+  /** Whether the connection was opened while the server drained: its first request may be on its way. */
   readonly isLate: boolean
   /**
    * The latest request, if it has a body or its response is not sent yet: a connection error may belong to it, and must
    * not overtake its response.
    */
   latest: NodeHttpRequest | undefined
-  /** Whether it gets its last response: nothing more is processed on it (RFC 9112 §9.6). */
+  /** Whether the connection gets its last response: nothing more is processed on it (RFC 9112 §9.6). */
   isClosing: boolean
   /** End of the latest packet of a request head that is too large. */
   overflow: string

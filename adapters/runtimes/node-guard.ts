@@ -24,7 +24,7 @@ import { setHeaders } from './node-response.ts'
 export interface GuardedRequest {
   /** Node's request. */
   readonly raw: NodeRequest
-  /** As Fastify has parsed it. */
+  /** The body as Fastify has parsed it. */
   body?: unknown
 }
 
@@ -48,7 +48,7 @@ export interface Guard<Request extends NodeRequest = NodeRequest> {
   fastify(request: Request & GuardedRequest, reply: GuardedReply): Promise<void>
 }
 
-/** By the requests of Node and of Fastify. */
+/** The grants of requests of Node and of Fastify. */
 const grants = new WeakMap<object, EndpointGrant>()
 
 /**

@@ -8,7 +8,7 @@ import type { ServableApi } from './server.ts'
 
 /** The part of a `node:http` or `node:http2` request that a listener needs, without Node's types. */
 export interface NodeRequest {
-  /** As sent. */
+  /** The value as sent. */
   readonly method?: string | undefined
   /** The target as sent. */
   readonly url?: string | undefined

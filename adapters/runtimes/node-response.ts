@@ -40,7 +40,7 @@ function validate(headers: readonly string[]): void {
   }
 }
 
-/** Of bodies that are sent again. */
+/** The texts of bodies that are sent again. */
 const keptTexts = new WeakMap<Uint8Array, string>()
 
 function keptText(body: Uint8Array): string {

@@ -33,7 +33,7 @@ export interface ListenOptions {
 export interface RunningServer {
   /** `http://HOST:PORT`, without a trailing slash. */
   readonly url: string
-  /** As configured. */
+  /** The name or address as configured. */
   readonly host: string
   /** The actual port. */
   readonly port: number

@@ -21,6 +21,12 @@ export interface CachedResponse<Route> extends CachedBody {
   readonly expiresAt: number
 }
 
+/** A response to cache. */
+interface StoredResponse<Route> extends Omit<CachedResponse<Route>, 'expiresAt'> {
+  /** By default the next instant at which time alone changes what the partner sees. */
+  readonly expiresAt?: number | undefined
+}
+
 export type ResponseCache<Route> = ReturnType<typeof createResponseCache<Route>>
 
 /** The rough size of an entry besides its body and target, in bytes, with what is evicted and not yet collected. */
@@ -44,7 +50,7 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
     store(
       target: string,
       now: number,
-      response: Omit<CachedResponse<Route>, 'expiresAt'> & Partial<Pick<CachedResponse<Route>, 'expiresAt'>>,
+      response: StoredResponse<Route>,
     ): void {
       if (maxBytes === 0 || !wasRequested(target) && entries.get(target) === undefined) return
       const setUntil = (expiresAt: number): void => {

@@ -8,11 +8,16 @@ export const BODY_ALREADY_READ =
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-/** A body, and what of it the parsed value does not have. */
-export interface JsonBody {
-  readonly value: JsonObject
+/** A parsed text, and what the value does not have of it. */
+export interface JsonText {
+  readonly value: unknown
   /** The places of numbers that have lost digits. */
   readonly lossyNumbers: readonly (readonly (string | number)[])[]
+}
+
+/** A body that is a JSON object. */
+export interface JsonBody extends JsonText {
+  readonly value: JsonObject
 }
 
 /**
@@ -57,7 +62,7 @@ function isJson(contentType: string): boolean {
  *
  * @throws {Problem} `malformed_request` for anything else.
  */
-export function readJson(bytes: Uint8Array): Pick<JsonBody, 'lossyNumbers'> & { readonly value: unknown } {
+export function readJson(bytes: Uint8Array): JsonText {
   const text = decodeUtf8(bytes)
   let value: unknown
   try {

@@ -3,9 +3,9 @@ import { createLruCache } from '../lib/lru.ts'
 import type { HttpRequest } from './message.ts'
 
 export interface ClientAddress {
-  /** As the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
+  /** The address as the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
   readonly text: string | undefined
-  /** `undefined` if unknown or invalid. */
+  /** The parsed address; `undefined` if unknown or invalid. */
   readonly address: IpAddress | undefined
   /**
    * What limits count by: an IPv4 address, or the /64 of an IPv6 address, the smallest network that a customer gets

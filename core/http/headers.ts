@@ -4,9 +4,9 @@ import type { Sha256 } from '../lib/digest.ts'
 export interface ServiceNames {
   /** Path segment and realm. */
   readonly name: string
-  /** As documented: `X-Service-Partner-Key`. */
+  /** Name of the header of a key as documented: `X-Service-Partner-Key`. */
   readonly keyHeader: string
-  /** As responses write it: `Service-Version`. */
+  /** Name of the header of the version as responses write it: `Service-Version`. */
   readonly versionHeader: string
   readonly keyHeaderLowerCase: string
   readonly versionHeaderLowerCase: string
@@ -50,12 +50,13 @@ export function prefers(accept = '', type: string, other: string): boolean {
 function acceptWeight(accept: string, type: string): number {
   const ranges = weights(accept)
   if (ranges.length === 0) return 1
-  const group = `${type.slice(0, type.indexOf('/'))}/*`
-  let specificity = 0
+  // From the least to the most specific range that covers the type.
+  const covering = ['*/*', `${type.slice(0, type.indexOf('/'))}/*`, type]
+  let specificity = -1
   let weight = 0
   for (const [name, quality] of ranges) {
-    const covers = name === type ? 3 : name === group ? 2 : name === '*/*' ? 1 : 0
-    if (covers === 0 || covers < specificity) continue
+    const covers = covering.indexOf(name)
+    if (covers < 0 || covers < specificity) continue
     weight = covers === specificity ? Math.max(weight, quality) : quality
     specificity = covers
   }

@@ -88,7 +88,7 @@ export interface HttpRequest {
   readonly address: string | undefined
   /** Whether `address` is the client's, so that no field of a proxy counts. Absent: it is the peer's. */
   readonly isClientAddress?: boolean
-  /** Whether it does. Only where each reading of the address takes long. */
+  /** Whether the runtime reports the address, where each reading of it takes long. */
   readonly hasAddress?: true
 }
 

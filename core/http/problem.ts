@@ -73,7 +73,7 @@ const titleOverrides: { readonly [code in ProblemCode]?: string } = {
   internal: 'Internal error',
 }
 
-/** The same for every occurrence (RFC 9457 §3.1.3). */
+/** The title of a problem, the same for every occurrence (RFC 9457 §3.1.3). */
 function problemTitle(code: ProblemCode): string {
   return titleOverrides[code] ?? code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')
 }

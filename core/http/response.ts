@@ -58,7 +58,7 @@ export function createResponseWriter(
       return cachedBody(body, entityTag(text, sha256), content, [...caching, ...common, ...headers])
     },
 
-    /** The same document with the content coding gzip. */
+    /** Makes the document with the content coding gzip. */
     compress: (document: CachedBody): Promise<CachedBody> => compress(document, sha256),
 
     /** Responds to a POST, or to a GET that must not be cached. */
@@ -69,10 +69,11 @@ export function createResponseWriter(
     },
 
     /** Headers of a response of the host's, which may have its own values for the first two. */
-    hostHeaders: ({ requestId, rateLimit }: RequestMeta): string[] => [
-      ...['Cache-Control', 'private, no-store', 'Vary', varyByKey],
-      ...[names.versionHeader, version, 'X-Request-Id', requestId, ...rateLimitHeaders(rateLimit)],
-    ],
+    hostHeaders({ requestId, rateLimit }: RequestMeta): string[] {
+      const headers = ['Cache-Control', 'private, no-store', 'Vary', varyByKey]
+      headers.push(names.versionHeader, version, 'X-Request-Id', requestId, ...rateLimitHeaders(rateLimit))
+      return headers
+    },
 
     /**
      * @param path The path of the request, without anything that looks like a key.
@@ -82,12 +83,9 @@ export function createResponseWriter(
       const { code, members } = problem
       const { retryAfterSeconds, allow } = members
       const { status } = PROBLEMS[code]
-      const headers = [
-        ...['Referrer-Policy', 'no-referrer'],
-        ...challenge(problem, names.name),
-        ...(allow === undefined ? [] : ['Allow', allow]),
-        ...(retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]),
-      ]
+      const headers = ['Referrer-Policy', 'no-referrer', ...challenge(problem, names.name)]
+      if (allow !== undefined) headers.push('Allow', allow)
+      if (retryAfterSeconds !== undefined) headers.push('Retry-After', String(retryAfterSeconds))
       if (page !== undefined) {
         const { html, headers: more } = page(problem, meta.requestId)
         return uncached(status, htmlType, html, meta, common, [...headers, ...more])
@@ -180,16 +178,17 @@ function toReference(path: string): string {
     : encoded
 }
 
+/** The header `WWW-Authenticate` of a problem that has one. */
+function challenge(problem: Problem, realm: string): string[] {
+  const parameters = challengeParameters(problem)
+  return parameters === undefined ? [] : ['WWW-Authenticate', `Bearer realm="${realm}"${parameters}`]
+}
+
 /** A missing credential is challenged without an error code (RFC 6750 §3). */
-function challenge({ code, members }: Problem, realm: string): string[] {
-  const error = code === 'scope_missing'
-    ? `, error="insufficient_scope", scope="${members.required_scope}"`
-    : code === 'key_missing'
-    ? ''
-    : PROBLEMS[code].status === 401
-    ? ', error="invalid_token"'
-    : undefined
-  return error === undefined ? [] : ['WWW-Authenticate', `Bearer realm="${realm}"${error}`]
+function challengeParameters({ code, members }: Problem): string | undefined {
+  if (code === 'key_missing') return ''
+  if (code === 'scope_missing') return `, error="insufficient_scope", scope="${members.required_scope}"`
+  return PROBLEMS[code].status === 401 ? ', error="invalid_token"' : undefined
 }
 
 /**

@@ -21,9 +21,9 @@ export interface RateLimitState {
   readonly remaining: number
   /** Whole seconds until the window ends, 1 or more. */
   readonly resetSeconds: number
-  /** Of a shared quota of a partner: identifies the window. */
+  /** Identifies the window of a shared quota of a partner. */
   readonly term?: number
-  /** Of one that is known locally: the quota store may know better. */
+  /** Whether the state is known locally, and the quota store may know better. */
   readonly isStale?: boolean
 }
 
@@ -33,7 +33,7 @@ export interface Limiter {
   consume(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
   /** The state that a request would get, without counting one. */
   peek(policy: Policy, subject: string, now: number): MaybePromise<RateLimitState>
-  /** The same as far as this process knows it. */
+  /** The state that a request would get as far as this process knows it. */
   peekLocal(policy: Policy, subject: string, now: number): RateLimitState
   /** Whether no other process counts against the policy. */
   isLocal(policy: Policy): boolean
@@ -61,7 +61,7 @@ export function rateLimitState(
   }
 }
 
-/** One of each for every policy. */
+/** Makes a value for each policy. */
 function forPolicies<T>(create: (name: LimitName) => T): Readonly<Record<LimitName, T>> {
   return Object.fromEntries(LIMIT_NAMES.map((name) => [name, create(name)])) as Record<LimitName, T>
 }
@@ -115,6 +115,12 @@ export function followClock(limiter: Limiter, now: () => number): Limiter {
   }
 }
 
+/** A limiter that counts in this process alone. */
+export interface LocalLimiter extends Limiter {
+  consume(policy: Policy, subject: string, now: number): RateLimitState
+  peek(policy: Policy, subject: string, now: number): RateLimitState
+}
+
 /**
  * Counts in memory, in windows of fixed length that start with their first request: each passes exactly the quota.
  * @param goesBack Whether time may go back: a window of the future then keeps what it counted, and is open from now on.
@@ -122,7 +128,7 @@ export function followClock(limiter: Limiter, now: () => number): Limiter {
 export function createLocalLimiter(
   windows: LocalWindows = createWindows<RateWindow | number>(),
   goesBack = false,
-) {
+): LocalLimiter {
   const decisions: LimitDecisions = forPolicies(() => ({ allowed: 0, refused: 0 }))
 
   function findWindow(policy: Policy, subject: string, now: number): RateWindow {
@@ -158,7 +164,7 @@ export function createLocalLimiter(
     isLocal: () => true,
     decisions,
     close: () => Promise.resolve(),
-  } satisfies Limiter
+  }
 }
 
 interface RateWindow {
@@ -266,11 +272,11 @@ function consumeQuota(
   const state = limiter.consume(policy, subject, now)
   // Not `andThen`: its closure would cost every request an allocation.
   return state instanceof Promise
-    ? state.then((resolved) => toResult(policy, resolved))
-    : toResult(policy, state)
+    ? state.then((resolved) => rateLimitResult(policy, resolved))
+    : rateLimitResult(policy, state)
 }
 
-function toResult(policy: Policy, state: RateLimitState): RateLimitResult {
+function rateLimitResult(policy: Policy, state: RateLimitState): RateLimitResult {
   return {
     policy: policy.field,
     limit: limitItem(policy.name, state),

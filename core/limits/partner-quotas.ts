@@ -14,13 +14,16 @@ import {
 /** Ten years: a store that a clock misleads for a moment neither deletes the count of a month nor begins it again. */
 const storedMonthSeconds = 315_360_000
 
+/** The policy and length of a window. */
+type PolicyWindow = Pick<Policy, 'name' | 'windowSeconds'>
+
 /** The length of a window in the store. That of a month never ends before the month. */
-export function storedSeconds({ name, windowSeconds }: Pick<Policy, 'name' | 'windowSeconds'>): number {
+export function storedSeconds({ name, windowSeconds }: PolicyWindow): number {
   return name === 'month' ? storedMonthSeconds : windowSeconds
 }
 
 /** Whether neither a crash nor the absence of the store may let more requests pass: for windows of an hour or more. */
-export function isDurable({ name, windowSeconds }: Pick<Policy, 'name' | 'windowSeconds'>): boolean {
+export function isDurable({ name, windowSeconds }: PolicyWindow): boolean {
   return isPartnerQuota(name) && windowSeconds >= 3_600
 }
 
@@ -86,7 +89,8 @@ export async function readQuotaUse(
     const isShared = policy.windowSeconds >= quotas.leastWindowSeconds
     const lease = isShared ? await quotas.leaseQuota(request) : undefined
     const used = lease === undefined ? null : MAX_QUOTA - lease.remaining
-    const end = name === 'month' ? utcMonth(at).end : used ? at + lease!.resetMs : undefined
+    const openUntil = used ? at + lease!.resetMs : undefined
+    const end = name === 'month' ? utcMonth(at).end : openUntil
     found.push({
       policy: name,
       quota,

@@ -38,7 +38,7 @@ export const MAX_QUOTA = 1_000_000_000
 /** The longest window, in seconds: a day. */
 export const MAX_WINDOW_SECONDS = 86_400
 
-/** That of the policies `partner` and `month`: 31 days. */
+/** The longest window of the policies `partner` and `month`, in seconds: 31 days. */
 export const MAX_QUOTA_SECONDS = 2_678_400
 
 export function maxWindowSeconds(name: string): number {
@@ -64,7 +64,7 @@ export interface Policy extends Limit {
   readonly name: LimitName
   /** The item of the policy in `RateLimit-Policy`. */
   readonly field: string
-  /** Of a month: whole seconds from the request to its end. */
+  /** Whole seconds from the request to the end of the month, for the policy `month`. */
   readonly resetSeconds?: number
 }
 
@@ -77,7 +77,7 @@ export type Policies = Readonly<Partial<Record<LimitName, Policy>>>
 
 function ownLimit(
   name: ServiceLimit,
-  facts: Pick<KeyFacts, 'key' | 'partner'> | undefined,
+  facts: KeyFacts | undefined,
 ): Limit | undefined {
   if (facts === undefined || name === 'authfail') return undefined
   if (name === 'rotate') return facts.partner.limits.rotate
@@ -87,7 +87,7 @@ function ownLimit(
 /** The policies for a key: its own limits first, then its partner's, then the service's. Test keys have no quota. */
 export function policiesFor(
   service: Readonly<Record<ServiceLimit, Limit>>,
-  facts?: Pick<KeyFacts, 'key' | 'partner'>,
+  facts?: KeyFacts,
 ): Policies {
   const policies: Partial<Record<LimitName, Policy>> = {}
   for (const name of SERVICE_LIMITS) {

@@ -5,6 +5,7 @@ import {
   createLocalLimiter,
   createWindows,
   type Limiter,
+  type LocalLimiter,
   type LocalWindows,
   type RateLimitState,
   rateLimitState,
@@ -55,7 +56,7 @@ class SharedLimiter implements Limiter {
   readonly #leastSeconds: number
   readonly #windows = createWindows<LeasedWindow>((evicted) => this.#return(evicted))
   #returning: Promise<void> = Promise.resolve()
-  readonly #local: ReturnType<typeof createLocalLimiter>
+  readonly #local: LocalLimiter
   readonly decisions: Limiter['decisions']
 
   constructor(quotas: QuotaStore, options: SharedLimiterOptions) {
@@ -265,7 +266,7 @@ interface LeasedWindow extends Pick<LeaseRequest, 'policy' | 'quota' | 'windowSe
   held: number
   /** Requests that were leased, used, and not yet reported. */
   used: number
-  /** Of the last lease; 0 before the first. */
+  /** The term of the last lease; 0 before the first. */
   term: number
   /** What the last lease left in the quota store; `undefined` before the first lease in this window. */
   remaining: number | undefined

@@ -8,7 +8,7 @@ import { EXAMPLE_REQUEST_ID, REQUEST_ID_PATTERN } from '../schemas/fields.ts'
 import { problemSchema } from '../schemas/responses.ts'
 import template from './document.json' with { type: 'json' }
 import { createSchemaCollection, type SchemaCollection } from './json-schema.ts'
-import type { DocumentSettings, HeaderObject, ResponseObject } from './model.ts'
+import type { ByName, DocumentSettings, ExampleObject, HeaderObject, ResponseObject } from './model.ts'
 import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'
 
@@ -23,8 +23,7 @@ export async function otherTurn(): Promise<void> {
 export type OpenApiDocument = Awaited<ReturnType<typeof createDocument>>
 
 export async function createDocument(routes: readonly Route[], settings: DocumentSettings) {
-  const { names, basePath, title = 'Partner API', contact, terms, servers, modules = BUILT_IN_MODULES } =
-    settings
+  const { names, basePath, title = 'Partner API', contact, terms, servers } = settings
   const { info, license, tags, parameters, securitySchemes, ...filled } = fill(template, settings)
   const headers: Record<string, HeaderObject> = filled.headers
   if (settings.limits.key.quota === 0) {
@@ -44,10 +43,7 @@ export async function createDocument(routes: readonly Route[], settings: Documen
     const operation = describeOperation(route, basePath + path, schemas, { responses, headers }, settings)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation }
   }
-  const codes = new Set(
-    Object.values(paths).flatMap((path) => Object.values(path)).flatMap((one) => one['x-problems']),
-  )
-  const example = `${basePath}/${names.name}/public/profiles`
+  const operations = Object.values(paths).flatMap((path) => Object.values(path))
   return {
     openapi: '3.1.1' as const,
     info: {
@@ -62,13 +58,7 @@ export async function createDocument(routes: readonly Route[], settings: Documen
         url: basePath || '/',
         description: `The ${basePath && 'base path at the '}origin of this document.`,
       }],
-    tags: [...new Map(routes.map((route) => [tagOf(route, settings), route]))].map(([name, route]) => ({
-      name,
-      description: Object.hasOwn(tags, name)
-        ? tags[name as keyof typeof tags]
-        : modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!
-          .feature.replace(/(?<![.!?])$/, '.'),
-    })).concat({ name: 'events', description: tags.events }),
+    tags: tagsOf(routes, tags, settings),
     paths,
     webhooks: webhooksOf(schemas),
     components: {
@@ -76,16 +66,46 @@ export async function createDocument(routes: readonly Route[], settings: Documen
       responses,
       parameters,
       headers,
-      examples: sorted(Object.fromEntries(
-        [...codes].filter((code) => !hasOwnExample(code))
-          .map((code) => [code, exampleProblem(code, example, 'read:profiles', settings)]),
-      )),
+      examples: examplesOf(operations, settings),
       securitySchemes,
     },
   }
 }
 
-/** One for each type of event. */
+/** The tags of the routes, and that of events. */
+function tagsOf(
+  routes: readonly Route[],
+  texts: ByName<string> & { readonly events: string },
+  settings: DocumentSettings,
+) {
+  const { modules = BUILT_IN_MODULES } = settings
+  const describe = (name: string, route: Route): string => {
+    if (Object.hasOwn(texts, name)) return texts[name]!
+    const { feature } = modules.list.find(({ scope }) => 'scope' in route && scope === route.scope)!
+    return feature.replace(/(?<![.!?])$/, '.')
+  }
+  const byTag = new Map(routes.map((route) => [tagOf(route, settings), route]))
+  return [
+    ...Array.from(byTag, ([name, route]) => ({ name, description: describe(name, route) })),
+    { name: 'events', description: texts.events },
+  ]
+}
+
+/** The examples of problems that several operations share. */
+function examplesOf(
+  operations: readonly OperationObject[],
+  settings: DocumentSettings,
+): ByName<ExampleObject> {
+  const { names, basePath } = settings
+  const path = `${basePath}/${names.name}/public/profiles`
+  const codes = new Set(operations.flatMap((one) => one['x-problems']))
+  const shared = [...codes].filter((code) => !hasOwnExample(code))
+  return sorted(
+    Object.fromEntries(shared.map((code) => [code, exampleProblem(code, path, 'read:profiles', settings)])),
+  )
+}
+
+/** A webhook for each type of event. */
 function webhooksOf(schemas: SchemaCollection) {
   const { schema: envelope, ...shared } = template.webhook
   const operations = describeEvents().flatMap(({ name, data, events }) => {

@@ -23,7 +23,7 @@ export function markup(strings: readonly string[], ...insets: readonly Inset[]):
   return { html: parts.reduce((text, part, index) => text + write(insets[index - 1]) + part) }
 }
 
-/** The same for a template with the names of its insets in braces. */
+/** Fills a template that has the names of its insets in braces. */
 function fillMarkup(template: string, insets: Readonly<Record<string, Inset>>): Markup {
   const parts = template.split(/\{(\w+)\}/)
   const strings = parts.filter((_, index) => index % 2 === 0)

@@ -86,7 +86,7 @@ export interface Responses {
   readonly title: string
   readonly mediaType: string
   readonly success: { readonly status: string; readonly body: string }
-  /** By status: one or several bodies, of which the first is shown. */
+  /** The problems by their status; of several bodies, the first is shown. */
   readonly problems: readonly { readonly status: string; readonly bodies: readonly Problem[] }[]
 }
 
@@ -104,7 +104,7 @@ export type FieldRow = DescribedField | DescribedAlternative
 export interface DescribedField {
   readonly id?: string
   readonly name: string
-  /** Its type and, of a parameter, its place; empty for an event. */
+  /** The type and, of a parameter, the place; empty for an event. */
   readonly about: string
   readonly need?: 'required' | 'optional' | undefined
   readonly text: Prose
