@@ -76,13 +76,12 @@ const maxReported = 1_000
 
 type CallDirectory = <T>(
   method: keyof Directory,
-  args: readonly unknown[],
+  call: () => unknown,
   read: ResultReader<T>,
 ) => MaybePromise<T>
 
 /** Calls methods of a directory, and reads what they return. */
-function createCaller(directory: Directory, checks: DirectoryChecks): CallDirectory {
-  const methods = directory as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+function createCaller(checks: DirectoryChecks): CallDirectory {
   const reported = new Set<string>()
   function reportOnce(message: string): void {
     if (reported.has(message) || reported.size >= maxReported) return
@@ -90,13 +89,13 @@ function createCaller(directory: Directory, checks: DirectoryChecks): CallDirect
     checks.report?.(message)
   }
 
-  return (method, args, read) => {
+  return (method, call, read) => {
     const leaveOut: LeaveOut = (reason) => {
       if (checks.failsOnInvalidRow) failing(reason)
       checks.onLeftOut?.()
       reportOnce(`directory.${method}: ${reason}`)
     }
-    return andThen(toPromise(methods[method]!(...args)), (found) => {
+    return andThen(toPromise(call()), (found) => {
       try {
         return read(found, leaveOut)
       } catch (error) {
@@ -110,7 +109,7 @@ function createCaller(directory: Directory, checks: DirectoryChecks): CallDirect
 
 /** The same directory with valid results: it leaves invalid rows out, and throws for any other invalid result. */
 export function checkedDirectory(directory: Directory, checks: DirectoryChecks): Required<Directory> {
-  const call = createCaller(directory, checks)
+  const call = createCaller(checks)
 
   /** Asks for more rows when some are left out: a short page is taken for the last one. */
   function readPage(
@@ -120,7 +119,8 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
     limit: number,
   ): MaybePromise<readonly ProfileCard[]> {
     let length = 0
-    const page = call('listProfiles', [partner, { ...query, limit }, now], (found, leaveOut) => {
+    const list = () => directory.listProfiles(partner, { ...query, limit }, now)
+    const page = call('listProfiles', list, (found, leaveOut) => {
       const rows = readCards(found, leaveOut)
       length = (found as readonly unknown[]).length
       if (length > limit) leaveOut(`${result} must have at most ${limit} rows, not ${length}`)
@@ -136,7 +136,7 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
   return {
     listProfiles: (partner, query, now) => readPage(partner, query, now, query.limit),
     findProfile: (partner, slug, now) =>
-      call('findProfile', [partner, slug, now], (found, leaveOut) => {
+      call('findProfile', () => directory.findProfile(partner, slug, now), (found, leaveOut) => {
         const [profile] = readProfiles(found == null ? [] : [found], leaveOut)
         if (profile === undefined || profile.slug === slug) return profile
         leaveOut(
@@ -144,9 +144,9 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
         )
         return undefined
       }),
-    listIndustries: () => call('listIndustries', [], readIndustries),
+    listIndustries: () => call('listIndustries', () => directory.listIndustries(), readIndustries),
     countProfiles: (...args) =>
-      call('countProfiles', args, (found, leaveOut) => {
+      call('countProfiles', () => directory.countProfiles(...args), (found, leaveOut) => {
         if (!(found instanceof Map)) return reject(result, 'a Map', found)
         const rows = Array.from(found, ([slug, count]) => ({ slug, count }))
         const readCounts = rowsOf(args[1], (row) => {
@@ -159,11 +159,13 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
     nextProfileChangeAt: (...args) =>
       call(
         'nextProfileChangeAt',
-        args,
+        () => directory.nextProfileChangeAt(...args),
         (found) => found == null ? undefined : toInstant(found) ?? reject(result, instantName, found),
       ),
     directoryRevision: () =>
-      directory.directoryRevision == null ? '' : call('directoryRevision', [], readRevision),
+      directory.directoryRevision == null
+        ? ''
+        : call('directoryRevision', () => directory.directoryRevision?.(), readRevision),
   }
 }
 
