@@ -1,7 +1,6 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
-import { type Argument, Command, type HelpContext, Option, type ParseOptionsResult } from 'commander'
+import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
-import { SLUG_PATTERN } from '../core/lib/text.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
 import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
@@ -10,7 +9,6 @@ import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
 import { conflictsOf, setFromVariables, variableOf, type Variables } from './environment.ts'
 import { type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
-import { suggest } from './suggest.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
 export interface Run {
@@ -43,8 +41,6 @@ export class CliCommand extends Command {
   readonly run: Run
   #isLoaded = false
   readonly exampleLines: string[] = []
-  /** Commander's own, which its types leave out. */
-  declare readonly unknownOption: (flag: string) => never
 
   constructor(name: string | undefined, run: Run) {
     super(name)
@@ -95,35 +91,10 @@ export class CliCommand extends Command {
   /** Parses arguments, and sets the options that are not among them from environment variables. */
   override parseOptions(argv: string[]): ParseOptionsResult {
     const parsed = super.parseOptions(argv)
-    const [option] = parsed.unknown
-    const isHelp = parsed.unknown.some((word) => /^(?:-h|--help)$/.test(word))
-    if (!isHelp) setFromVariables(this, this.run.variables, this.run.io.env)
-    // Commander would first report a missing required option, although this one may be a misspelling of it.
-    if (option !== undefined && this.commands.length === 0 && !isHelp) this.unknownOption(option)
+    if (!parsed.unknown.some(isHelpFlag)) setFromVariables(this, this.run.variables, this.run.io.env)
+    // An unknown option may be a misspelled required one: Commander would first report that one as missing.
+    if (parsed.unknown.length > 0) { for (const option of this.options) option.makeOptionMandatory(false) }
     return parsed
-  }
-
-  /** Adds the option that was probably meant, as Commander does for one that is misspelled. */
-  override error(message: string, options?: Parameters<Command['error']>[1]): never {
-    const [, name] = /^error: option '--([\w-]+) .* argument 'none' is invalid/.exec(message) ?? []
-    const last = options?.code === 'commander.excessArguments' ? this.args.at(-1)! : ''
-    const isSlug = SLUG_PATTERN.test(last)
-    const meant = name ? `--no-${name}` : isSlug ? '--partner' : ''
-    if (this.options.some(({ long }) => long === meant)) {
-      message += `\n(Did you mean ${meant}${isSlug ? ` ${last}` : ''}?)`
-    }
-    return super.error(message, options)
-  }
-
-  /** Help about an unknown command is not help about its group. */
-  override helpInformation(context?: HelpContext): string {
-    const name = this.args.find((word) => word !== 'help') ?? '-'
-    const names = this.commands.map((command) => command.name())
-    const takesCommand = names.length > 0 && this.registeredArguments.length === 0
-    if (takesCommand && !name.startsWith('-') && !names.includes(name)) {
-      this.error(`unknown command '${name}'${suggest(name, names)}`, { code: 'commander.unknownCommand' })
-    }
-    return super.helpInformation(context)
   }
 
   /** Adds a text to the help, after the options. Lines that begin with a space keep their line breaks. */
@@ -139,8 +110,10 @@ export class CliCommand extends Command {
   }
 
   act<Given extends readonly unknown[]>(action: Action<Given>): this {
-    return this.action(async (...args) => {
-      const result = await action(this.#invocation(), ...args.slice(0, -1) as unknown as Given)
+    return this.action(async () => {
+      // Commander does not know the types of what it has parsed.
+      const given = [...this.processedArgs, this.opts()] as unknown as Given
+      const result = await action(this.#invocation(), ...given)
       if (typeof result === 'object') await this.run.output.print(result)
       else if (result) this.run.exitCode = result
     })
@@ -209,6 +182,11 @@ export class CliCommand extends Command {
     }
     return { storeUrl, actor, wait, io, output }
   }
+}
+
+/** Whether a word asks for help. */
+export function isHelpFlag(word: string): boolean {
+  return word === '-h' || word === '--help'
 }
 
 /** The names of a command below the program. */

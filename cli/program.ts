@@ -1,8 +1,8 @@
 import process from 'node:process'
-import { type Command, CommanderError, Help } from 'commander'
+import { CommanderError, Help } from 'commander'
 import { validateName } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
-import { CliCommand, type Run } from './command.ts'
+import { CliCommand, isHelpFlag, pathOf, type Run } from './command.ts'
 import { describeUnknown, readVariable, unknownVariables } from './environment.ts'
 import { type CliError, type ExitCode, toCliError, usageError } from './errors.ts'
 import { optionParser } from './options.ts'
@@ -95,7 +95,7 @@ export async function run(
   const program = createProgram(version, createRun(io, output), (help) => text += help)
   try {
     rejectKeys(argv)
-    await program.parseAsync(translateHelpCommand(argv, program), { from: 'user' }).catch(async (error) => {
+    await program.parseAsync(await translateHelp(argv, program), { from: 'user' }).catch(async (error) => {
       if (!(error instanceof CommanderError) || error.exitCode !== 0) throw error
       await output.print({ data: error.code === 'commander.version' ? { version } : { help: text }, text })
     })
@@ -122,11 +122,18 @@ function silenceSqliteWarning(): void {
   }
 }
 
-/** Turns `help COMMAND`, also after global options, into `COMMAND --help`. */
-function translateHelpCommand(argv: readonly string[], program: Command): readonly string[] {
-  if (!argv.includes('help')) return argv
-  const { operands: [command, ...operands], unknown } = program.parseOptions([...argv])
-  return command === 'help' ? [...operands, ...unknown, '--help'] : argv
+/** Turns `help COMMAND`, also of a group and after global options, into `COMMAND --help`. */
+async function translateHelp(argv: readonly string[], program: CliCommand): Promise<readonly string[]> {
+  if (!argv.some((word) => word === 'help' || isHelpFlag(word))) return argv
+  const { operands, unknown } = program.parseOptions([...argv])
+  const { command, rest } = await program.find(operands)
+  const isHelpCommand = command.commands.length > 0 && rest[0] === 'help'
+  if (!isHelpCommand && !unknown.some(isHelpFlag)) return argv
+  const words = [...pathOf(command), ...rest.filter((word) => word !== 'help')]
+  const named = await program.find(words)
+  // Commander refuses a command that does not exist, but not in front of --help, where it prints the help of the group.
+  if (named.command.commands.length > 0 && named.rest.length > 0) return words
+  return [...words, ...unknown, '--help']
 }
 
 async function reportError(error: unknown, output: Output, env: Io['env']): Promise<ExitCode> {
@@ -231,8 +238,10 @@ function rejectKeys(argv: readonly string[]): void {
 function toUsageError({ code, message }: CommanderError): CliError {
   // Commander's message for a missing subcommand is empty.
   if (code === 'commander.help') return usageError('A command is missing: --help lists them.')
+  const sentence = message.replace(/^error: /, '')
   // The value of an unknown option may be a secret.
-  const sentence = message.replace(/^error: (unknown option '[^=']+=).*'/s, "$1…'").replace(/^error: /, '')
-  const isOther = code === 'commander.unknownCommand' && !sentence.includes('Did you mean')
-  return usageError(isOther ? `${sentence}: --help lists the commands` : sentence)
+  if (code === 'commander.unknownOption') return usageError(sentence.replace(/=.*'/s, "=…'"))
+  const hasSuggestion = sentence.includes('\n')
+  if (code !== 'commander.unknownCommand' || hasSuggestion) return usageError(sentence)
+  return usageError(`${sentence}: --help lists the commands`)
 }

@@ -1,4 +1,4 @@
-import { type Argument, Command, type Option } from 'commander'
+import type { Argument, Option } from 'commander'
 import type { CliCommand, Invocation } from '../command.ts'
 import { printable } from '../output/text.ts'
 
@@ -39,10 +39,7 @@ async function complete(
   // Commander refuses an option without its value.
   const { operands: names, unknown } = program.parseOptions(isValue ? before.slice(0, -1) : before)
   const { command, rest } = await program.find(names)
-  // Commander's own, which does not refuse a misspelled option.
-  const operands = command === program
-    ? rest
-    : Command.prototype.parseOptions.call(command, [...rest, ...unknown]).operands
+  const operands = command === program ? rest : command.parseOptions([...rest, ...unknown]).operands
   const help = command.createHelp()
   const options = [...help.visibleOptions(command), ...program.options]
   const named = assigned ?? before[lastOption]

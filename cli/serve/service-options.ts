@@ -9,18 +9,27 @@ import type { CliCommand } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { durationOption, integerBetween, limitParser, optionParser, serviceNameOption } from '../options.ts'
 
-/** The options of `openapi` and `serve`. Most have the names and values of settings. */
-export interface ServiceOptions extends PartnerApiOptions {
+/** The settings that options of other names set. */
+const settingNames = {
+  limit: 'limits',
+  maxStaleness: 'maxStalenessMs',
+  staleIfError: 'staleIfErrorSeconds',
+  trustProxies: 'trustedProxies',
+  keepUsage: 'keepUsageDays',
+  keepSignups: 'keepSignupsDays',
+} as const satisfies Readonly<Record<string, keyof PartnerApiOptions>>
+
+type RenamedOptions = {
+  readonly [Name in keyof typeof settingNames]?: PartnerApiOptions[(typeof settingNames)[Name]]
+}
+
+/** The options of `openapi` and `serve`. Those that are settings have their values. */
+export interface ServiceOptions extends PartnerApiOptions, RenamedOptions {
   readonly title?: string
   readonly logo?: string
   readonly contact?: string
   readonly terms?: string
   readonly publicUrl?: readonly string[]
-}
-
-/** An option whose value has the name of a setting. */
-function setting(name: keyof PartnerApiOptions, flags: string, description: string): Option {
-  return Object.assign(new Option(flags, description), { attributeName: () => name })
 }
 
 export function addServiceOptions(command: CliCommand): CliCommand {
@@ -29,7 +38,7 @@ export function addServiceOptions(command: CliCommand): CliCommand {
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .option('--base-path <path>', 'Path that all paths begin with, such as /api', basePathOption)
     .addOption(
-      setting('limits', '--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
+      new Option('--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
         .argParser(limitParser(SERVICE_LIMITS)),
     )
     .addOption(
@@ -77,14 +86,16 @@ export function addServerOptions(command: CliCommand): CliCommand {
 }
 
 export function toSettings(options: ServiceOptions): PartnerApiOptions {
-  const { title, logo, contact, terms, publicUrl, ...settings } = options
-  const { basePath = '' } = settings
+  const { title, logo, contact, terms, publicUrl, ...others } = options
+  const { basePath = '' } = others
   const other = publicUrl?.find((url) => !endsWithBasePath(url, basePath))
   if (other !== undefined) {
     throw usageError(`--public-url ${other} must end with the --base-path, ${basePath}.`)
   }
+  const names: Readonly<Record<string, string>> = settingNames
+  const settings = Object.entries(others).map(([name, value]) => [names[name] ?? name, value])
   return {
-    ...settings,
+    ...Object.fromEntries(settings) as PartnerApiOptions,
     deployment: {
       ...(title && { title }),
       ...(logo && { logo }),
@@ -97,7 +108,7 @@ export function toSettings(options: ServiceOptions): PartnerApiOptions {
 
 function integerSetting(name: keyof typeof INTEGERS, flags: string, description: string): Option {
   const [defaultValue, min, max] = INTEGERS[name]
-  return setting(name, flags, `${description}, ${min} to ${max}`)
+  return new Option(flags, `${description}, ${min} to ${max}`)
     .argParser(integerBetween(min, max)).default(defaultValue)
 }
 
@@ -108,7 +119,7 @@ function daysSetting(name: 'keepUsageDays' | 'keepSignupsDays', flags: string, d
     const days = durationOption(text) / MS_PER_DAY
     return Number.isInteger(days) && days >= min && days <= max ? days : undefined
   })
-  return setting(name, flags, description).argParser(parse)
+  return new Option(flags, description).argParser(parse)
     .default(defaultValue, defaultValue === 0 ? 'keep all' : `${defaultValue}d`)
 }
 
