@@ -52,7 +52,7 @@ test('a command takes a key or options that select keys, and asks', async (t) =>
 test('on a terminal it asks', { skip: noTerminal }, async (t) => {
   const { issue, store, url } = await createStore()
   await issue()
-  const command = `${process.execPath} ${MAIN} keys revoke --partner acme`
+  const command = `'${process.execPath}' '${MAIN}' keys revoke --partner acme`
   const env = { PARTNER_API_STORE: url }
   const refused = await runOnTerminal(command, env, 'to confirm', 'no\n')
   t.match(refused, /This revokes 1 key of 1 partner\.\s+Type revoke to confirm/)

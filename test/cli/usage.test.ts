@@ -74,7 +74,7 @@ test('a command loads only the modules it uses', async (t) => {
     verify.join(' '),
     /core\/routes|adapters\/(?!stores\/store-error|client\/(?:transport|errors|response))/,
   )
-  t.notMatch(migrate.join(' '), /undici|valibot|runtimes|postgres|core\/routes/)
+  t.notMatch(migrate.join(' '), /undici|runtimes|postgres|core\/routes/)
   t.match(openapi.join(' '), /core\/openapi/)
   t.notMatch(openapi.join(' '), /undici|adapters/)
 })
