@@ -60,6 +60,7 @@ const alone = [
   'cli/serve',
   'cli/verify-failures',
   'contract/http/node',
+  'core/claims',
   'core/clock',
   'core/linear-time',
   'core/partner-quotas',
