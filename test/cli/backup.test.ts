@@ -226,6 +226,8 @@ test('a replaced store that is empty, or has values that cannot be read, needs -
     'is empty': () => writeFileSync(file, ''),
     'no such table': () => edit(file, 'DROP TABLE store'),
     'the row acme of partner: .* in JSON': () => edit(file, "UPDATE partner SET limits = '{'"),
+    'the row \\w+ of partner_key: expires_at is 1152921504606846976, beyond': () =>
+      edit(file, 'UPDATE partner_key SET expires_at = 1152921504606846976'),
   }
   for (const [reason, damage] of Object.entries(damages)) {
     damage()

@@ -19,7 +19,7 @@ import {
   writeRows,
 } from './database.ts'
 import { applyFacts, selectModules } from './partners-and-keys.ts'
-import type { RowFormat } from './row-format.ts'
+import { INTEGER_COLUMNS, type RowFormat, safeColumns, type StoredRow } from './row-format.ts'
 import { CLAIMS, KEYS, MODULES, PARTNERS, WEBHOOKS } from './tables.ts'
 import { changeWebhook, selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
 
@@ -231,7 +231,7 @@ function* narrowRows<R>(
 ): Work<number> {
   const [id] = columns
   const selectReplaced = `
-    SELECT ${columns} FROM partner_api.${table} WHERE ${id} IN ${idsSql(replaced.dialect, '$1')}`
+    SELECT ${safeColumns(columns)} FROM partner_api.${table} WHERE ${id} IN ${idsSql(replaced.dialect, '$1')}`
   let count = 0
   for (let after = '';;) {
     const rows = yield* query(pageSql(table, columns, hasNotEnded), [after, pageRows])
@@ -243,7 +243,7 @@ function* narrowRows<R>(
     const place = (id: string) => `the row ${id} of ${table}`
     const others = new Map(replacedRows.map((row) => {
       const id = String(row[0])
-      return [id, usingReplaced(() => read(row), place(id))]
+      return [id, usingReplaced(() => read(withIntegers(columns, row)), place(id))]
     }))
     const changes = records.map((record, index) => {
       const id = ids[index]!
@@ -252,6 +252,16 @@ function* narrowRows<R>(
     count += changes.filter(({ length }) => length > 0).length
     yield* applyAudited(dialect, changes.flat(), context)
   }
+}
+
+/** A row of safe columns with its integers. @throws for one that only another program can have written. */
+function withIntegers(columns: readonly string[], row: StoredRow): StoredRow {
+  return row.map((value, index) => {
+    const column = columns[index]!
+    if (value === null || !INTEGER_COLUMNS.has(column)) return value
+    if (Number.isSafeInteger(Number(value))) return Number(value)
+    throw new Error(`${column} is ${value}, beyond ±2^53`)
+  })
 }
 
 function* revokeClaims(dialect: Dialect, context: AuditContext): Work<number> {
