@@ -34,35 +34,32 @@ function redactPostgresUrl(word: string): string {
   return `${word.slice(0, index)}${scheme}[credentials]${word.slice(end)}`
 }
 
-/** Redacts text and cuts it to `max` UTF-16 units. */
+/** Cuts text to `max` UTF-16 units. */
 export function excerpt(text: string, max: number): string {
-  const safe = redact(text)
-  return safe.length <= max ? safe : `${safe.slice(0, max)}…`.toWellFormed()
+  return text.length <= max ? text : `${text.slice(0, max)}…`.toWellFormed()
 }
 
 /** Redacts all strings and member names in a JSON value. */
 export function redactAll<T>(value: T): T {
-  return mapStrings(value, redact, Infinity, maxDepth) as T
+  return mapStrings(value, redact) as T
 }
 
-/** Redacts a JSON value from a deployment, and cuts its strings and lists, for people. */
-export function excerptAll<T>(value: T): T {
-  return mapStrings(value, (text) => excerpt(text, maxTextLength), maxItems, maxDepth) as T
-}
+/** A short text can nest deeper than the call stack. */
+const maxDepth = 100
 
-function mapStrings(value: unknown, edit: (text: string) => string, items: number, depth: number): unknown {
+/** Edits all strings and member names in a JSON value. What is nested too deeply becomes `…`. */
+export function mapStrings(
+  value: unknown,
+  edit: (text: string) => string,
+  depth: number = maxDepth,
+): unknown {
   if (typeof value === 'string') return edit(value)
   if (typeof value !== 'object' || value === null) return value
   if (depth === 0) return '…'
-  const inner = (member: unknown) => mapStrings(member, edit, items, depth - 1)
-  if (Array.isArray(value)) return value.slice(0, items).map(inner)
+  const inner = (member: unknown) => mapStrings(member, edit, depth - 1)
+  if (Array.isArray(value)) return value.map(inner)
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [edit(name), inner(member)]))
 }
-
-const maxTextLength = 800
-const maxItems = 200
-/** A short text can nest deeper than the call stack. */
-const maxDepth = 100
 
 /** An error with its stack. Line feeds in the message are escaped, so they can't fake stack frames. */
 export function formatStack(error: unknown): string {

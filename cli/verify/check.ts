@@ -1,6 +1,6 @@
 import { createRequestBuilder, type RequestSpec } from '../../adapters/client/transport.ts'
 import { createServiceNames } from '../../core/http/headers.ts'
-import { isObject, parseJson } from '../../core/lib/json.ts'
+import { isObject } from '../../core/lib/json.ts'
 import { MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { API_VERSION } from '../../core/model.ts'
 import type { Verification } from '../../core/wire.ts'
@@ -15,6 +15,7 @@ import {
   urlBelow,
 } from './deployment.ts'
 import { movedTo, nextStep, readVerification, redirectError, verifyKeyPath } from './response.ts'
+import type { SmokeResult } from './smoke.ts'
 
 /** Those of the command line. Durations are in milliseconds. */
 export interface VerifyOptions {
@@ -57,21 +58,26 @@ export async function check({ io, output }: Invocation, request: CheckRequest) {
     if (version !== API_VERSION) {
       output.note(`warning: The deployment has API version ${version}, and this program ${API_VERSION}.`)
     }
-    const smoke = isSmoke && await output.progress(async (report) => {
-      // Loaded here, with the schemas of all endpoints.
-      const { runSmokeTests } = await import('./smoke.ts')
-      return runSmokeTests(send, verification, names, base, withSignup, (done, total) => {
-        report(`${done} of ${pluralize(total, 'endpoint')}`)
+    const testEndpoints = () =>
+      output.progress(async (report) => {
+        // Loaded here, with the schemas of all endpoints.
+        const { runSmokeTests } = await import('./smoke.ts')
+        return runSmokeTests(send, verification, names, base, withSignup, (done, total) => {
+          report(`${done} of ${pluralize(total, 'endpoint')}`)
+        })
       })
-    })
+    const smoke = isSmoke ? await testEndpoints() : undefined
     const notReady = findNotReady(request.module ?? [], verification)
-    const verdicts = new Set(smoke?.map(({ verdict }) => verdict))
-    const isRefused = notReady.length > 0 || verdicts.has('failed')
-    const exitCode: ExitCode = isRefused ? 1 : verdicts.has('unreachable') ? 3 : 0
-    return { exitCode, verification, smoke, notReady }
+    return { exitCode: exitCodeOf(notReady, smoke ?? []), verification, smoke, notReady }
   } finally {
     await connection.close()
   }
+}
+
+function exitCodeOf(notReady: readonly string[], smoke: readonly SmokeResult[]): ExitCode {
+  const verdicts = new Set(smoke.map(({ verdict }) => verdict))
+  if (notReady.length > 0 || verdicts.has('failed')) return 1
+  return verdicts.has('unreachable') ? 3 : 0
 }
 
 function clockWarnings({ header }: DeploymentResponse): string[] {
@@ -90,14 +96,19 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
     if (found?.ready) return []
     const { active = true, missing_scope: scope = null } = found ?? {}
     const subject = { keyId: key.id, partner: partner.slug, module, scope }
-    const reasons = [
-      found === undefined && `this deployment has no module ${module}: its release may be older.`,
-      !active &&
-      `the module ${module} is not active for this partner. ${nextStep('module_inactive', subject)}`,
-      scope !== null &&
-      `the module ${module} needs the scope ${printable(scope)}. ${nextStep('scope_missing', subject)}`,
-    ]
-    return reasons.filter((reason) => reason !== false)
+    const reasons: string[] = []
+    if (found === undefined) {
+      reasons.push(`this deployment has no module ${module}: its release may be older.`)
+    }
+    if (!active) {
+      const step = nextStep('module_inactive', subject)
+      reasons.push(`the module ${module} is not active for this partner. ${step}`)
+    }
+    if (scope !== null) {
+      const step = nextStep('scope_missing', subject)
+      reasons.push(`the module ${module} needs the scope ${printable(scope)}. ${step}`)
+    }
+    return reasons
   })
 }
 
@@ -112,9 +123,8 @@ async function findServiceName(connection: Connection, base: URL): Promise<strin
 }
 
 /** The name of the first service at this address in an API catalog (RFC 9727). */
-function readCatalog({ status, text }: DeploymentResponse, base: URL): string | undefined {
-  const catalog = status === 200 ? parseJson(text) : undefined
-  if (!isObject(catalog) || !Array.isArray(catalog['linkset'])) return undefined
+function readCatalog({ status, json: catalog }: DeploymentResponse, base: URL): string | undefined {
+  if (status !== 200 || !isObject(catalog) || !Array.isArray(catalog['linkset'])) return undefined
   for (const context of catalog['linkset']) {
     const descriptions = isObject(context) ? context['service-desc'] : undefined
     const href = Array.isArray(descriptions) && isObject(descriptions[0])

@@ -3,16 +3,7 @@ import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, type ExitCode, usageError } from '../errors.ts'
 import { durationOption, serviceNameOption } from '../options.ts'
 import type { Output } from '../output/print.ts'
-import {
-  excerptAll,
-  formatDetails,
-  formatTable,
-  joinList,
-  pluralize,
-  printable,
-  redactAll,
-  yesOrNo,
-} from '../output/text.ts'
+import { formatDetails, formatTable, joinList, pluralize, printable, yesOrNo } from '../output/text.ts'
 import type { VerifyOptions } from './check.ts'
 import { isLoopback, parseDeploymentUrl, parseKeyId, readCredential } from './credential.ts'
 import type { SmokeResult } from './smoke.ts'
@@ -67,9 +58,8 @@ async function verifyKey(invocation: Invocation, options: VerifyOptions): Promis
   const request = { ...options, base, key, keyId, timeout }
   const { verification, smoke, notReady, exitCode } = await check(invocation, request)
   await output.print({
-    data: redactAll(smoke ? { ...verification, smoke } : verification),
-    text: formatVerification(excerptAll(verification), output) +
-      (smoke ? `\n${formatSmokeResults(excerptAll(smoke))}` : ''),
+    data: smoke ? { ...verification, smoke } : verification,
+    text: formatVerification(verification, output) + (smoke ? `\n${formatSmokeResults(smoke)}` : ''),
   })
   if (smoke) summarizeSmoke(output, smoke)
   for (const reason of notReady) output.note(`not ready: ${reason}`)

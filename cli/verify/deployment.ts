@@ -9,32 +9,82 @@ import {
   type NetworkErrorKind,
   readText,
 } from '../../adapters/client/transport.ts'
+import { parseJson } from '../../core/lib/json.ts'
 import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
-import { excerpt, formatTime, printable } from '../output/text.ts'
+import { excerpt, formatTime, mapStrings, printable, redact } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
 
 export type Connection = Awaited<ReturnType<typeof openConnection>>
 
-/** An HTTP response, perhaps not the service's. */
+/** An HTTP response, perhaps not the service's. What it holds is clean: keys and credentials are redacted, texts cut. */
 export interface DeploymentResponse {
   readonly url: string
   readonly status: number
   readonly header: (name: string) => string | undefined
-  readonly text: string
+  /** The JSON that the body is; `undefined` for another text. */
+  readonly json: unknown
+  /** The HTML page that the body is, for messages; `undefined` for another body. */
+  readonly page: string | undefined
+  readonly isEmpty: boolean
   readonly ms: number
 }
 
+/** UTF-16 units of a header field: a Link has a cursor of up to 1,000 characters. */
+const maxFieldLength = 4_000
+/** UTF-16 units of a string or a member name of a body. */
+const maxTextLength = 1_000
 /** How much is shown of a name from a deployment, in UTF-16 units. */
 export const maxNameLength = 200
 const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
 const maxBodyMebibytes = 4
 
+/** A clean name, for messages. */
 export function displayName(name: string): string {
   return printable(excerpt(name, maxNameLength))
+}
+
+/** The only place where a text of a deployment is redacted. */
+function clean(text: string, max: number): string {
+  return excerpt(redact(text), max)
+}
+
+/** What a server sent. */
+interface Received {
+  readonly url: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  readonly text: string
+  readonly ms: number
+}
+
+export function toDeploymentResponse({ url, status, headers, text, ms }: Received): DeploymentResponse {
+  const header = (name: string) => {
+    const value = headers[name.toLowerCase()]
+    return value === undefined ? undefined : clean([value].flat().join(', '), maxFieldLength)
+  }
+  return {
+    url,
+    status,
+    header,
+    json: mapStrings(parseJson(text), (each) => clean(each, maxTextLength)),
+    page: describePage(header('content-type'), text.slice(0, 16_384)),
+    isEmpty: text === '',
+    ms,
+  }
+}
+
+/** @param head The begin of the body. */
+function describePage(type: string | undefined, head: string): string | undefined {
+  if (!type?.startsWith('text/html') && !/^\s*<(?:!doctype )?html/i.test(head)) return undefined
+  const titleTag = head.search(/<title[\s>]/i)
+  if (titleTag === -1) return 'an HTML page'
+  const [title = ''] = head.slice(head.indexOf('>', titleTag) + 1).split('<', 1)
+  const words = title.trim().replace(/\s+/g, ' ')
+  return words === '' ? 'an HTML page' : `the HTML page "${displayName(clean(words, maxTextLength))}"`
 }
 
 export function urlBelow({ origin, pathname }: URL, path: string): string {
@@ -59,16 +109,13 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
           const reason = `the response is longer than ${maxBodyMebibytes} MiB`
           throw notThisServiceError(url, reason, 'Check --url and --service-name.')
         }
-        return {
+        return toDeploymentResponse({
           url,
           status: response.statusCode,
-          header: (name) => {
-            const value = response.headers[name.toLowerCase()]
-            return Array.isArray(value) ? value.join(', ') : value
-          },
+          headers: response.headers,
           text,
           ms: performance.now() - startedAt,
-        }
+        })
       } catch (error) {
         if (error instanceof CliError) throw error
         if (ending?.aborted) {
@@ -112,7 +159,7 @@ const diagnoses: readonly (readonly [code: RegExp, meaning: string, step: Step])
     /ALTNAME_INVALID$/,
     'its TLS certificate is for another host',
     ({ hostname }, { cert }) => {
-      const names = displayName(cert?.subjectaltname ?? 'unknown')
+      const names = displayName(clean(cert?.subjectaltname ?? 'unknown', maxTextLength))
       return `Its names are ${names}: use one of them in --url, or ask the operator for a certificate for ${hostname}.`
     },
   ],
@@ -162,8 +209,9 @@ function describeFailure(error: unknown, base: URL): string {
   const codes = [code, (cause as NetworkError | undefined)?.code, known?.code]
   const [, meaning, step] = diagnoses.find(([pattern]) => codes.some((each) => pattern.test(each ?? ''))) ??
     []
-  const what = meaning ?? known?.text ??
-    `${code ?? name ?? 'error'}${message ? ` (${message.split('\n')[0]})` : ''}`
+  const [line = ''] = message.split('\n', 1)
+  const other = `${code ?? name ?? 'error'}${line === '' ? '' : ` (${clean(line, maxTextLength)})`}`
+  const what = meaning ?? known?.text ?? other
   const next = step ?? (known && steps[known.kind])
   return `${what}. ${next?.(base, error as NetworkError) ?? 'Check --url.'}`
 }

@@ -3,7 +3,6 @@ import type { ServiceNames } from '../../core/http/headers.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { hasValidChecksum } from '../../core/keys/format.ts'
-import { parseJson } from '../../core/lib/json.ts'
 import { parseInstant } from '../../core/lib/time.ts'
 import { verificationSchema } from '../../core/schemas/responses.ts'
 import { API_VERSION } from '../../core/model.ts'
@@ -39,11 +38,11 @@ export function readVerification(response: DeploymentResponse, request: Verifica
   const { url, status, header } = response
   if (status >= 300 && status < 400) throw redirectError(response, verifyKeyPath(request.names))
   if (status === 200) {
-    const verification = parseVerification(parseJson(response.text))
+    const verification = parseVerification(response.json)
     if (verification !== undefined) return requireSameSubject(verification, request)
     const version = header(request.names.versionHeader)
     if (version !== undefined) throw otherReleaseError(url, version)
-    const form = describeHtmlPage(response) ?? 'not in the form of a verify-key response'
+    const form = response.page ?? 'not in the form of a verify-key response'
     throw notFoundError(url, request, `the response is ${form}`)
   }
   const problem = readProblem(response)
@@ -140,8 +139,7 @@ function otherReleaseError(url: string, version: string): CliError {
 }
 
 function unexpectedResponseError(response: DeploymentResponse, request: VerificationRequest): CliError {
-  const { url, status, header, text } = response
-  const page = describeHtmlPage(response)
+  const { url, status, header, json, page } = response
   const { host } = new URL(url)
   const what = `answered ${status}${page === undefined ? '' : ` with ${page}`}`
   if (status === 502 || status === 503 || status === 504) {
@@ -153,19 +151,8 @@ function unexpectedResponseError(response: DeploymentResponse, request: Verifica
     const sentence = `A server in front of the service limits requests: ${host} ${what}.`
     return new CliError(1, 'rate_limited', `${sentence} ${formatRetryTime(header)}`)
   }
-  const other = parseJson(text) === undefined ? 'no problem document' : 'JSON of another API'
+  const other = json === undefined ? 'no problem document' : 'JSON of another API'
   return notFoundError(url, request, `it answered with status ${status} and ${page ?? other}`)
-}
-
-export function describeHtmlPage({ header, text }: DeploymentResponse): string | undefined {
-  if (!header('content-type')?.startsWith('text/html') && !/^\s*<(?:!doctype )?html/i.test(text)) {
-    return undefined
-  }
-  const head = text.slice(0, 16_384)
-  const titleTag = head.search(/<title[\s>]/i)
-  const start = titleTag === -1 ? 0 : head.indexOf('>', titleTag) + 1
-  const title = start === 0 ? '' : head.slice(start).split('<', 1).join('').trim()
-  return title === '' ? 'an HTML page' : `the HTML page "${displayName(title.replace(/\s+/g, ' '))}"`
 }
 
 function hintFor(code: string, request: VerificationRequest, { header }: DeploymentResponse): string {
@@ -178,8 +165,8 @@ function hintFor(code: string, request: VerificationRequest, { header }: Deploym
     : 'Its checksum is wrong: the key is mistyped or incomplete, or not a key at all.'
 }
 
-function readProblem({ text }: DeploymentResponse) {
-  const { output, success } = v.safeParse(problemSchema, parseJson(text))
+function readProblem({ json }: DeploymentResponse) {
+  const { output, success } = v.safeParse(problemSchema, json)
   return success ? output : undefined
 }
 

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import type { RequestSpec } from '../../adapters/client/transport.ts'
 import type { ServiceNames } from '../../core/http/headers.ts'
 import type { Page } from '../../core/http/message.ts'
-import { isObject, parseJson } from '../../core/lib/json.ts'
+import { isObject } from '../../core/lib/json.ts'
 import { SLUG_PATTERN } from '../../core/lib/text.ts'
 import { MS_PER_DAY, utcDay } from '../../core/lib/time.ts'
 import { type EndpointName, takesBody } from '../../core/model.ts'
@@ -14,7 +14,7 @@ import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt } from '../output/text.ts'
 import type { DeploymentResponse } from './deployment.ts'
-import { describeHtmlPage, findErrors, formatRetryTime, isAddition, problemCode } from './response.ts'
+import { findErrors, formatRetryTime, isAddition, problemCode } from './response.ts'
 
 export interface SmokeResult {
   readonly method: string
@@ -162,7 +162,7 @@ async function callRead(context: Context): Promise<SmokeOutcome> {
   }
   if (errors.length === 0 && route.scope === 'read:profiles') {
     // Valid against the schema: every row has a slug.
-    const { data } = parseJson(first.text) as { data: unknown }
+    const { data } = first.json as { data: unknown }
     const [valid = [], invalid = []] = Array.isArray(data)
       ? [true, false].map((isValid) => data.filter((row) => SLUG_PATTERN.test(row.slug) === isValid))
       : []
@@ -195,7 +195,7 @@ async function checkRevalidation(context: Context, target: string, first: Deploy
     if (response.status === 304) {
       const errors = checkCommonHeaders(response, expected).map((sentence) => `on its 304, ${sentence}`)
       if (etag !== knownEtag) errors.push('its 304 has another ETag than the one it confirms')
-      return response.text === '' ? errors : [...errors, 'its 304 has a body']
+      return response.isEmpty ? errors : [...errors, 'its 304 has a body']
     }
     if (response.status !== 200 || etag === undefined || etag === knownEtag) {
       return [`it answered If-None-Match with ${response.status} instead of 304`]
@@ -213,7 +213,7 @@ interface PageBody {
 /** Follows `Link` to the next page, which must not repeat rows of the first one. */
 async function checkNextPage({ send, expected }: Context, path: string, first: DeploymentResponse) {
   // Valid against the schema.
-  const { data, page } = parseJson(first.text) as PageBody
+  const { data, page } = first.json as PageBody
   const link = first.header('link')
   if (!page.has_more) {
     return page.next_cursor === null && link === undefined ? [] : ['its last page links to another one']
@@ -231,7 +231,7 @@ async function checkNextPage({ send, expected }: Context, path: string, first: D
   if (errors.length > 0) return errors.map((sentence) => `on its second page, ${sentence}`)
   const identify = (row: unknown) => isObject(row) && (row['slug'] ?? row['id']) && JSON.stringify(row)
   const seen = new Set(data.map(identify).filter(Boolean))
-  const repeated = (parseJson(second.text) as PageBody).data.some((row) => seen.has(identify(row)))
+  const repeated = (second.json as PageBody).data.some((row) => seen.has(identify(row)))
   return repeated ? ['its second page repeats a row of the first'] : []
 }
 
@@ -256,11 +256,12 @@ async function callSignup({ send, verification, route, path, expected }: Context
   if (firstErrors.length > 0) return called(first, firstErrors)
   const replay = await send(request)
   const errors = checkResponse(replay, expected)
-  if (errors.length === 0 && replay.text !== first.text) errors.push('its response differs')
+  const isSame = JSON.stringify(replay.json) === JSON.stringify(first.json)
+  if (errors.length === 0 && !isSame) errors.push('its response differs')
   if (errors.length === 0 && replay.header('idempotent-replayed') !== 'true') {
     errors.push('it lacks Idempotent-Replayed: true')
   }
-  const { data } = parseJson(first.text) as { data: { id: string } }
+  const { data } = first.json as { data: { id: string } }
   const onRepetition = errors.map((sentence) => `on repetition, ${sentence}`)
   return called(first, onRepetition, [`it made ${shortExcerpt(data.id)}`])
 }
@@ -283,7 +284,7 @@ export function checkResponse(response: DeploymentResponse, expected: Expectatio
   return [
     ...checkHeaders(response, expected),
     ...checkCommonHeaders(response, expected),
-    ...checkBody(parseJson(response.text), expected.bodySchema),
+    ...checkBody(response.json, expected.bodySchema),
   ]
 }
 
@@ -345,10 +346,9 @@ function checkBody(body: unknown, schema: v.GenericSchema): string[] {
 }
 
 function describeStatus(response: DeploymentResponse, expected: number): string {
-  const { status, header } = response
+  const { status, header, page } = response
   const code = problemCode(response)
   const location = status >= 300 && status < 400 ? header('location') : undefined
-  const page = describeHtmlPage(response)
   return [
     `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} instead of ${expected}`,
     ...(location === undefined ? [] : [`a redirect to ${shortExcerpt(location)}, which is not followed`]),

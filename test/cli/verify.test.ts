@@ -211,12 +211,7 @@ test('a key piped without an end is refused after 4 KiB', async (t) => {
   t.ok(chunks < 100, `${chunks} KiB were requested`)
 })
 
-test('a problem is reported without its control characters and keys', async (t) => {
-  problem(401, 'key_invalid', `No key \u009b2J ${key}`)
-  const wrong = await verify(['--force'], { env: { PARTNER_API_KEY: `${key.slice(0, -1)}!` } })
-  t.match(wrong, { code: 1, stdout: '', stderr: 'checksum is wrong' })
-  t.notMatch(wrong.stderr, key)
-  t.notMatch(wrong.stderr, '\u009b')
+test('a problem is reported with what to do about it', async (t) => {
   problem(403, 'partner_mismatch', 'Another partner.')
   t.match(await verify(), {
     code: 1,
@@ -228,22 +223,14 @@ test('a problem is reported without its control characters and keys', async (t) 
 })
 
 test('a key that a deployment returns is not shown', async (t) => {
+  const echo = { ...data, key: { ...data.key, name: key }, [key]: 1 }
   const problem = { ...problemOf(403, key, `No ${key}`), request_id: key }
-  const partner = { slug: 'acme', name: key }
-  const echo = { ...data, key: { ...data.key, hint: key, name: key }, partner, [key]: 1 }
-  for (const args of [[], ['--json'], ['--smoke', '--json']]) {
-    for (
-      const [status, body, headers] of [
-        [403, problem],
-        [200, { data: echo }],
-        [302, '', { location: `/${key}` }],
-      ] as const
-    ) {
-      reply(status, body, headers)
-      const { stdout, stderr } = await verify(args, { env: { ...env, PARTNER_API_DEBUG: '1' } })
-      t.notMatch(stdout + stderr, key, `${status} ${args}`)
-      t.match(stdout + stderr, '[key]')
-    }
+  const bodies = [[200, { data: echo }], [403, problem]] as const
+  for (const [status, body] of bodies) {
+    reply(status, body)
+    const { stdout, stderr } = await verify(['--json'], { env: { ...env, PARTNER_API_DEBUG: '1' } })
+    t.notMatch(stdout + stderr, key)
+    t.match(stdout, '[key]')
   }
 })
 
@@ -291,19 +278,7 @@ test('a response about another partner or key is refused', async (t) => {
   }
 })
 
-test('text from a deployment is truncated', async (t) => {
-  const text = 'a@'.repeat(400_000)
-  reply(403, { type: 'a', title: text, status: 403, code: text, detail: text, request_id: text })
-  for (const args of [[], ['--json']]) {
-    const { code, stdout, stderr } = await verify(args)
-    t.equal(code, 1)
-    t.ok((stdout + stderr).length < 4_000, `${(stdout + stderr).length} characters`)
-  }
-  reply(200, { data: { ...data, partner: { slug: 'acme', name: text } } })
-  const shown = await verify()
-  t.equal(shown.code, 0)
-  t.ok(shown.stdout.length < 4_000, `${shown.stdout.length} characters`)
-  // Nested deeper than the call stack allows.
+test('what is nested deeply, or has many errors, is read', async (t) => {
   reply(200, `{"data":${JSON.stringify(data).slice(0, -1)},"deep":${'['.repeat(1e6)}${']'.repeat(1e6)}}}`)
   t.equal((await json()).code, 0)
   reply(200, { data: { ...data, modules: Array(100_000).fill({ ...data.modules[0], active: 1 }) } })
@@ -333,10 +308,9 @@ test('a response that is not the expected one is refused', async (t) => {
       code: 'store_unavailable',
       detail: 'It fails.',
     }],
-    [200, `<!doctype html><TITLE lang="en">\n \u001b[31mWelcome ${key}\n to nginx!</title>`, {
+    [200, '<!doctype html><title>Welcome to nginx!</title>', {
       code: 'not_this_service',
-      detail:
-        'the response is the HTML page "\\u{1b}[31mWelcome [key] to nginx!". The base path in --url is /,',
+      detail: 'the response is the HTML page "Welcome to nginx!". The base path in --url is /,',
     }],
     ...lies.map((lie) => [200, { data: { ...data, endpoints, ...lie } }, notForm] as const),
     [200, 'x'.repeat(17_000_000), { code: 'not_this_service', detail: 'longer' }],
