@@ -288,9 +288,9 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
   const denial = authorize(context)
   context.isGranted = denial === undefined
   if (denial !== undefined) throw problemForDenial(denial)
-  const { principal, now, arrivedKey } = context
+  const { principal, principal: { partner, key }, now, arrivedKey, requestId, request } = context
   const recheck = context.selfService && createRecheck(context)
-  return { partner: principal.partner, key: principal.key, principal, now, arrivedKey, recheck }
+  return { partner, key, principal, now, arrivedKey, recheck, requestId, request }
 }
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */

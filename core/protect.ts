@@ -6,7 +6,7 @@ import { assertOptions, type OptionNames, type WebRequest, type WebResponse } fr
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { type EndpointMethod, takesBody } from './model.ts'
 import type { Pipeline } from './pipeline.ts'
-import { bounded, type EndpointGrant, toEndpointGrant } from './routes/host-code.ts'
+import { bounded, type EndpointGrant, type HostGrant, toHostGrant } from './routes/host-code.ts'
 import type { EndpointDefinition } from './routes/own.ts'
 import type { HandlerContext, KeyedRoute } from './routes/route.ts'
 
@@ -63,8 +63,7 @@ export type ProtectedHandler<Context> = (
 ) => Promise<WebResponse>
 
 /** A request for a protected route that has passed every check. */
-export interface Admission {
-  readonly grant: EndpointGrant
+export interface Admission extends HostGrant {
   /** Names and values in turn; the response may have its own values of the first two. */
   readonly headers: readonly string[]
   /** The body of a request that names its partner there. */
@@ -105,7 +104,10 @@ export function createRouteChecks(
     return (request, respond) =>
       handle(request, {
         route,
-        respond: (grant, headers, body) => respond({ grant: toEndpointGrant(grant), headers, body }),
+        respond(grant, headers, body) {
+          const host = toHostGrant(grant)
+          return respond({ grant: host.grant, abort: host.abort, headers, body })
+        },
       })
   }
 }
@@ -123,9 +125,9 @@ export function createProtect(
     }
     const check = checkRoute('protect', definition)
     return async (request, ...[context = {}]) => {
-      const respond = ({ grant, headers }: Admission) => {
+      const respond = ({ grant, abort, headers }: Admission) => {
         const work = () => handler(request, grant, context as Parameters<typeof handler>[2])
-        return andThen(bounded(work, definition.name, ports), (response) => {
+        return andThen(bounded(work, definition.name, ports, abort), (response) => {
           const own = withHeaders(response, headers)
           return { status: own.status, headers: [], body: undefined, own }
         })

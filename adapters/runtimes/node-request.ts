@@ -43,6 +43,14 @@ export class NodeHttpRequest implements HttpRequest {
     return this.response.destroyed
   }
 
+  onAbort(listener: () => void): void {
+    const { response } = this
+    // A response is destroyed once it has been sent, too.
+    const report = () => response.writableFinished || listener()
+    if (response.destroyed) report()
+    else response.once('close', report)
+  }
+
   /** Whether the body has not arrived completely. */
   get isReceiving(): boolean {
     return this.hasBody && !this.request.complete

@@ -91,6 +91,12 @@ export class FetchRequest implements HttpRequest {
     return promise
   }
 
+  onAbort(listener: () => void): void {
+    const { signal } = this.request
+    if (signal.aborted) listener()
+    else signal.addEventListener('abort', listener, { once: true })
+  }
+
   body(maxBytes: number): MaybePromise<Uint8Array> {
     if (this.#arrived instanceof Error) throw this.#arrived
     if (this.#arrived !== undefined) return this.#arrived

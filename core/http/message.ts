@@ -78,6 +78,8 @@ export interface HttpRequest {
   header(name: string): string | undefined
   /** Whether the client is known to have gone. Absent if the runtime does not report it. */
   readonly isAborted?: boolean
+  /** Calls back once when the client has gone before its response. Absent if the runtime does not report it. */
+  onAbort?(listener: () => void): void
   /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
   isRepeated?(name: string): boolean
   /** The body as the host has parsed it: then `body` is not called. Absent if it has not. */

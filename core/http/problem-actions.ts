@@ -26,12 +26,14 @@ export const PROBLEM_ACTIONS: Readonly<Record<ProblemCode, string>> = {
     'Remove the profile from your pages. The partner can no longer see it, or it never existed.',
   banner_not_found: 'Show no banner.',
   claim_not_found: 'Check that the link is complete. If it is, ask the operator for another one.',
+  not_found: 'Check the id. What it named may have been removed.',
   method_not_allowed: 'Use a method in the header `Allow`.',
   not_acceptable: 'Accept the media type of the endpoint, or send no `Accept`.',
   request_timeout: 'Try again. If it happens often, check the connection.',
   idempotency_conflict: 'Wait a second, then send the same request again.',
   rotation_conflict:
     'Use the successor, and rotate that one the next time. If it is lost, ask the operator for another key.',
+  conflict: 'Read the current state before you send the request again.',
   claim_spent:
     'Ask the operator for another link. If you did not use this one, say so: somebody else has the key.',
   body_too_large: 'Send a shorter body.',

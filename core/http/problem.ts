@@ -36,6 +36,7 @@ export const PROBLEMS = {
   profile_not_found: { status: 404, detail: 'There is no such profile.' },
   banner_not_found: { status: 404, detail: 'There is no banner at this time.' },
   claim_not_found: { status: 404, detail: 'There is no such link.' },
+  not_found: { status: 404, detail: 'There is nothing with this id.' },
   method_not_allowed: { status: 405, detail: 'This endpoint does not have this method.' },
   not_acceptable: {
     status: 406,
@@ -50,6 +51,7 @@ export const PROBLEMS = {
     status: 409,
     detail: 'The key has a successor that was used, or that another request has just made.',
   },
+  conflict: { status: 409, detail: 'The state of what the request would change does not allow it.' },
   claim_spent: { status: 410, detail: 'This link was used or revoked, or has expired.' },
   body_too_large: { status: 413, detail: 'The body is larger than 32 KiB.' },
   uri_too_long: { status: 414, detail: 'The request target is longer than 8 KiB.' },

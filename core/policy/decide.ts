@@ -2,6 +2,7 @@
  * The policy: who may do what, as a list of pure rules over facts. The first rule that refuses decides. Nothing else
  * decides on access: the pipeline makes a `Grant` only of a request that no rule refuses.
  */
+import type { HttpRequest } from '../http/message.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
@@ -49,6 +50,8 @@ export interface Grant {
   readonly key: Key
   readonly principal: Principal
   readonly now: number
+  readonly requestId: string
+  readonly request: HttpRequest
   /** The key as it was when the request arrived, with its body still to come. */
   readonly arrivedKey?: Key | undefined
   /** Of a request that changes its key: checks it again by the facts of the change. @throws {Problem} */

@@ -1,12 +1,13 @@
 /** What endpoints of the host's own and its protected routes have in common. */
 import { Problem } from '../http/problem.ts'
+import type { WebAbortSignal } from '../lib/options.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
 import type { EndpointMethod, Key, Modules, Partner } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { HandlerContext, KeyedRoute } from './route.ts'
 
-/** The partner and the key of a request. */
+/** What a request may do: its partner, its key, and what handlers need to know of the request itself. */
 export interface EndpointGrant {
   /** The partner that the request names, to which the key belongs; without what operators note about it. */
   readonly partner: Omit<Partner, 'contact' | 'note'>
@@ -14,12 +15,51 @@ export interface EndpointGrant {
   readonly key: Omit<Key, 'digest'>
   /** The instant at which the request was checked, milliseconds since the epoch. */
   readonly now: number
+  /** `X-Request-Id` of the response. */
+  readonly requestId: string
+  /**
+   * Aborted when the client has gone before its response, or the handler has taken longer than `handlerTimeoutMs`: pass it
+   * on to queries and to `fetch`.
+   */
+  readonly signal: WebAbortSignal
 }
 
-export function toEndpointGrant({ partner, key, now }: Grant): EndpointGrant {
+/** The grant that host code gets, and how its signal is aborted. */
+export interface HostGrant {
+  readonly grant: EndpointGrant
+  abort(): void
+}
+
+/** Without the signal, which most handlers do not use, until it is read. */
+export function toHostGrant({ partner, key, now, requestId, request }: Grant): HostGrant {
   const { contact: _, note: __, ...publicPartner } = partner
   const { digest: ___, ...publicKey } = key
-  return { partner: publicPartner, key: publicKey, now }
+  let controller: AbortController | undefined
+  let isLate = false
+
+  function createController(): AbortController {
+    const created = new AbortController()
+    request.onAbort?.(() => created.abort())
+    if (isLate) created.abort()
+    return created
+  }
+
+  return {
+    grant: {
+      partner: publicPartner,
+      key: publicKey,
+      now,
+      requestId,
+      get signal() {
+        controller ??= createController()
+        return controller.signal
+      },
+    },
+    abort() {
+      isLate = true
+      controller?.abort()
+    },
+  }
 }
 
 const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*))+$/
@@ -56,16 +96,24 @@ export function assertUsable(
   if (broken !== undefined) throw new RangeError(`The endpoint ${name}: ${broken[1]}`)
 }
 
-/** Calls the host's code. @throws {Problem} `overloaded` after a time. @throws an `Error`, whatever it throws. */
+/**
+ * Calls the host's code.
+ *
+ * @param abort Called when it has taken too long.
+ * @throws {Problem} `overloaded` after a time.
+ * @throws an `Error`, whatever it throws.
+ */
 export function bounded<T>(
   work: () => MaybePromise<T>,
   name: string,
   { handlerTimeoutMs, handlerFailed }: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+  abort?: () => void,
 ): MaybePromise<T> {
   try {
     const pending = toPromise(work()) as MaybePromise<T>
     if (!(pending instanceof Promise)) return pending
     const inTime = timeout(pending, handlerTimeoutMs, () => {
+      abort?.()
       pending.catch((error: unknown) => handlerFailed(name, error))
       throw new Problem('overloaded', { retryAfterSeconds: 1 })
     })

@@ -1,6 +1,6 @@
 /** Endpoints of the host's own: rows of the same table, declared with valibot schemas. */
 import type { HandlerResult, Page } from '../http/message.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem, type ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
@@ -11,7 +11,7 @@ import type { EndpointSchema, InputSchemas } from '../schemas/inputs.ts'
 import { describeIssue } from '../schemas/issues.ts'
 import { toMembers, toParameters } from '../schemas/requests.ts'
 import type { AnySchema } from '../lib/schema-structure.ts'
-import { assertUsable, bounded, type EndpointGrant, toEndpointGrant } from './host-code.ts'
+import { assertUsable, bounded, type EndpointGrant, toHostGrant } from './host-code.ts'
 import { findSchemaMisuse, findUnsendable, isSchema, type UnsendableType } from './own-schemas.ts'
 import { readPage } from './paging.ts'
 import type { KeyedRoute, Route } from './route.ts'
@@ -270,6 +270,7 @@ function toRoute<
     scope,
     summary,
     description,
+    problems: rowProblems(path, method),
     parameters: toParameters(query, describeIssue),
     response,
     body: method === 'POST' ? toMembers(body, describeIssue) : undefined,
@@ -302,10 +303,18 @@ function toRoute<
         idempotencyKey,
         page,
       }
-      const run = () => definition.handle(checked, toEndpointGrant(grant))
-      return andThen(bounded(run, name, ports), (result) => toResult(result, name))
+      const host = toHostGrant(grant)
+      const run = () => definition.handle(checked, host.grant)
+      return andThen(bounded(run, name, ports, host.abort), (result) => toResult(result, name))
     },
   }
+}
+
+/** What a handler may find wrong with the row that a request is about. */
+function rowProblems(path: string, method: string): ProblemCode[] {
+  const codes: ProblemCode[] = path.includes(':') ? ['not_found'] : []
+  if (method === 'POST') codes.push('conflict')
+  return codes
 }
 
 /** The parameters of a query that stay the same on every page of a list. */

@@ -598,7 +598,8 @@ t.test('a handler that fails is a problem of the service', async (t) => {
     [() => new Problem('rate_limited', { retryAfterSeconds: NaN }), 500, 'internal'],
     [() => new Problem('order_gone' as 'internal'), 500, 'internal'],
     [() => new Promise(() => {}), 503, 'overloaded'],
-    [() => new Problem('route_not_found', { detail: 'There is no such order.' }), 404, 'route_not_found'],
+    [() => new Problem('not_found', { detail: 'There is no such order.' }), 404, 'not_found'],
+    [() => new Problem('conflict', { detail: 'The order was sent.' }), 409, 'conflict'],
     [
       () => {
         throw new Problem('rate_limited', { retryAfterSeconds: 7 })

@@ -468,7 +468,7 @@ await t.test('problems are written with the counts, 100 of an hour and key, and 
 
 await t.test('problems of own endpoints have the detail of their code', async (t) => {
   const detail = 'jane@example.com has no order.'
-  const lost = defineOwnProblem('lost', new Problem('route_not_found', { detail }))
+  const lost = defineOwnProblem('lost', new Problem('not_found', { detail }))
   const members = { detail, required_scope: 'jane@example.com', required_module: 'jane@example.com' }
   const scoped = defineOwnProblem('scoped', new Problem('scope_missing', members))
   const service = await serveStore(await openMemoryStore(), { endpoints: [lost, scoped] })
@@ -482,7 +482,7 @@ await t.test('problems of own endpoints have the detail of their code', async (t
   t.strictSame(
     details,
     [
-      ...['There is no such endpoint.', 'This key does not hold read:plans.'],
+      ...['There is nothing with this id.', 'This key does not hold read:plans.'],
       'The key does not hold the scope that this endpoint needs.',
     ].sort(),
   )
