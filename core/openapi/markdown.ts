@@ -1,22 +1,22 @@
 /** The reference as Markdown, for programs and agents. */
 import type { StaticDocument } from '../http/message.ts'
-import { otherTurn } from './document.ts'
-import type {
-  Block,
-  CodeBlock,
-  FieldRow,
-  Inline,
-  OperationLine,
-  Paragraphs,
-  Prose,
-  ReferenceContent,
-  Responses,
-  Section,
-  Table,
-} from './reference-model.ts'
-import { sectionsOf } from './reference-model.ts'
-import { LANGUAGES } from './samples.ts'
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
+import { otherTurn } from './document.ts'
+import {
+  type Block,
+  type CodeBlock,
+  type FieldRow,
+  type Inline,
+  type OperationLine,
+  type Paragraphs,
+  type Prose,
+  type ReferenceContent,
+  type Responses,
+  type Section,
+  sectionsOf,
+  type Table,
+} from './reference-model.ts'
+import { LANGUAGES } from './samples.ts'
 
 /**
  * Other requests get the event loop between its sections.

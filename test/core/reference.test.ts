@@ -10,6 +10,7 @@ import { PROBLEMS } from '../../core/http/problem.ts'
 import { DEFAULT_LIMITS } from '../../core/limits/policies.ts'
 import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
 import { escapeHtml, markup } from '../../core/openapi/html.ts'
+import { createMarkdown } from '../../core/openapi/markdown.ts'
 import type { DocumentSettings } from '../../core/openapi/model.ts'
 import { createReferencePage } from '../../core/openapi/reference-page.ts'
 import { highlight, prose } from '../../core/openapi/reference-text.ts'
@@ -142,4 +143,35 @@ t.test('only the slug of the partner is replaced, whatever the address of the se
   t.match(shown(sample), `url='${url}/demo/public/profiles?partner=demo&q=`)
   t.equal(sample.split('class="slug"').length, 2, sample)
   t.match(text, `<code>${escapeHtml(url)}</code>`)
+})
+
+t.test('the Markdown says what the page says', async (t) => {
+  const description = 'One `word`, [a place](#plans), [a page](https://a.example/).'
+  const routes = ROUTES.map((route) => ({ ...route, description }))
+  const reference = await createReference(await createDocument(routes, settings), settings)
+  const { text } = await createMarkdown(reference, undefined)
+  for (const line of ['1. Put the key where ', '2. Verify the key: ', '3. Read some data, ']) {
+    t.ok(text.includes(`\n${line}`), line)
+  }
+  t.match(text, '\nOne `word`, a place, [a page](https://a.example/). Works with any valid key.\n')
+  t.match(
+    text,
+    '\n- `scope_missing` (403): The key does not hold the scope that this endpoint needs. Ask the operator',
+  )
+  t.match(text, ' (one of `name` `-published_at` · default `name`)\n')
+  t.match(text, '\n  - `partner` (object)\n', 'without a colon before nothing')
+  const { text: one } = await createMarkdown(reference, 'plans')
+  t.strictSame(one.match(/^(?:Shell|JavaScript|PHP|Python):$/gm), [
+    'Shell:',
+    'JavaScript:',
+    'PHP:',
+    'Python:',
+  ])
+  t.match(one, /^### List plans\n\nGET `\/service\/public\/plans`\n\n/)
+  const ticks = { kind: 'code', caption: 'A', label: 'A', code: '```', isCopied: true } as const
+  const fenced = {
+    ...reference,
+    parts: [{ name: 'A', sections: [{ id: 'a', level: 2, title: 'A', blocks: [ticks] }] }],
+  } as const
+  t.match((await createMarkdown(fenced, undefined)).text, 'A\n\n````\n```\n````\n')
 })
