@@ -102,7 +102,15 @@ export { checkDirectory, directoryOf, type DirectoryRow } from './content/custom
 export { fold, foldWords } from './lib/text.ts'
 export type { ClockReading, StoreClock } from './lib/clock.ts'
 export type { AuditEntry, AuditEventType, AuditHead, AuditLog } from './ports/audit.ts'
-export type { Administration, AuditContext, Change, Claim, DigestScheme, KeyFilter } from './ports/changes.ts'
+export type {
+  Administration,
+  AuditContext,
+  Change,
+  Claim,
+  CreationPosition,
+  DigestScheme,
+  KeyFilter,
+} from './ports/changes.ts'
 export {
   type BannerRecord,
   CONTENT_KINDS,
@@ -127,7 +135,9 @@ export type {
   PartnerDay,
   ProblemFilter,
   RecordedProblem,
+  ReportPosition,
   Reports,
+  RequestCounts,
   SummaryCounts,
   UsageCount,
 } from './ports/reports.ts'
@@ -143,9 +153,11 @@ export type { RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
 export {
   type Delivery,
   type DeliveryResult,
+  type PrunedDelivery,
   type Webhook,
   WEBHOOK_EVENT_TYPES,
   type WebhookChangeType,
+  type WebhookEdit,
   type WebhookEvent,
   type WebhookEventType,
   type WebhookStore,

@@ -7,14 +7,27 @@ import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-addr
 
 /** RFC 6890: this network, private, shared, loopback, link-local, protocol, documentation, benchmark, multicast, reserved. */
 const privateRanges = [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...['192.0.0.0/24', '192.0.2.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24'],
-  ...['203.0.113.0/24', '224.0.0.0/3'],
+  '0.0.0.0/8',
+  '10.0.0.0/8',
+  '100.64.0.0/10',
+  '127.0.0.0/8',
+  '169.254.0.0/16',
+  '172.16.0.0/12',
+  '192.0.0.0/24',
+  '192.0.2.0/24',
+  '192.168.0.0/16',
+  '198.18.0.0/15',
+  '198.51.100.0/24',
+  '203.0.113.0/24',
+  '224.0.0.0/3',
   // Of the global unicast addresses: Teredo and other protocols, and documentation.
-  ...['2001::/23', '2001:db8::/32', '3fff::/20'],
+  '2001::/23',
+  '2001:db8::/32',
+  '3fff::/20',
 ].map(parseCidr)
 const globalUnicast = parseCidr('2000::/3')
-const [nat64, sixToFour] = [parseCidr('64:ff9b::/96'), parseCidr('2002::/16')]
+const nat64 = parseCidr('64:ff9b::/96')
+const sixToFour = parseCidr('2002::/16')
 
 /** Whether an address is reachable from everywhere, by its text. IPv6 addresses that contain an IPv4 address are as public as that. */
 export function isPublicAddress(text: string): boolean {

@@ -30,11 +30,18 @@ export interface Target {
   pausedUntil: number
 }
 
-/**
- * The active webhooks, as this process last read them. None is called later than `maxStalenessMs`, or 500 ms if that is
- * longer, after it was disabled or removed.
- */
-function createActiveWebhooks(port: Pick<WebhookStore, 'listWebhooks'>, maxStalenessMs: number) {
+/** The active webhooks, as this process last read them. */
+interface ActiveWebhooks {
+  /** By id. */
+  readonly targets: Map<string, Target>
+  /** Reads them again. */
+  refresh(): Promise<void>
+  /** Whether the webhook was active within the staleness. */
+  mayBeCalled(target: Target): boolean
+}
+
+/** None is called later than `maxStalenessMs`, or 500 ms if that is longer, after it was disabled or removed. */
+function createActiveWebhooks(port: WebhookStore, maxStalenessMs: number): ActiveWebhooks {
   const targets = new Map<string, Target>()
   let reading: Promise<void> | undefined
   let readAt = -Infinity
@@ -53,22 +60,35 @@ function createActiveWebhooks(port: Pick<WebhookStore, 'listWebhooks'>, maxStale
   return {
     targets,
     refresh: () => reading ??= read(performance.now()).finally(() => reading = undefined),
-    /** Whether the webhook was active within the staleness. */
-    mayBeCalled(target: Target): boolean {
+    mayBeCalled(target) {
       const isFresh = performance.now() - readAt < Math.max(minStalenessMs, maxStalenessMs)
       return isFresh && targets.get(target.webhook.id) === target
     },
   }
 }
 
-export type DeliveryContext = ReturnType<typeof createDeliveryContext>
+/** The state that all deliveries of a process share: its active webhooks, as they were last read, and its log. */
+export interface DeliveryContext extends ActiveWebhooks {
+  readonly port: WebhookStore
+  /** Attempts since the start. */
+  readonly outcomes: Record<'delivered' | 'retried' | 'failed', number>
+  log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void
+  /** Milliseconds since the epoch by the store's clock. */
+  now(): number
+  /** Whether nothing more is written to the store. */
+  isClosed: boolean
+  /** Logs the first of several failures in a row. */
+  storeFailed(error: unknown): void
+  storeResponded(): void
+  /** Logs each reason once. */
+  cannotDeliver(error: string, webhook?: Partial<LogEvent>): void
+}
 
-/** What the deliveries of a process share: its active webhooks, as they were last read, and its log. */
 export function createDeliveryContext(
   store: Store,
   maxStalenessMs: number,
   write?: (event: LogEvent) => void,
-) {
+): DeliveryContext {
   const port = store.webhooks
   const logged = new Set<string>()
   let isStoreFailing = false
@@ -83,16 +103,15 @@ export function createDeliveryContext(
     outcomes: { delivered: 0, retried: 0, failed: 0 },
     log,
     now: clockOf(store).now,
-    /** Whether nothing more is written to the store. */
     isClosed: false,
-    storeFailed(error: unknown): void {
+    storeFailed(error) {
       if (!isStoreFailing) log('error', 'write_failed', { error: String(error) })
       isStoreFailing = true
     },
-    storeResponded(): void {
+    storeResponded() {
       isStoreFailing = false
     },
-    cannotDeliver(error: string, webhook: Partial<LogEvent> = {}): void {
+    cannotDeliver(error, webhook = {}) {
       if (!logged.has(error)) log('error', 'webhooks_unavailable', { ...webhook, error })
       logged.add(error)
     },
@@ -125,12 +144,16 @@ export async function attemptDelivery(
   const delayMs = status === 410 ? undefined : retryDelaysMs[attempts]
   // Jitter of a tenth, so that deliveries that failed together are spread.
   const retryMs = Math.max(retryAfterMs, Math.round((delayMs ?? 0) * (1 + Math.random() / 10)))
-  const state = error === undefined ? 'delivered' : delayMs === undefined ? 'failed' : 'pending'
+  const failedState = delayMs === undefined ? 'failed' : 'pending'
+  const state = error === undefined ? 'delivered' : failedState
   return { webhook: target.webhook.id, id, state, retryMs, lastStatus: status, lastError: error }
 }
 
-async function recordOutcome(context: DeliveryContext, target: Target, { status, error }: Attempt) {
-  const { port, targets, now, log } = context
+async function recordOutcome(
+  { port, targets, now, log }: DeliveryContext,
+  target: Target,
+  { status, error }: Attempt,
+): Promise<void> {
   const { webhook: { id }, failures } = target
   target.failures = error === undefined ? 0 : failures + 1
   if (error === undefined) {
@@ -141,8 +164,11 @@ async function recordOutcome(context: DeliveryContext, target: Target, { status,
   const isDead = ({ state, failingSince = Infinity }: Webhook) =>
     state === 'active' && (status === 410 || now() - failingSince >= disableAfterMs)
   if (!targets.has(id) || !isDead(target.webhook)) return
+  const context = { actor: 'partner-api', at: now() }
   const changed = await port.changeWebhook(
-    ...[id, 'webhook.disabled', { actor: 'partner-api', at: now() }] as const,
+    id,
+    'webhook.disabled',
+    context,
     (current) => current && isDead(current) ? { ...current, state: 'disabled' } : current,
   )
   if (changed?.state !== 'disabled' || !targets.delete(id)) return

@@ -64,7 +64,9 @@ export interface RunningWebhooks {
 
 /** Longer than an attempt and the write of its outcome. */
 const leaseMs = 30_000
-const [pollEveryMs, listEveryMs, maintainEveryMs] = [500, 5_000, 3_600_000]
+const pollEveryMs = 500
+const listEveryMs = 5_000
+const maintainEveryMs = 3_600_000
 /** Deliveries of a lease, which are attempted at once. */
 const leaseSize = 25
 /** Attempts at once: of a webhook, by how it responds, and of all. The first few of each webhook wait for no other. */
@@ -204,6 +206,7 @@ async function writeResults(context: DeliveryContext, results: readonly Delivery
 
 function leaseSizeOf({ attempts, failures, isFast }: Target, sending: number): number {
   const { failing, slow, fast, all } = attemptsAtOnce
-  const most = failures >= failuresInARow ? failing : isFast ? fast : slow
+  const mostOfResponding = isFast ? fast : slow
+  const most = failures >= failuresInARow ? failing : mostOfResponding
   return Math.min(leaseSize, most - attempts, Math.max(all - sending, slow - attempts))
 }

@@ -40,7 +40,8 @@ export async function importWebhookKey(text: string): Promise<WebhookKey> {
     },
     async open(sealed, id) {
       const bytes = Uint8Array.from(Buffer.from(sealed, 'base64'))
-      const [iv, data] = [bytes.subarray(0, ivBytes), bytes.subarray(ivBytes)]
+      const iv = bytes.subarray(0, ivBytes)
+      const data = bytes.subarray(ivBytes)
       for (const key of keys) {
         const secret = await crypto.subtle.decrypt(algorithm(iv, id), key, data).catch(() => undefined)
         if (secret !== undefined) return new TextDecoder().decode(secret)

@@ -11,38 +11,45 @@ export interface Attempt {
   readonly status?: number
   /** Why it failed; absent for a status of 200 to 299. */
   readonly error?: string
-  /** What `Retry-After` of a 429 or 503 asks for, in milliseconds. */
+  /** Milliseconds that `Retry-After` of a 429 or 503 asks for. */
   readonly retryAfterMs?: number
 }
 
-export type WebhookSender = ReturnType<typeof createWebhookSender>
+/** Sends deliveries over its own connections. */
+export interface WebhookSender {
+  /**
+   * Sends a body and does not follow redirects. Never rejects.
+   *
+   * @param mayBeCalled Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
+   */
+  send(
+    url: string,
+    secrets: readonly string[],
+    id: string,
+    body: string,
+    mayBeCalled?: () => boolean,
+  ): Promise<Attempt | undefined>
+  /** Ends pending attempts. */
+  close(): Promise<void>
+}
 
 /** Milliseconds to resolve and connect; and then to send, and read the response. Together less than a lease. */
-const [connectTimeoutMs, timeoutMs] = [10_000, 15_000]
-/** What is read of a response, so that its connection can be used again. */
+const connectTimeoutMs = 10_000
+const timeoutMs = 15_000
+/** Bytes of a response that are read, so that its connection can be used again. */
 const maxResponseBytes = 4_096
 /** Informational responses before the response, and the size of their headers: they can go on without end. */
-const [maxInformational, maxInformationalBytes] = [10, 65_536]
+const maxInformational = 10
+const maxInformationalBytes = 65_536
 /** How long a receiver may ask to wait. */
 const maxRetryAfterMs = 3_600_000
 
 /** @param allowPrivate Whether to send to private addresses and by http://, too. */
-export function createWebhookSender(allowPrivate: boolean) {
+export function createWebhookSender(allowPrivate: boolean): WebhookSender {
   const agent = new Agent({ connect: createConnector(allowPrivate), allowH2: false })
 
   return {
-    /**
-     * Sends a body and does not follow redirects. Never rejects.
-     *
-     * @param mayBeCalled Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
-     */
-    send(
-      url: string,
-      secrets: readonly string[],
-      id: string,
-      body: string,
-      mayBeCalled: () => boolean = () => true,
-    ): Promise<Attempt | undefined> {
+    send(url, secrets, id, body, mayBeCalled = () => true) {
       const { origin, pathname, search } = new URL(url)
       const timestamp = Math.floor(Date.now() / 1_000)
       const headers = {
@@ -57,10 +64,7 @@ export function createWebhookSender(allowPrivate: boolean) {
         agent.dispatch({ origin, path: pathname + search, method: 'POST', headers, body }, handler)
       })
     },
-    /** Ends pending attempts. */
-    close(): Promise<void> {
-      return agent.destroy()
-    },
+    close: () => agent.destroy(),
   }
 }
 
@@ -68,8 +72,11 @@ function createHandler(
   mayBeCalled: () => boolean,
   end: (attempt: Attempt | undefined) => void,
 ): Dispatcher.DispatchHandler {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let [informational, informationalBytes, bodyBytes, isSent] = [0, 0, 0, true]
+  let timer: NodeJS.Timeout | undefined
+  let informational = 0
+  let informationalBytes = 0
+  let bodyBytes = 0
+  let isSent = true
   let attempt: Attempt | undefined
   function finish(error?: Error): void {
     clearTimeout(timer)

@@ -41,7 +41,7 @@ export interface AuditEntry extends AuditContext {
   readonly sequence: number
   /** `act_` and 20 characters, as in the activity report. */
   readonly id: string
-  /** What was changed. */
+  /** The kind of change. */
   readonly type: AuditEventType
   /** The partner, or the owner of the key, that was changed. */
   readonly partner: string | undefined
@@ -57,7 +57,7 @@ export interface AuditEntry extends AuditContext {
    * `undefined` where the partner or key does not exist.
    */
   readonly before: string | undefined
-  /** See `before`. */
+  /** The state after the change, see `before`. */
   readonly after: string | undefined
   /** SHA-256 over the hash of the entry before and all of this one, 64 hexadecimal digits. */
   readonly hash: string
@@ -65,9 +65,9 @@ export interface AuditEntry extends AuditContext {
 
 /** The end of the log, stored separately so that a truncated log is noticed. */
 export interface AuditHead {
-  /** Of the last entry; 0 when there is none. */
+  /** The sequence of the last entry; 0 when there is none. */
   readonly sequence: number
-  /** Of the last entry; empty when there is none. */
+  /** The hash of the last entry; empty when there is none. */
   readonly hash: string
 }
 

@@ -9,11 +9,19 @@ export interface AuditContext {
   readonly at: number
 }
 
+/** The position of a row in a list that is sorted by the instant of creation, then by id. */
+export interface CreationPosition {
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number
+  /** The id of the row. */
+  readonly id: string
+}
+
 /** Selects the keys that meet every condition; without one, all keys. A key is in force while active or retiring. */
 export interface KeyFilter {
   /** Slug of the partner that owns it. */
   readonly partner?: string | undefined
-  /** Its kind. */
+  /** The environment of the key. */
   readonly environment?: Environment | undefined
   /** A scope that it holds. */
   readonly scope?: Scope | undefined
@@ -33,9 +41,9 @@ export interface KeyFilter {
 export interface Claim extends Pick<Key, 'id' | 'digest' | 'partner' | 'name' | 'createdAt'> {
   /** The key to issue or the rotation to make, as JSON. */
   readonly draft: string
-  /** Without regard to its end. */
+  /** The state of the link, without regard to its end. */
   readonly state: 'open' | 'used' | 'revoked'
-  /** Milliseconds since the epoch. */
+  /** The end of the link, milliseconds since the epoch. */
   readonly expiresAt: number
   /** Public id of the key that was made. */
   readonly keyId: string | undefined
@@ -59,7 +67,7 @@ export interface Administration {
   /** The keys that a filter selects, oldest first, then by id; `after` is the last one seen. */
   listKeys(
     filter: KeyFilter,
-    after: Pick<Key, 'createdAt' | 'id'> | undefined,
+    after: CreationPosition | undefined,
     limit: number,
   ): MaybePromise<readonly Key[]>
 
@@ -78,7 +86,7 @@ export interface Administration {
   /** Claims, or those of a partner or that can be used at `openAt`, oldest first, then by id, after the last one seen. */
   listClaims(
     filter: { readonly partner?: string | undefined; readonly openAt?: number | undefined },
-    after: Pick<Claim, 'createdAt' | 'id'> | undefined,
+    after: CreationPosition | undefined,
     limit: number,
   ): MaybePromise<readonly Claim[]>
 
@@ -120,7 +128,7 @@ export type Change =
   | ({ readonly type: 'partner.updated' } & Omit<Partner, 'state' | 'modules' | 'createdAt'>)
   | { readonly type: 'partner.suspended' | 'partner.resumed' | 'partner.removed'; readonly slug: string }
   | { readonly type: 'module.defined'; readonly module: ModuleDefinition }
-  /** See `Administration.maxKeyLifetimeMs`. */
+  /** The longest lifetime of keys, see `Administration.maxKeyLifetimeMs`. */
   | ({ readonly type: 'store.updated' } & Readonly<Record<'before' | 'after', number | undefined>>)
   /** Also takes its scope away from all keys, none of which is in force. */
   | { readonly type: 'module.forgotten'; readonly name: Module }

@@ -74,13 +74,13 @@ export type BannerRecord = Omit<Banner, 'updatedAt'>
 
 /** The record of each kind of content. */
 export interface ContentRecords {
-  /** By slug. */
+  /** A profile, by slug. */
   profiles: ProfileRecord
-  /** By slug. */
+  /** An industry, by slug. */
   industries: Industry
-  /** By slug. */
+  /** A plan, by slug. */
   plans: Plan
-  /** By partner. */
+  /** A banner, by partner. */
   banners: BannerRecord
 }
 

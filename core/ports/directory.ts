@@ -54,11 +54,11 @@ export interface ProfileQuery {
   readonly countries: readonly string[]
   /** Industry slugs: any of these, children not included. */
   readonly industries: readonly string[]
-  /** The order. */
+  /** The order of the profiles. */
   readonly sort: ProfileSort
   /** Only profiles after this position. */
   readonly after: ProfilePosition | undefined
-  /** 1 or more. */
+  /** The most profiles, 1 or more. */
   readonly limit: number
 }
 

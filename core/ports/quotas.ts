@@ -3,7 +3,7 @@ import type { LimitName } from '../model.ts'
 
 /** A request of a replica for a part of a quota. */
 export interface LeaseRequest {
-  /** The policy. */
+  /** The name of the policy. */
   readonly policy: LimitName
   /**
    * A key's id, an address or a partner's slug, each with a space and the seconds of the service's windows; for `month` a
@@ -12,22 +12,22 @@ export interface LeaseRequest {
   readonly subject: string
   /** Requests in a window, 1 or more. */
   readonly quota: number
-  /** 1 or more. */
+  /** Length of a window in seconds, 1 or more. */
   readonly windowSeconds: number
   /** Requests to take; 0 only reads the state, and opens no window. */
   readonly wanted: number
-  /** Of those, the requests that wait for the lease and use it at once. Default 0. */
+  /** The requests among those wanted that wait for the lease and use it at once. Default 0. */
   readonly waiting?: number
   /**
    * The most that all replicas together hold without having reported its use. If it is above 0, a store may grant more than
    * is wanted as long as few replicas use the quota, and less than that, but not than waits. Default 0.
    */
   readonly mostHeld?: number
-  /** What became of the replica's earlier leases. */
+  /** The use of the replica's earlier leases. */
   readonly report?: LeaseReport | undefined
 }
 
-/** What a replica has done with its leases of one term since its last report. */
+/** The use that a replica has made of its leases of one term since its last report. */
 export interface LeaseReport {
   /** The term of the leases. */
   readonly term: number
@@ -37,7 +37,7 @@ export interface LeaseReport {
 
 /** Requests that a replica leased and returns. */
 export interface QuotaReturn extends Pick<LeaseRequest, 'policy' | 'subject'>, LeaseReport {
-  /** 0 or more. */
+  /** Requests that used none of the lease, 0 or more. */
   readonly unused: number
 }
 

@@ -3,7 +3,7 @@ import type { Revision } from './facts.ts'
 
 /** A running process of the service, as registered in its store. */
 export interface Replica {
-  /** Its name in receipts: 1–200 characters. */
+  /** The name of the replica in receipts: 1–200 characters. */
   readonly name: string
   /** Milliseconds for which it may use the last confirmed revision. */
   readonly leaseMs: number
@@ -34,11 +34,11 @@ export interface ReplicaRegistration {
 
 /** The progress of a replica towards a revision. */
 export interface ReplicaProgress extends Pick<Replica, 'name' | 'leaseMs'> {
-  /** Unique. */
+  /** The id of the registration. */
   readonly id: string
   /** Whether it has confirmed that revision or a later one. */
   readonly applied: boolean
-  /** See `Replica`. */
+  /** Milliseconds by which its clock is ahead of the store's; 0 within the bounds. */
   readonly skewMs: number
 }
 

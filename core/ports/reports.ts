@@ -24,7 +24,7 @@ export interface Reports {
   /** Problems, newest first; at one instant, the greatest id first. */
   listProblems(
     filter: ProblemFilter,
-    after: Pick<RecordedProblem, 'at' | 'id'> | undefined,
+    after: ReportPosition | undefined,
     limit: number,
   ): MaybePromise<readonly RecordedProblem[]>
 
@@ -56,6 +56,14 @@ export interface Reports {
    * and `key.expired` when a key that was not revoked expired or its overlap ended.
    */
   listActivity(partner: string, query: ActivityQuery, now: number): MaybePromise<readonly Activity[]>
+}
+
+/** The position of a row in a report, which is sorted by its instant, then by its id. */
+export interface ReportPosition {
+  /** Milliseconds since the epoch. */
+  readonly at: number
+  /** The id of the row. */
+  readonly id: string
 }
 
 /** The types of activity in a partner's report. */
@@ -96,27 +104,31 @@ export interface ActivityQuery {
   /** Any of these types; empty for all. */
   readonly types: readonly ActivityType[]
   /** Only rows after this one. */
-  readonly after: { readonly at: number; readonly id: string } | undefined
-  /** 1 or more. */
+  readonly after: ReportPosition | undefined
+  /** The most rows, 1 or more. */
   readonly limit: number
 }
 
 /** Counts of a period, for live keys only. Zero counts may be missing. */
 export interface SummaryCounts {
-  /** By slug of the plan; `undefined` for signups without one. */
+  /** Signups by slug of the plan; `undefined` for those without one. */
   readonly signupsByPlan: readonly { readonly plan: string | undefined; readonly signups: number }[]
-  /** By ISO 3166-1 alpha-2, upper case; `undefined` for signups without one. */
+  /** Signups by ISO 3166-1 alpha-2, upper case; `undefined` for those without one. */
   readonly signupsByCountry: readonly { readonly country: string | undefined; readonly signups: number }[]
-  /** By day, `YYYY-MM-DD` in UTC. */
+  /** Signups by day, `YYYY-MM-DD` in UTC. */
   readonly signupsByDay: readonly { readonly day: string; readonly signups: number }[]
-  /** By name of the route. */
-  readonly requestsByEndpoint: readonly Pick<UsageCount, 'endpoint' | 'requests' | 'errors'>[]
-  /** By day, `YYYY-MM-DD` in UTC. */
-  readonly requestsByDay: readonly Pick<UsageCount, 'day' | 'requests' | 'errors'>[]
+  /** Requests by name of the route. */
+  readonly requestsByEndpoint: readonly (RequestCounts & { readonly endpoint: string })[]
+  /** Requests by day, `YYYY-MM-DD` in UTC. */
+  readonly requestsByDay: readonly (RequestCounts & { readonly day: string })[]
 }
 
 /** The counts of one partner and day. */
-export interface PartnerDay extends Pick<UsageCount, 'partner' | 'day' | 'requests' | 'errors'> {
+export interface PartnerDay extends RequestCounts {
+  /** Slug of the partner. */
+  readonly partner: string
+  /** Day in UTC, `YYYY-MM-DD`. */
+  readonly day: string
   /** 0 or more, as requests and errors are. */
   readonly signups: number
 }
@@ -127,22 +139,26 @@ export interface KeyUsage extends Omit<UsageCount, 'partner' | 'environment' | '
   readonly keyId: string
 }
 
+/** A number of requests. */
+export interface RequestCounts {
+  /** All of them, 0 or more. */
+  readonly requests: number
+  /** Requests with a response status of 400 or above. */
+  readonly errors: number
+}
+
 /** Requests, counted by key, day and endpoint since the last flush. */
-export interface UsageCount {
+export interface UsageCount extends RequestCounts {
   /** Slug of the partner. */
   readonly partner: string
   /** Public id of the key; `undefined` when a server had too many to count each by itself. */
   readonly keyId: string | undefined
-  /** Of the key. */
+  /** The environment of the key. */
   readonly environment: Environment
-  /** `YYYY-MM-DD`, UTC. */
+  /** Day in UTC, `YYYY-MM-DD`. */
   readonly day: string
   /** The route's name, which is stable. */
   readonly endpoint: string
-  /** 1 or more. */
-  readonly requests: number
-  /** Those with a response status of 400 or above. */
-  readonly errors: number
 }
 
 /** The most problems of a key that are kept of an hour. */
@@ -152,14 +168,18 @@ export const PROBLEMS_PER_HOUR = 100
 export const PROBLEM_RETENTION_MS = 604_800_000
 
 /** A request of a key that was answered with a problem. */
-export interface RecordedProblem extends Pick<UsageCount, 'partner' | 'environment'> {
+export interface RecordedProblem {
+  /** Slug of the partner. */
+  readonly partner: string
+  /** The environment of the key. */
+  readonly environment: Environment
   /** Public id of the key. */
   readonly keyId: string
   /** When the request was checked, milliseconds since the epoch. */
   readonly at: number
-  /** Of the request, unique. */
+  /** The id of the request, unique. */
   readonly id: string
-  /** What responses show of it, JSON. */
+  /** The members of the problem that responses show, as JSON. */
   readonly record: string
 }
 

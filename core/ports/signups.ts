@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Environment } from '../model.ts'
-import type { AuditContext } from './changes.ts'
+import type { AuditContext, CreationPosition } from './changes.ts'
 
 /** The store of signups. */
 export interface SignupStore {
@@ -29,7 +29,7 @@ export interface SignupStore {
   /** Signups of all partners or of one, test ones included, newest first, then by id; `after` is the last one seen. */
   listSignups(
     partner: string | undefined,
-    after: { readonly createdAt: number; readonly id: string } | undefined,
+    after: CreationPosition | undefined,
     limit: number,
   ): MaybePromise<readonly Signup[]>
 

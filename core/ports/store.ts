@@ -27,7 +27,7 @@ export interface RecordedEndpoint {
   readonly service: string
   /** Name in usage counts and the OpenAPI document; never changes. */
   readonly name: string
-  /** `GET` includes `HEAD`. */
+  /** The method of its requests; `GET` includes `HEAD`. */
   readonly method: EndpointMethod
   /** The complete path, `{name}` for a parameter. */
   readonly path: string
@@ -49,13 +49,13 @@ export interface Store
     Reports,
     AuditLog,
     StoreClock {
-  /** See `StoreSettings`. */
+  /** The settings that were fixed when the store was created. */
   readonly settings: StoreSettings
   /** The modules that the operator has defined, as last read: what a new service can require. */
   knownModules(): readonly ModuleDefinition[]
   /** Adds or replaces these endpoints, by service and name. Is no administrative change, and moves no revision. */
   recordEndpoints(endpoints: readonly RecordedEndpoint[]): MaybePromise<void>
-  /** What services have recorded, by name, then service. */
+  /** The endpoints that services have recorded, by name, then service. */
   listEndpoints(): MaybePromise<readonly RecordedEndpoint[]>
   /**
    * Calls back before a change of facts or content through this object returns: services of the same process apply it at
@@ -63,7 +63,7 @@ export interface Store
    * @returns A function that ends this.
    */
   onChange(listener: () => void): () => void
-  /** See `Directory.directoryRevision`. */
+  /** The revision of the content, see `Directory.directoryRevision`. */
   directoryRevision(): MaybePromise<string>
   /** The registry of replicas that share the store. */
   readonly replicas: ReplicaRegistry

@@ -1,14 +1,28 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
-import type { AuditContext } from './changes.ts'
+import type { AuditContext, CreationPosition } from './changes.ts'
 
 /** The events that a webhook can be sent. */
 export const WEBHOOK_EVENT_TYPES = [
   'signup.created',
-  ...['key.issued', 'key.updated', 'key.disabled', 'key.enabled', 'key.rotated', 'key.revoked'] as const,
-  ...['key.expiring', 'key.expired', 'scope.granted', 'scope.removed'] as const,
-  ...['partner.updated', 'partner.suspended', 'partner.resumed', 'partner.removed'] as const,
-  ...['module.activated', 'module.deactivated', 'quota.warning', 'quota.reached'] as const,
+  'key.issued',
+  'key.updated',
+  'key.disabled',
+  'key.enabled',
+  'key.rotated',
+  'key.revoked',
+  'key.expiring',
+  'key.expired',
+  'scope.granted',
+  'scope.removed',
+  'partner.updated',
+  'partner.suspended',
+  'partner.resumed',
+  'partner.removed',
+  'module.activated',
+  'module.deactivated',
+  'quota.warning',
+  'quota.reached',
   'webhook.disabled',
 ] as const
 
@@ -51,6 +65,12 @@ export type WebhookChangeType =
   | `webhook.${'created' | 'updated' | 'removed'}`
   | `webhook.${'enabled' | 'disabled' | 'rotated'}`
 
+/**
+ * A change of a webhook: returns the webhook as it is to be stored, `undefined` to remove it, or its argument to change
+ * nothing. The argument is `undefined` if there is no such webhook.
+ */
+export type WebhookEdit = (current: Webhook | undefined) => Webhook | undefined
+
 /** An event that is to be sent. */
 export interface WebhookEvent {
   /** `msg_…`, the same for all webhooks: the header `webhook-id`. */
@@ -81,6 +101,14 @@ export interface Delivery extends WebhookEvent {
   readonly lastError: string | undefined
 }
 
+/** A delivery that was removed. */
+export interface PrunedDelivery {
+  /** Id of the webhook. */
+  readonly webhook: string
+  /** The last state of the delivery. */
+  readonly state: Delivery['state']
+}
+
 /** The outcome of an attempt. */
 export interface DeliveryResult
   extends Pick<Delivery, 'webhook' | 'id' | 'state' | 'lastStatus' | 'lastError'> {
@@ -96,8 +124,7 @@ export interface WebhookStore {
   /**
    * Creates, changes or removes a webhook in a transaction, with an audit entry. Moves no revision.
    *
-   * @param change Called under a lock, perhaps more than once. Returns the webhook as it is to be stored, `undefined` to
-   * remove it, or its argument to change nothing; that is `undefined` if there is no such webhook.
+   * @param change Called under a lock, perhaps more than once.
    * @returns The webhook as it is stored then.
    * @throws {StoreError} `refused` when there would be more than `MAX_WEBHOOKS`; whatever `change` throws.
    */
@@ -105,7 +132,7 @@ export interface WebhookStore {
     id: string,
     type: WebhookChangeType,
     context: AuditContext,
-    change: (current: Webhook | undefined) => Webhook | undefined,
+    change: WebhookEdit,
   ): MaybePromise<Webhook | undefined>
 
   /**
@@ -136,7 +163,7 @@ export interface WebhookStore {
   listDeliveries(
     webhook: string,
     state: Delivery['state'] | undefined,
-    after: Pick<Delivery, 'createdAt' | 'id'> | undefined,
+    after: CreationPosition | undefined,
     limit: number,
   ): MaybePromise<readonly Delivery[]>
 
@@ -157,5 +184,5 @@ export interface WebhookStore {
    *
    * @returns What was removed: 500 at most.
    */
-  pruneDeliveries(): MaybePromise<readonly Pick<Delivery, 'webhook' | 'state'>[]>
+  pruneDeliveries(): MaybePromise<readonly PrunedDelivery[]>
 }

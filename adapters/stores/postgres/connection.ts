@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
 import { connect as connectTls, type ConnectionOptions as TlsOptions } from 'node:tls'
-import postgres from 'postgres'
+import postgres, { type Sql } from 'postgres'
+import type { SqlValue } from '../sql/row-format.ts'
 import { ConnectionLostError, fromDriver } from './errors.ts'
 import type { Host, PostgresUrl } from './url.ts'
 
 /** Integers are numbers; one beyond ±2^53 is a `StoreError`. Instants, JSON, decimals and lists are text. */
-export type PostgresValue = string | number | boolean | null
+export type PostgresValue = SqlValue | boolean
 
 /** The columns in the order of the statement. */
 export type PostgresRow = readonly PostgresValue[]
@@ -19,7 +20,20 @@ export type PostgresQuery = <R extends PostgresRow>(
   parameters?: readonly PostgresValue[],
 ) => Promise<R[]>
 
-export type PostgresConnection = ReturnType<typeof createConnection>
+/** A connection to one server. */
+export interface PostgresConnection {
+  isLost(): boolean
+  /** Resolves when it is lost, but not when it was ended. */
+  readonly lost: Promise<void>
+  /** When the last message of the server arrived, by `performance.now()`. */
+  lastMessageAt(): number
+  /** Destroys the socket and rejects what is in flight. */
+  destroy(reason: string): void
+  /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
+  query(text: string, parameters?: readonly PostgresValue[]): Promise<Rows>
+  /** Closes it when nothing is in flight or the time is up. */
+  end(withinMs: number): Promise<void>
+}
 
 export interface ConnectionOptions {
   /** Milliseconds of silence after which connecting fails. */
@@ -45,7 +59,11 @@ type Rows = PostgresRow[] & { readonly command?: string }
  * - lost for good, also when its socket closes or it is destroyed. What is in flight is rejected.
  * - ended by `end`, which gives what is in flight some time.
  */
-export function createConnection(host: Host, url: PostgresUrl, options: ConnectionOptions) {
+export function createConnection(
+  host: Host,
+  url: PostgresUrl,
+  options: ConnectionOptions,
+): PostgresConnection {
   const { promise: lost, resolve: resolveLost } = Promise.withResolvers<void>()
   let socket: Socket | undefined
   let loss: Error | undefined
@@ -80,36 +98,31 @@ export function createConnection(host: Host, url: PostgresUrl, options: Connecti
   const sql = openDriver(url, options, open)
   const send = createSender(sql, url.isPooled)
 
+  function query(text: string, parameters: readonly PostgresValue[] = []): Promise<Rows> {
+    return new Promise((resolve, reject) => {
+      if (loss) throw loss
+      const rows = send(text, parameters)
+      inFlight.add(reject)
+      rows.then((found) => {
+        inFlight.delete(reject)
+        isReady = true
+        resolve(found)
+      }, (failure) => {
+        inFlight.delete(reject)
+        const error = fromDriver(failure)
+        if (error instanceof ConnectionLostError) destroy(error)
+        reject(error)
+      })
+    })
+  }
+
   return {
     isLost: () => loss !== undefined,
-    /** Resolves when it is lost, but not when it was ended. */
     lost,
-    /** When the last message of the server arrived, by `performance.now()`. */
     lastMessageAt: inFlight.lastMessageAt,
-    /** Destroys the socket and rejects what is in flight. */
-    destroy: (reason: string) => destroy(new ConnectionLostError(reason)),
-
-    /** Sends a statement behind those in flight. @throws {SqlError | ConnectionLostError} */
-    query(text: string, parameters: readonly PostgresValue[] = []): Promise<Rows> {
-      return new Promise((resolve, reject) => {
-        if (loss) throw loss
-        const rows = send(text, parameters)
-        inFlight.add(reject)
-        rows.then((found) => {
-          inFlight.delete(reject)
-          isReady = true
-          resolve(found)
-        }, (failure) => {
-          inFlight.delete(reject)
-          const error = fromDriver(failure)
-          if (error instanceof ConnectionLostError) destroy(error)
-          reject(error)
-        })
-      })
-    },
-
-    /** Closes it when nothing is in flight or the time is up. */
-    async end(withinMs: number): Promise<void> {
+    destroy: (reason) => destroy(new ConnectionLostError(reason)),
+    query,
+    async end(withinMs) {
       loss ??= new ConnectionLostError('it was closed')
       await sql.end({ timeout: withinMs / 1000 })
       socket?.destroy()
@@ -242,10 +255,8 @@ async function tlsOptions(name: string, { mode, ...files }: PostgresUrl['tls']):
   }
 }
 
-type Sql = ReturnType<typeof openDriver>
-
 /** All options are given, so that no environment variable gives one. */
-function openDriver(url: PostgresUrl, options: ConnectionOptions, socket: () => Promise<Socket>) {
+function openDriver(url: PostgresUrl, options: ConnectionOptions, socket: () => Promise<Socket>): Sql {
   return postgres({
     socket,
     host: 'server',

@@ -26,7 +26,7 @@ const PROFILE_TABLE = createTable(DIALECT, 'profiles')
 
 export function createContent(
   database: PostgresDatabase,
-  { change }: Pick<SqlDatabase, 'change'>,
+  { change }: SqlDatabase,
 ): ContentAdministration {
   const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
     change('content', context, function* () {
@@ -85,8 +85,8 @@ export function openProfileTable(): ContentTable<ProfileRecord> {
       // A change of members that no list shows leaves the listings alone.
       const changed = drafts.map(({ slug, record }) => {
         const row = before.get(slug)
-        const [old, listings] = [row === undefined ? [] : toListings(PROFILES.read(row)), toListings(record)]
-        return { slug, old, listings }
+        const old = row === undefined ? [] : toListings(PROFILES.read(row))
+        return { slug, old, listings: toListings(record) }
       }).filter(({ old, listings }) => JSON.stringify(old) !== JSON.stringify(listings))
       const listed = changed.filter(({ old }) => old.length > 0).map(({ slug }) => slug)
       if (listed.length > 0) yield* deleteListings(listed)

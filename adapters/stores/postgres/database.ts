@@ -4,10 +4,10 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ConnectionOptions, PostgresConnection, PostgresQuery } from './connection.ts'
 import { classify, ConnectionLostError, isStatementError, overloadedError, toStoreError } from './errors.ts'
-import { createHosts } from './hosts.ts'
+import { createHosts, type Hosts } from './hosts.ts'
 import { before, createPool, createSlot, pause, type Pool, type Slot } from './pool.ts'
 import { durably, runTransaction, type TransactionOptions, type TransactionWork } from './transaction.ts'
-import { parseUrl } from './url.ts'
+import { parseUrl, type PostgresUrl } from './url.ts'
 
 /**
  * A database. Trouble with the server or the connection is a `StoreError` `unreachable`, whose message never holds a
@@ -96,33 +96,9 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
   const { place } = url
   // Half of the time, so that a look-up on a dead connection can be repeated on another.
   const hosts = createHosts(url, url.connectTimeoutMs ?? lookUpTimeoutMs / 2)
-  let epoch = 0
-
-  const openSlot = (options: Partial<ConnectionOptions>) => createSlot(() => hosts.open(options), () => epoch)
-  const settings = { statement_timeout: String(lookUpTimeoutMs) }
-  const lookUps = createSlot(async () => {
-    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings })
-    void connection.lost.then(renew)
-    return connection
-  }, () => epoch)
-  const asyncCommits = openSlot({
-    silenceMs: lookUpTimeoutMs,
-    settings: { ...settings, synchronous_commit: 'off' },
-  })
-  const commits = openSlot({ silenceMs: lookUpTimeoutMs, settings })
-  const pool = createPool(
-    Array.from({ length: url.connections }, () => openSlot({})),
-    () => hosts.failure() ?? overloadedError(place, 'all connections are in use'),
-  )
-  const listener = createListener(openSlot, hosts.isClosed)
+  const { lookUps, asyncCommits, commits, pool, listener, renew } = createSlots(url, hosts, lookUpTimeoutMs)
   const run = createRunner(place, hosts, pool, timeoutMs)
   const statementTimeoutMs = Math.ceil(lookUpTimeoutMs / 4)
-
-  /** Has all connections replaced: their server may not be the primary any more. */
-  function renew(): void {
-    epoch++
-    listener.renew()
-  }
 
   const queryOf = (withinMs: number, options: RunOptions): PostgresQuery => (sql, parameters) =>
     run(
@@ -135,6 +111,12 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
   const commit = queryOf(lookUpTimeoutMs, { shared: commits, commits: true })
   let canNotify = true
   let closing: Promise<void> | undefined
+
+  async function closeAll(): Promise<void> {
+    hosts.close()
+    await pool.close(performance.now() + closeMs)
+    await hosts.end(closeMs)
+  }
 
   return {
     place,
@@ -162,19 +144,44 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
       await asyncCommit('NOTIFY partner_api').catch((error) => canNotify = !isStatementError(error))
     },
 
-    close: () =>
-      closing ??= (async () => {
-        hosts.close()
-        await pool.close(performance.now() + closeMs)
-        await hosts.end(closeMs)
-      })(),
+    close: () => closing ??= closeAll(),
   }
+}
+
+/** The connections of a database, by what they are for. */
+function createSlots(url: PostgresUrl, hosts: Hosts, lookUpTimeoutMs: number) {
+  let epoch = 0
+  const openSlot = (options: Partial<ConnectionOptions>) => createSlot(() => hosts.open(options), () => epoch)
+  const listener = createListener(openSlot, hosts.isClosed)
+
+  /** Has all connections replaced: their server may not be the primary any more. */
+  function renew(): void {
+    epoch++
+    listener.renew()
+  }
+
+  const settings = { statement_timeout: String(lookUpTimeoutMs) }
+  const lookUps = createSlot(async () => {
+    const connection = await hosts.open({ silenceMs: lookUpTimeoutMs / 2, settings })
+    void connection.lost.then(renew)
+    return connection
+  }, () => epoch)
+  const asyncCommits = openSlot({
+    silenceMs: lookUpTimeoutMs,
+    settings: { ...settings, synchronous_commit: 'off' },
+  })
+  const commits = openSlot({ silenceMs: lookUpTimeoutMs, settings })
+  const pool = createPool(
+    Array.from({ length: url.connections }, () => openSlot({})),
+    () => hosts.failure() ?? overloadedError(url.place, 'all connections are in use'),
+  )
+  return { lookUps, asyncCommits, commits, pool, listener, renew }
 }
 
 /** Runs work on a connection, again where that may help. */
 function createRunner(
   place: string,
-  hosts: ReturnType<typeof createHosts>,
+  hosts: Hosts,
   pool: Pool,
   timeoutMs: number,
 ) {
@@ -187,15 +194,17 @@ function createRunner(
       hosts.failure() ?? new ConnectionLostError(`no answer within ${Math.round(deadline - startedAt)} ms`)
     const attempts = { repeat: 1, replace: 1 }
     for (;;) {
+      let stage: 'waiting' | 'connecting' | 'working' = 'waiting'
       let slot: Slot | undefined
       let connection: PostgresConnection | undefined
       try {
         if (hosts.isClosed()) throw new ConnectionLostError('it was closed')
         slot = shared ?? await pool.take(Math.min(deadline, performance.now() + timeoutMs), isWrite)
+        stage = 'connecting'
         connection = slot.current() ?? await before(deadline, slot.open(), late)
+        stage = 'working'
         return await before(deadline, work(connection), late)
       } catch (error) {
-        const stage = connection ? 'working' : slot ? 'connecting' : 'waiting'
         const { next, cause } = classify(error, { stage, commits, readOnly })
         // A shared connection may only be slow, and notices by itself when it is lost.
         const isOver = error instanceof ConnectionLostError ? !shared : next === 'replace'
@@ -252,7 +261,7 @@ function createListener(openSlot: (options: Partial<ConnectionOptions>) => Slot,
   }
 }
 
-/** As libpq does, if the system knows the user. */
+/** The user of a URL without one: as in libpq, that of this process, if the system knows it. */
 function osUser(): string | undefined {
   try {
     return userInfo().username

@@ -19,15 +19,16 @@ export function createDirectory(database: PostgresDatabase) {
 
     async findProfile(partner, slug, now) {
       if (slug.includes('\0')) return undefined
-      const [row] = await database.lookUp<[...CardRow, detail: string]>(
-        `SELECT ${CARD_COLUMNS}, p.detail
+      const [row] = await database.lookUp<[detail: string, ...CardRow]>(
+        `SELECT p.detail, ${CARD_COLUMNS}
         FROM partner_api.profile p JOIN partner_api.industry i ON i.slug = p.industry
         WHERE p.slug = $1 AND p.published_at <= $2`,
         [slug, now],
       )
       if (row === undefined) return undefined
-      const { visibleTo, ...detail } = readDetail(row[7])
-      const card = readCardRow(row as unknown as CardRow)
+      const [detailText, ...cardRow] = row
+      const { visibleTo, ...detail } = readDetail(detailText)
+      const card = readCardRow(cardRow)
       return isPublic({ publishedAt: card.publishedAt, visibleTo }, partner, now)
         ? { ...card, ...detail }
         : undefined

@@ -29,9 +29,9 @@ export class CommitUnknownError extends DatabaseError {
 
 /** Classes of SQLSTATE whose messages name objects, settings and users, but hold no values. */
 const SAFE_MESSAGE = /^(?:08|0A|25|28|3D|3F|40|42|53|54|55|57)/
-/** Those that are about the server or the connection: any other statement would have failed, too. */
+/** Classes of SQLSTATE about the server or the connection: any other statement would have failed, too. */
 const SERVER_TROUBLE = /^(?:08|28|3D|53|57|58)/
-/** Those that do not go away by themselves: features, authorization, no such database, access. */
+/** Classes of SQLSTATE that do not go away by themselves: features, authorization, no such database, access. */
 const PERMANENT = /^(?:0A|28|3D|42)/
 
 /** serialization_failure, deadlock_detected */
@@ -59,7 +59,7 @@ export const isStatementError = (error: unknown): boolean =>
 export const mayBeCommitted = (error: unknown): error is DatabaseError =>
   error instanceof ConnectionLostError || error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
 
-/** What to try after an error: connect again, repeat the work, or do it on another connection. */
+/** The attempt that may succeed after an error: to connect again, to repeat the work, or to do it on another connection. */
 type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
 
 /**
@@ -111,7 +111,7 @@ export function fromDriver(error: unknown): Error {
   return new SqlError(said, code)
 }
 
-/** What users of a database get: everything but what the server says to a statement itself is `unreachable`. */
+/** Translates an error for users of a database: all but what the server answers to a statement itself is `unreachable`. */
 export function toStoreError(place: string, error: unknown): unknown {
   const isRange = error instanceof RangeError
   if (isStatementError(error) || !(isRange || error instanceof DatabaseError)) return error

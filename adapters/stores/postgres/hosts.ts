@@ -8,7 +8,24 @@ const silenceMs = 2_000
 const SERVER_STATE =
   `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'`
 
-export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
+/** The servers of a URL. */
+export interface Hosts {
+  /**
+   * Connects to the first host that will do, beginning with the one that was found last.
+   *
+   * @param options Without `silenceMs`, statements may be silent as long as their server is alive.
+   */
+  open(options: Partial<ConnectionOptions>): Promise<PostgresConnection>
+  /** Why connecting failed last, unless it has succeeded since. */
+  failure(): ConnectionLostError | undefined
+  isClosed(): boolean
+  /** Opens nothing more. */
+  close(): void
+  /** Ends all connections. What is in flight has that long. */
+  end(withinMs: number): Promise<void>
+}
+
+export function createHosts(url: PostgresUrl, connectTimeoutMs: number): Hosts {
   const connections = new Set<PostgresConnection>()
   let last = 0
   let failure: ConnectionLostError | undefined
@@ -35,12 +52,7 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
   }
 
   return {
-    /**
-     * Connects to the first host that will do, beginning with the one that was found last.
-     *
-     * @param options Without `silenceMs`, statements may be silent as long as their server is alive.
-     */
-    async open(options: Partial<ConnectionOptions>): Promise<PostgresConnection> {
+    async open(options) {
       const failures: Failure[] = []
       for (const host of [...url.hosts.slice(last), ...url.hosts.slice(0, last)]) {
         if (isClosed) throw new ConnectionLostError('it was closed')
@@ -58,18 +70,13 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number) {
       throw failure = summaryOf(failures)
     },
 
-    /** Why connecting failed last, unless it has succeeded since. */
     failure: () => failure,
-
     isClosed: () => isClosed,
-
-    /** Opens nothing more. */
     close() {
       isClosed = true
     },
 
-    /** Ends all connections. What is in flight has that long. */
-    async end(withinMs: number): Promise<void> {
+    async end(withinMs) {
       await Promise.all(Array.from(connections, (connection) => connection.end(withinMs)))
     },
   }

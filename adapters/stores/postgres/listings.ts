@@ -25,7 +25,7 @@ function quoteLexeme(word: string): string {
   return `'${new TextDecoder().decode(bytes, { stream: true })}'`
 }
 
-/** What listings are counted by. */
+/** The columns by which listings are counted. */
 export type CounterKey = readonly [audience: string, country: string, industry: string]
 
 const counterColumns = ['audience', 'country', 'industry', 'listings']

@@ -1,6 +1,6 @@
 /** Lists that PostgreSQL reads in its own way. */
 import { AUDITED_TYPES, createActivityList, entriesSql } from '../sql/activity.ts'
-import type { SqlDatabase } from '../sql/database.ts'
+import type { SqlReader } from '../sql/database.ts'
 import { selectKeyList } from '../sql/partners-and-keys.ts'
 import type { StoreLists } from '../sql/store.ts'
 import { KEYS } from '../sql/tables.ts'
@@ -11,7 +11,8 @@ const selectEntries = `
   SELECT rows.* FROM unnest(CAST('{${AUDITED_TYPES}}' AS text[])) AS audited (type)
   CROSS JOIN LATERAL (${entriesSql('audited.type')}) AS rows`
 
-export function createLists({ read }: Pick<SqlDatabase, 'read'>): StoreLists {
+export function createLists(sql: SqlReader): StoreLists {
+  const { read } = sql
   return {
     async listKeys(filter, after, limit) {
       const { conditions, parameters } = selectKeyList(filter, after, limit)
@@ -25,10 +26,10 @@ export function createLists({ read }: Pick<SqlDatabase, 'read'>): StoreLists {
       return rows.map(KEYS.read)
     },
 
-    listActivity: createActivityList({ read }, selectEntries),
+    listActivity: createActivityList(sql, selectEntries),
 
     async auditIntruders() {
-      const names = await Promise.all(selectIntruders.map((sql) => readCatalog({ read }, sql)))
+      const names = await Promise.all(selectIntruders.map((select) => readCatalog(sql, select)))
       return [...new Set(names.flat())].sort()
     },
   }
@@ -49,9 +50,9 @@ const selectIntruders = [
 /** undefined_table, undefined_column, feature_not_supported: not every compatible server has each catalog. */
 const missingCatalog: ReadonlySet<string> = new Set(['42P01', '42703', '0A000'])
 
-async function readCatalog({ read }: Pick<SqlDatabase, 'read'>, sql: string): Promise<string[]> {
+async function readCatalog({ read }: SqlReader, select: string): Promise<string[]> {
   try {
-    const rows = await read<[name: string]>(sql)
+    const rows = await read<[name: string]>(select)
     return rows.map(([name]) => name)
   } catch (error) {
     if (error instanceof SqlError && missingCatalog.has(error.code)) return []

@@ -64,6 +64,24 @@ export function audiencesOf(partner: string): string[] {
   return [...new Set(['', partner])]
 }
 
+/** A column of listings with the values that it may have, which are a parameter. */
+interface Filter {
+  readonly name: string
+  readonly values: readonly string[]
+  readonly parameter: string
+}
+
+/** @param firstParameter The number of the first filter's parameter. */
+function filtersOf({ partner, countries, industries }: PageRange, firstParameter: number): Filter[] {
+  const filters = [
+    { name: 'audience', values: audiencesOf(partner) },
+    { name: 'country', values: countries },
+    { name: 'industry', values: industries },
+  ]
+  return filters.filter(({ values }) => values.length > 0)
+    .map(({ name, values }, index) => ({ name, values, parameter: `$${firstParameter + index}` }))
+}
+
 /**
  * Selects the first positions of a range as `place (audience, key, slug)`, unordered, by index-only scans. Each combination
  * of audience, country and industry is a segment of an index, in order. The heads of all segments are read first, twice as
@@ -77,17 +95,12 @@ export function selectPositions(
   range: PageRange,
   limit: number,
 ): { tables: string; parameters: readonly PostgresValue[] } {
-  const { partner, countries, industries, sort, after, now } = range
+  const { sort, after, now } = range
   const { column, type, end } = SORT_COLUMNS[sort]
   // By recency, profiles that are not due sort before the start of the range.
   const due = sort === 'name' ? 'AND l.recency >= (SELECT $3::bigint)' : ''
   const start = sort === 'name' ? [...after, -now] : after
-  const filters = [
-    { name: 'audience', values: audiencesOf(partner) },
-    { name: 'country', values: countries },
-    { name: 'industry', values: industries },
-  ].filter(({ values }) => values.length > 0)
-    .map((filter, index) => ({ ...filter, parameter: `$${start.length + index + 1}` }))
+  const filters = filtersOf(range, start.length + 1)
   const multiValued = filters.filter(({ name, values }) => name === 'audience' || values.length > 1)
   const names = multiValued.map(({ name }) => name)
   const segmentCount = filters.reduce((product, { values }) => product * values.length, 1)

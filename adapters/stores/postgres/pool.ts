@@ -3,11 +3,24 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { PostgresConnection } from './connection.ts'
 import { ConnectionLostError } from './errors.ts'
 
-export type Slot = ReturnType<typeof createSlot>
-export type Pool = ReturnType<typeof createPool>
+/** A place for one connection, which is replaced when it is lost. */
+export interface Slot {
+  /** @returns Undefined when it has to be opened. */
+  current(): PostgresConnection | undefined
+  open(): Promise<PostgresConnection>
+}
 
-/** A connection that is replaced when it is lost. @param epoch Connections of an earlier one are replaced, too. */
-export function createSlot(connect: () => Promise<PostgresConnection>, epoch: () => number) {
+/** Slots that are used by one at a time. */
+export interface Pool {
+  /** @param deadline By `performance.now()`. */
+  take(deadline: number, isWrite: boolean): Slot | Promise<Slot>
+  release(slot: Slot, wasWrite: boolean): void
+  /** Resolves when all slots are free, or at the deadline. */
+  close(deadline: number): Promise<void>
+}
+
+/** @param epoch Connections of an earlier one are replaced, too. */
+export function createSlot(connect: () => Promise<PostgresConnection>, epoch: () => number): Slot {
   let connection: PostgresConnection | undefined
   let opening: Promise<PostgresConnection> | undefined
   let openedAt = -Infinity
@@ -25,19 +38,17 @@ export function createSlot(connect: () => Promise<PostgresConnection>, epoch: ()
   }
 
   return {
-    /** @returns Undefined when it has to be opened. */
     current: () => connection?.isLost() === false && openedIn === epoch() ? connection : undefined,
     open: () => opening ??= open().finally(() => opening = undefined),
   }
 }
 
 /**
- * Slots that are used by one at a time. Writes leave one of several to reads: when a synchronous standby is lost, every
- * commit waits for seconds.
+ * Writes leave one of several slots to reads: when a synchronous standby is lost, every commit waits for seconds.
  *
  * @param late Makes the error for what has waited for a slot until its deadline.
  */
-export function createPool(slots: readonly Slot[], late: () => Error) {
+export function createPool(slots: readonly Slot[], late: () => Error): Pool {
   const idle = [...slots]
   const waiting = new Set<PromiseWithResolvers<Slot> & { readonly isWrite: boolean }>()
   const mostWrites = Math.max(1, slots.length - 1)
@@ -68,7 +79,6 @@ export function createPool(slots: readonly Slot[], late: () => Error) {
       waiter.resolve(slot)
     },
 
-    /** Resolves when all slots are free, or at the deadline. */
     async close(deadline: number): Promise<void> {
       for (const { reject } of waiting) reject(new ConnectionLostError('it was closed'))
       waiting.clear()

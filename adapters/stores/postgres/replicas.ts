@@ -6,6 +6,7 @@ import {
   instant,
   LIVE_GRACE_MS,
   never,
+  type ProgressRow,
   REPLICA_RETENTION_MS,
   type ReplicaStatements,
   toProgress,
@@ -31,8 +32,8 @@ const pruneReplicasSql = pruneSql(DIALECT, {
 
 export function createReplicaRegistry(
   database: PostgresDatabase,
-  { prune }: Pick<SqlDatabase, 'prune'>,
-  revisions: Pick<Revisions, 'current'>,
+  { prune }: SqlDatabase,
+  revisions: Revisions,
 ): ReplicaRegistry {
   function createStatements(): ReplicaStatements {
     let written = ''
@@ -68,7 +69,7 @@ export function createReplicaRegistry(
     async progress(revision) {
       const [current, rows] = await Promise.all([
         revisions.current(),
-        database.lookUp<Parameters<typeof toProgress>[0][number]>(progressSql),
+        database.lookUp<ProgressRow>(progressSql),
       ])
       return toProgress(rows, revision, current)
     },

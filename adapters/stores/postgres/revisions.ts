@@ -7,12 +7,30 @@ import type { PostgresDatabase } from './database.ts'
 import { LATEST } from './migrate.ts'
 import { SERVER_NOW } from './sql.ts'
 
-export type Revisions = ReturnType<typeof createRevisions>
-
 type StoreRow = [id: string, servedFrom: number, isIncomplete: boolean]
 
 /** The revision of a store, and the only way to move it. */
-export function createRevisions(database: PostgresDatabase) {
+export interface Revisions {
+  /** The server's clock when the revision was read last. */
+  clock(): ClockReading | undefined
+  /**
+   * @param query Default: `lookUp`.
+   * @throws {StoreError} `unreachable` when the server has stopped taking writes, `newer_schema` when the store has
+   * outgrown this program, `refused` during a copy into the store and after it, as it is another store then.
+   */
+  current(query?: PostgresQuery): Promise<Revision>
+  /**
+   * Locks the revision of a kind, and with it all changes of that kind, until the end of the transaction. Call it first:
+   * what was read before may have changed.
+   *
+   * @throws {StoreError} as `current` does.
+   */
+  lock(query: PostgresQuery, kind: keyof Revision): Promise<string>
+  /** Moves a revision that the transaction has locked. */
+  bump(query: PostgresQuery, kind: keyof Revision): Promise<void>
+}
+
+export function createRevisions(database: PostgresDatabase): Revisions {
   let openedId: string | undefined
   let reading: ClockReading | undefined
 
@@ -24,14 +42,9 @@ export function createRevisions(database: PostgresDatabase) {
   }
 
   return {
-    /** The server's clock when the revision was read last. */
-    clock: (): ClockReading | undefined => reading,
+    clock: () => reading,
 
-    /**
-     * @throws {StoreError} `unreachable` when the server has stopped taking writes, `newer_schema` when the store has
-     * outgrown this program, `refused` during a copy into the store and after it, as it is another store then.
-     */
-    async current(query: PostgresQuery = database.lookUp): Promise<Revision> {
+    async current(query = database.lookUp) {
       const askedAt = performance.now()
       const [row] = await query<
         [now: number, isReadOnly: boolean, string, number, string, number, ...StoreRow]
@@ -52,13 +65,7 @@ export function createRevisions(database: PostgresDatabase) {
       }
     },
 
-    /**
-     * Locks the revision of a kind, and with it all changes of that kind, until the end of the transaction. Call it
-     * first: what was read before may have changed.
-     *
-     * @throws {StoreError} as `current` does.
-     */
-    async lock(query: PostgresQuery, kind: keyof Revision): Promise<string> {
+    async lock(query, kind) {
       const [locked] = await query<[mark: string, changes: number]>(
         'SELECT mark, changes FROM partner_api.revision WHERE kind = $1 FOR UPDATE',
         [kind],
@@ -70,8 +77,7 @@ export function createRevisions(database: PostgresDatabase) {
       return revisionText(row[0], ...locked)
     },
 
-    /** Moves a revision that the transaction has locked. */
-    async bump(query: PostgresQuery, kind: keyof Revision): Promise<void> {
+    async bump(query, kind) {
       await query(
         'UPDATE partner_api.revision SET changes = changes + 1, mark = $2 WHERE kind = $1',
         [kind, randomHex(4)],

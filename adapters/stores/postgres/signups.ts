@@ -51,7 +51,7 @@ const pruneClaimsSql = pruneSql(DIALECT, {
 })
 
 export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
-  const inserter = createInserter(database)
+  const tables = createSignupTables(database)
   let unpruned = maxGroup
 
   async function storeGroup(waiting: Attempt[]): Promise<void> {
@@ -62,8 +62,8 @@ export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
       rows.push(row)
     }
     const attempts = waiting.splice(0, rows.length)
-    if (attempts.length === 1) await storeAlone(inserter, attempts[0]!)
-    else await storeTogether(inserter, attempts, rows)
+    if (attempts.length === 1) await storeAlone(tables, attempts[0]!)
+    else await storeTogether(tables, attempts, rows)
     unpruned += attempts.length
     // After each group, this would take a third of the time.
     if (unpruned < maxGroup) return
@@ -75,7 +75,7 @@ export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
     // While the commit of one waits for a disk or a standby, another is on its way.
     ...createSignupGroups(storeGroup, 2),
     ...createSignupList(
-      database,
+      sql,
       `created_at <= -$1::bigint AND (created_at < -$1::bigint OR id > $2) ORDER BY created_at DESC, id LIMIT $3`,
     ),
     ...createSignupRemoval(sql),
@@ -87,11 +87,33 @@ export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
   } satisfies SignupStore
 }
 
-type Inserter = ReturnType<typeof createInserter>
+/** The tables of signups, to be inserted into. */
+interface SignupTables {
+  readonly database: PostgresDatabase
+  /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
+  insert(rows: readonly SqlValue[][], sql: string): Promise<ReadonlySet<string>>
+}
+
+function createSignupTables(database: PostgresDatabase): SignupTables {
+  let slot = drawSlot()
+  return {
+    database,
+    async insert(rows, sql) {
+      try {
+        const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot ^= 1])
+        return new Set(stored.map(([id]) => id))
+      } catch (error) {
+        // A commit that holds its rows may wait for a standby that is lost.
+        slot = drawSlot()
+        throw error
+      }
+    },
+  }
+}
 
 /** Others do not wait for a lone signup whose idempotency key is locked. */
-async function storeAlone({ insertUntilKnown }: Inserter, attempt: Attempt): Promise<void> {
-  const outcome = insertUntilKnown(attempt, false)
+async function storeAlone(tables: SignupTables, attempt: Attempt): Promise<void> {
+  const outcome = insertUntilKnown(tables, attempt, false)
   attempt.resolve(outcome)
   await timeout<unknown>(outcome, groupLockTimeoutMs, () => undefined).catch(() => undefined)
 }
@@ -101,92 +123,83 @@ async function storeAlone({ insertUntilKnown }: Inserter, attempt: Attempt): Pro
  * one, for which others do not wait.
  */
 async function storeTogether(
-  { insert, insertUntilKnown }: Inserter,
+  tables: SignupTables,
   attempts: readonly Attempt[],
   rows: readonly SqlValue[][],
 ): Promise<void> {
   try {
-    const stored = await insert(rows, insertGroupSql)
+    const stored = await tables.insert(rows, insertGroupSql)
     for (const attempt of attempts) {
       const isStored = stored.has(attempt.signup.id)
-      attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(attempt, false))
+      attempt.resolve(isStored ? { outcome: 'created' } : insertUntilKnown(tables, attempt, false))
     }
   } catch (error) {
     const isUnknown = isCommitUnknown(error)
     for (const attempt of attempts) {
-      if (isUnknown || error instanceof SqlError) attempt.resolve(insertUntilKnown(attempt, isUnknown))
-      else attempt.reject(error)
+      if (isUnknown || error instanceof SqlError) {
+        attempt.resolve(insertUntilKnown(tables, attempt, isUnknown))
+      } else attempt.reject(error)
     }
   }
 }
 
-function createInserter(database: PostgresDatabase) {
-  let slot = drawSlot()
-
-  /** Inserts what can be stored. Of attempts with one idempotency key, others wait for the first. @returns Its ids. */
-  async function insert(rows: readonly SqlValue[][], sql: string): Promise<ReadonlySet<string>> {
+/** @param isResent Whether the outcome of an earlier attempt is unknown. */
+async function insertOnce(
+  { database, insert }: SignupTables,
+  attempt: Attempt,
+  isResent: boolean,
+): Promise<SignupOutcome> {
+  const { signup, claim } = attempt
+  const end = performance.now() + claimLockTimeoutMs
+  while (performance.now() < end) {
     try {
-      const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot ^= 1])
-      return new Set(stored.map(([id]) => id))
+      const stored = await insert([attemptRow(attempt)], insertAloneSql)
+      if (stored.has(signup.id)) return { outcome: 'created' }
     } catch (error) {
-      // A commit that holds its rows may wait for a standby that is lost.
-      slot = drawSlot()
-      throw error
+      const code = error instanceof SqlError ? error.code : undefined
+      if (code === lockNotAvailable) break
+      // Inserted by another attempt, or by an earlier one of this signup.
+      if (code !== uniqueViolation) throw error
     }
+    const outcome = outcomeOf(await readReason(database, signup, claim), attempt, isResent)
+    if (outcome !== undefined) return outcome
   }
+  if (claim !== undefined && !isResent) return { outcome: 'conflict' }
+  throw new StoreError(
+    'unreachable',
+    `The store ${database.place} delays a signup: other transactions hold its locks.`,
+  )
+}
 
-  /** @param isResent Whether the outcome of an earlier attempt is unknown. */
-  async function insertOnce(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
-    const { signup, claim } = attempt
-    const end = performance.now() + claimLockTimeoutMs
-    while (performance.now() < end) {
-      try {
-        if ((await insert([attemptRow(attempt)], insertAloneSql)).has(signup.id)) {
-          return { outcome: 'created' }
-        }
-      } catch (error) {
-        const code = error instanceof SqlError ? error.code : undefined
-        if (code === lockNotAvailable) break
-        // Inserted by another attempt, or by an earlier one of this signup.
-        if (code !== uniqueViolation) throw error
+/**
+ * Resends a signup with the same id, which waits for an earlier attempt that is still in flight.
+ *
+ * @param isResent Whether the outcome of an earlier attempt is unknown.
+ */
+async function insertUntilKnown(
+  tables: SignupTables,
+  attempt: Attempt,
+  isResent: boolean,
+): Promise<SignupOutcome> {
+  let end = isResent ? performance.now() + resendTimeoutMs : undefined
+  for (;;) {
+    try {
+      return await insertOnce(tables, attempt, end !== undefined)
+    } catch (error) {
+      const isUnreachable = error instanceof StoreError && /^(?:unreachable|overloaded)$/.test(error.code)
+      if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
+      end ??= performance.now() + resendTimeoutMs
+      if (performance.now() + resendPauseMs > end) {
+        const { place } = tables.database
+        throw new StoreError(
+          'unreachable',
+          `The connection to the store ${place} was lost during a signup, which may have been saved.`,
+          { cause: error },
+        )
       }
-      const outcome = outcomeOf(await readReason(database, signup, claim), attempt, isResent)
-      if (outcome !== undefined) return outcome
     }
-    if (claim !== undefined && !isResent) return { outcome: 'conflict' }
-    throw new StoreError(
-      'unreachable',
-      `The store ${database.place} delays a signup: other transactions hold its locks.`,
-    )
+    await delay(resendPauseMs)
   }
-
-  /**
-   * Resends a signup with the same id, which waits for an earlier attempt that is still in flight.
-   *
-   * @param isResent Whether the outcome of an earlier attempt is unknown.
-   */
-  async function insertUntilKnown(attempt: Attempt, isResent: boolean): Promise<SignupOutcome> {
-    let end = isResent ? performance.now() + resendTimeoutMs : undefined
-    for (;;) {
-      try {
-        return await insertOnce(attempt, end !== undefined)
-      } catch (error) {
-        const isUnreachable = error instanceof StoreError && /^(?:unreachable|overloaded)$/.test(error.code)
-        if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
-        end ??= performance.now() + resendTimeoutMs
-        if (performance.now() + resendPauseMs > end) {
-          throw new StoreError(
-            'unreachable',
-            `The connection to the store ${database.place} was lost during a signup, which may have been saved.`,
-            { cause: error },
-          )
-        }
-      }
-      await delay(resendPauseMs)
-    }
-  }
-
-  return { insert, insertUntilKnown }
 }
 
 /** @returns What a signup that was not inserted comes to, `undefined` if it can be inserted now. */
@@ -228,15 +241,31 @@ const selectReasonSql = `
 
 const attemptColumns = [
   ...SIGNUP_COLUMNS,
-  ...['day', 'country', 'plan', 'payload', 'claim_key', 'fingerprint', 'expires_at', 'is_stored', 'position'],
+  'day',
+  'country',
+  'plan',
+  'payload',
+  'claim_key',
+  'fingerprint',
+  'expires_at',
+  'is_stored',
+  'position',
 ]
 
 /** @param position In its group: of attempts with one idempotency key, the first is stored. */
 function attemptRow({ signup, claim, isStored }: Attempt, position = 0): SqlValue[] {
   const { createdAt, country, plan } = signup
   return [
-    ...[...signupRow(signup), utcDay(createdAt), country ?? '', plan ?? '', signupEvent(signup).payload],
-    ...[claim?.key ?? null, claim?.fingerprint ?? null, claim?.expiresAt ?? null, String(isStored), position],
+    ...signupRow(signup),
+    utcDay(createdAt),
+    country ?? '',
+    plan ?? '',
+    signupEvent(signup).payload,
+    claim?.key ?? null,
+    claim?.fingerprint ?? null,
+    claim?.expiresAt ?? null,
+    String(isStored),
+    position,
   ]
 }
 

@@ -8,7 +8,35 @@ export interface Host {
   readonly isSocket: boolean
 }
 
-export type PostgresUrl = Readonly<ReturnType<typeof parseUrl>>
+/** How the connection is encrypted. Files are in PEM; without `rootFile`, the authorities of the runtime count. */
+export interface TlsSettings {
+  /** One of libpq's values of `sslmode`. */
+  readonly mode: string
+  readonly rootFile: string | undefined
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+}
+
+/** A URL with its defaults. */
+export interface PostgresUrl {
+  /** In the order in which they are tried. */
+  readonly hosts: readonly Host[]
+  readonly user: string
+  readonly password: string
+  readonly database: string
+  readonly tls: TlsSettings
+  /** Whether only a server that accepts writes will do. */
+  readonly primaryOnly: boolean
+  /** Whether a pooler may run each transaction on another server connection. */
+  readonly isPooled: boolean
+  /** For reads and transactions. */
+  readonly connections: number
+  readonly connectTimeoutMs: number | undefined
+  /** Parameters of the startup message. */
+  readonly startup: Readonly<Record<string, string>>
+  /** Hosts and database, for messages. */
+  readonly place: string
+}
 
 type Get = (parameter: string, inUrl?: string) => string | undefined
 
@@ -48,7 +76,7 @@ const encodingHint = 'In a user or password, write : / ? # @ and % as %3A %2F %3
 export function parseUrl(
   url: string,
   { environment, user: osUser }: { environment: NodeJS.ProcessEnv; user?: string | undefined },
-) {
+): PostgresUrl {
   const [, userInfo = '', secret = '', authority = '', path = '', query = ''] = split(url)
   const parameters = readParameters(query)
   const get: Get = (name, inUrl) => {
@@ -71,22 +99,16 @@ export function parseUrl(
   const found = hosts.map((host) => readHost(host, get))
   const seconds = get('connect_timeout')
   return {
-    /** In the order in which they are tried. */
     hosts: found,
     user,
     password: get('password', decodeURIComponent(secret)) ?? '',
     database,
     tls: readTls(get),
-    /** Whether only a server that accepts writes will do. */
     primaryOnly: get('target_session_attrs') !== 'any',
-    /** Whether a pooler may run each transaction on another server connection. */
     isPooled: get('pooler') !== undefined,
-    /** For reads and transactions. */
     connections: integer('connections', get('connections') ?? '5', 100),
     connectTimeoutMs: seconds === undefined ? undefined : integer('connect_timeout', seconds, 3600) * 1000,
-    /** Parameters of the startup message. */
     startup: { application_name: get('application_name') ?? 'partner-api', options: get('options') ?? '' },
-    /** Hosts and database, for messages. */
     place: `${found.map(nameOf).join(',')}/${database}`,
   }
 }
@@ -99,7 +121,9 @@ function readVariable(environment: NodeJS.ProcessEnv, name: string): string | un
 
 /** @returns `HOST:PORT`, or the path of the socket. */
 export function nameOf({ name, port, isSocket }: Host): string {
-  return isSocket ? name : `${name.includes(':') ? `[${name}]` : name}:${port}`
+  if (isSocket) return name
+  const host = name.includes(':') ? `[${name}]` : name
+  return `${host}:${port}`
 }
 
 /** @returns The whole URL, user, password, hosts, database and parameters, all of which can be decoded. */
@@ -142,9 +166,10 @@ function readHost(text: string, get: Get): Host {
   return { name: isSocket ? `${host}/.s.PGSQL.${port}` : host, port, isSocket }
 }
 
-/** Files in PEM; without `rootFile`, the authorities of the runtime. */
-function readTls(get: Get) {
-  const [root, certFile, keyFile] = [get('sslrootcert'), get('sslcert'), get('sslkey')]
+function readTls(get: Get): TlsSettings {
+  const root = get('sslrootcert')
+  const certFile = get('sslcert')
+  const keyFile = get('sslkey')
   const isSystem = root === 'system'
   const mode = get('sslmode') ?? (isSystem ? 'verify-full' : 'prefer')
   if (!certFile !== !keyFile) throw refused('needs both sslcert and sslkey, or neither')

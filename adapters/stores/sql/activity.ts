@@ -1,15 +1,13 @@
 /** The activity report of a partner: signups, audit entries and ended keys, merged. */
 import { andThen } from '../../../core/lib/promise.ts'
-import type { Environment, Key, Module, Scope } from '../../../core/model.ts'
-import type { AuditEntry, AuditEventType } from '../../../core/ports/audit.ts'
+import type { Environment, Module, Scope } from '../../../core/model.ts'
 import {
   type Activity,
   ACTIVITY_TYPES,
   type ActivityType,
   type Reports,
 } from '../../../core/ports/reports.ts'
-import type { Signup } from '../../../core/ports/signups.ts'
-import type { SqlDatabase } from './database.ts'
+import type { SqlReader } from './database.ts'
 import { readSignup } from './tables.ts'
 
 /** Replaces `sgn_` in the id of a signup. */
@@ -22,7 +20,7 @@ const EXPIRY_PREFIX = 'act_expired_'
  * @param entries A query for the rows of `entriesSql` of each of `AUDITED_TYPES`.
  */
 export function createActivityList(
-  { read }: Pick<SqlDatabase, 'read'>,
+  { read }: SqlReader,
   entries: string,
 ): Reports['listActivity'] {
   const selectActivity = activitySql(entries)
@@ -46,7 +44,7 @@ export function createActivityList(
   }
 }
 
-/** Of an audit entry, a signup or a key: `subject` is the environment of the last two, `record` the hint of a key. */
+/** A row of an audit entry, a signup or a key: `subject` is the environment of the last two, `record` the hint of a key. */
 type ActivityRow = readonly [
   type: ActivityType,
   at: number,
@@ -136,43 +134,26 @@ const activitySql = (entries: string) => `
   ) AS merged
   ORDER BY recency, shown LIMIT CAST($2 AS BIGINT)`
 
-function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
-  if (type === 'signup.created') {
-    return activityFromSignup(readSignup([id, partner, keyId!, subject as Environment, at, record!]))
-  }
-  if (type === 'key.expired') {
-    return activityFromExpiry({ id, environment: subject as Environment, hint: record! }, at)
-  }
-  const details = { keyId: keyId ?? undefined, subject: subject ?? undefined, after: record ?? undefined }
-  return activityFromEntry({ id, at, type: type satisfies AuditEventType, ...details })
+/** The members of a key that the activity report shows. */
+interface KeyShown {
+  readonly hint: string
+  readonly environment: Environment
 }
 
-/** The row of an audit entry whose type is one of activity. */
-function activityFromEntry(
-  { id, at, type, keyId, subject, after }: Pick<
-    AuditEntry,
-    'id' | 'at' | 'type' | 'keyId' | 'subject' | 'after'
-  >,
-): Activity {
+function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
+  if (type === 'signup.created') {
+    const signup = readSignup([id, partner, keyId!, subject as Environment, at, record!])
+    return { id: SIGNUP_PREFIX + id.slice(4), at, type, signup }
+  }
+  if (type === 'key.expired') {
+    return { id: EXPIRY_PREFIX + id, at, type, keyId: id, hint: record!, environment: subject as Environment }
+  }
   if (type === 'module.activated' || type === 'module.deactivated') {
     return { id, at, type, module: subject as Module }
   }
-  const { hint, environment }: Pick<Key, 'hint' | 'environment'> = JSON.parse(after!)
-  const key = { keyId: keyId!, hint, environment }
+  const { hint, environment }: KeyShown = JSON.parse(record!)
   if (type === 'scope.granted' || type === 'scope.removed') {
-    return { id, at, type, ...key, scope: subject as Scope }
+    return { id, at, type, keyId: keyId!, hint, environment, scope: subject as Scope }
   }
-  return { id, at, type: type as Exclude<Activity['type'], 'signup.created'> & `key.${string}`, ...key }
-}
-
-function activityFromSignup(signup: Signup): Activity {
-  return { id: SIGNUP_PREFIX + signup.id.slice(4), at: signup.createdAt, type: 'signup.created', signup }
-}
-
-/** The row of a key that ended at `at`. */
-function activityFromExpiry(
-  { id, hint, environment }: Pick<Key, 'id' | 'hint' | 'environment'>,
-  at: number,
-): Activity {
-  return { id: EXPIRY_PREFIX + id, at, type: 'key.expired', keyId: id, hint, environment }
+  return { id, at, type, keyId: keyId!, hint, environment }
 }

@@ -4,7 +4,7 @@ import type { AuditLog } from '../../../core/ports/audit.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
 import type { WebhookEvent } from '../../../core/ports/webhooks.ts'
 import { sha256 } from '../../digest.ts'
-import { type Dialect, query, rowsSql, rowsText, type SqlDatabase, type Work, writeRows } from './database.ts'
+import { type Dialect, query, rowsSql, rowsText, type SqlReader, type Work, writeRows } from './database.ts'
 import { safeColumns } from './row-format.ts'
 import { AUDIT_ENTRIES, readSequence } from './tables.ts'
 import { enqueueSql, EVENTS } from './webhooks.ts'
@@ -59,7 +59,7 @@ export function* appendAuditRecords(
 }
 
 export function createAuditLog(
-  { read, dialect }: Pick<SqlDatabase, 'read' | 'dialect'>,
+  { read, dialect }: SqlReader,
 ): Omit<AuditLog, 'auditIntruders'> {
   /** Entries of all or of one partner: SQL, and what follows the other parameters. */
   function entriesOf(partner: string | undefined, parameter: string) {

@@ -40,7 +40,7 @@ export interface ContentTable<R> {
   /** Creates or replaces records, each slug once. @param stored What `find` returned for their slugs. */
   write(drafts: readonly Draft<R>[], stored: StoredRows): Work<void>
   remove(slugs: readonly string[]): Work<void>
-  /** Those among `slugs` that profiles, or records not among `slugs`, refer to. Default: none. */
+  /** The slugs to which profiles, or records with other slugs, refer. Default: none. */
   findReferenced?(slugs: readonly string[]): Work<readonly string[]>
   /** Called after the last change of a transaction. */
   flush?(): Work<void>
@@ -127,7 +127,9 @@ export function createImportLog(kind: ContentKind, progress?: (done: number) => 
   /** @returns Whether a row differs from the stored one, which it replaces. */
   function add(row: StoredRow, stored: StoredRow | undefined): boolean {
     const isEqual = stored !== undefined && row.every((value, column) => value === stored[column])
-    report[stored === undefined ? 'created' : isEqual ? 'unchanged' : 'replaced']++
+    if (stored === undefined) report.created++
+    else if (isEqual) report.unchanged++
+    else report.replaced++
     if (!isEqual && slugs.size < maxAuditedSlugs) slugs.add(String(row[0]))
     if (++done % 500 === 0) progress?.(done)
     return !isEqual

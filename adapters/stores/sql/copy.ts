@@ -263,7 +263,7 @@ const derivedColumns: { readonly [Name in TableName]?: Readonly<Record<string, s
 /** Creates rows, or replaces them by their keys. Data that follows from a row, such as the listings of a profile, too. */
 function writeRows(
   tableName: TableName,
-  { dialect, openProfileTable }: Pick<CopyDatabase, 'dialect' | 'openProfileTable'>,
+  { dialect, openProfileTable }: CopyDatabase,
   rows: readonly CopiedRow[],
 ): Work<unknown> {
   if (tableName === 'profiles') return writeProfiles(openProfileTable(), rows)

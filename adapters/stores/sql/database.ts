@@ -1,4 +1,4 @@
-/** What the SQL stores are made of: each statement is one text, which both databases run. */
+/** The parts that the SQL stores are made of: each statement is one text, which both databases run. */
 import type { AuditRecord } from '../../../core/audit/records.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
@@ -28,19 +28,23 @@ export interface Dialect {
   derived(columns: Readonly<Record<string, string>>): Readonly<Record<string, string>>
 }
 
-/** A database as the SQL stores use it. */
-export interface SqlDatabase {
+/** A database that is only read. */
+export interface SqlReader {
   readonly dialect: Dialect
+  readonly read: SqlQuery
+}
+
+/** A database as the SQL stores use it. */
+export interface SqlDatabase extends SqlReader {
   /** For a short read that a request waits for. */
   readonly lookUp: SqlQuery
-  readonly read: SqlQuery
   /** Runs a statement that changes rows, and commits it. */
   readonly write: SqlQuery
-  /** The same for what may be lost in a power failure: then it is attempted again. */
+  /** Runs a statement whose changes may be lost in a power failure: then they are attempted again. */
   readonly writeUnsynced: SqlQuery
   /** Runs steps in a transaction: each sees what those before it have changed. @param work May run more than once. */
   readonly transaction: RunTransaction
-  /** The same for what may be lost in a power failure: then it is attempted again. */
+  /** Runs steps whose changes may be lost in a power failure: then they are attempted again. */
   readonly transactionUnsynced: RunTransaction
   /** Runs a statement in the background, and ignores errors. */
   prune(sql: string, parameters: readonly SqlValue[]): void
@@ -92,7 +96,7 @@ const rowsPerStatement = 1000
 /** Runs a statement whose parameter, `$1`, has rows of `rowsSql`. */
 export function* writeRows<R>(
   sql: string,
-  format: Pick<RowFormat<R>, 'values'>,
+  format: RowFormat<R>,
   records: Iterable<R>,
 ): Work<void> {
   const rows = [...records]
@@ -120,14 +124,20 @@ export function runWork<T>(work: Work<T>, query: SqlQuery, rows: StoredRow[] = [
 }
 
 /** A parameter for `rowsSql` of the format's columns. */
-export function rowsText<R>({ values }: Pick<RowFormat<R>, 'values'>, records: Iterable<R>): string {
+export function rowsText<R>({ values }: RowFormat<R>, records: Iterable<R>): string {
   return JSON.stringify(Array.from(records, values))
 }
 
 /** Names that are columns of parameters only. */
 const integers: ReadonlySet<string> = new Set([
   ...INTEGER_COLUMNS,
-  ...['retry_ms', 'term', 'used', 'unused', 'recency', 'listings', 'position'],
+  'retry_ms',
+  'term',
+  'used',
+  'unused',
+  'recency',
+  'listings',
+  'position',
 ])
 
 /** The rows of a parameter that is a JSON array of arrays, to be selected from. */
@@ -143,7 +153,7 @@ interface UpsertOptions {
   readonly keys?: readonly string[]
   /** Columns that stay as they are in existing rows. */
   readonly preserved?: readonly string[]
-  /** See `Dialect.derived`. */
+  /** Columns that follow from others, see `Dialect.derived`. */
   readonly derived?: Readonly<Record<string, string>>
 }
 

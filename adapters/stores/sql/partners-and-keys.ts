@@ -6,8 +6,8 @@ import {
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
-import type { Key, KeyState, Module } from '../../../core/model.ts'
-import type { Administration, Change, KeyFilter } from '../../../core/ports/changes.ts'
+import type { KeyState, Module } from '../../../core/model.ts'
+import type { Administration, Change, CreationPosition, KeyFilter } from '../../../core/ports/changes.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
 import { changeEvents } from '../../../core/webhooks/events.ts'
 import { digestsOf, sha256 } from '../../digest.ts'
@@ -134,7 +134,7 @@ const selectChain = `
  */
 export function selectKeyList(
   filter: KeyFilter,
-  after: Pick<Key, 'createdAt' | 'id'> | undefined,
+  after: CreationPosition | undefined,
   limit: number,
 ): { readonly conditions: string; readonly parameters: readonly SqlValue[] } {
   const { createdAt, id } = after ?? firstKeyPosition

@@ -6,7 +6,10 @@ import { createRowFormat, type SqlValue } from './row-format.ts'
 
 const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 
-interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'prune'> {
+interface QuotaDatabase {
+  readonly dialect: Dialect
+  /** Runs a statement in the background, see `SqlDatabase`. */
+  readonly prune: SqlDatabase['prune']
   /** Prepares a look-up of one row at most, with parameters that the statement casts. */
   lookUpOne<R>(sql: string): (parameters: readonly SqlValue[]) => MaybePromise<R | undefined>
   /** For what a crash must not undo. */
@@ -17,7 +20,7 @@ interface QuotaDatabase extends Pick<SqlDatabase, 'dialect' | 'prune'> {
   readonly pruneEvery: number
 }
 
-/** Each lease is an upsert of one row, so that concurrent ones see each other's. */
+/** The quotas of a table. Each lease is an upsert of one row, so that concurrent ones see each other's. */
 export function createQuotaStore(
   { dialect, lookUpOne, commit, asyncCommit, prune, pruneEvery }: QuotaDatabase,
   table: string,
@@ -72,10 +75,16 @@ function toLease(row: WindowRow | undefined, { quota, windowSeconds }: LeaseRequ
  */
 function quotaStatements(dialect: Dialect, table: string) {
   const { least, greatest, now } = dialect
-  const [policy, subject, windowMs, quota, wanted, waiting, term, used, mostHeld] = [
-    ...['CAST($1 AS TEXT)', 'CAST($2 AS TEXT)'],
-    ...[3, 4, 5, 6, 7, 8, 9].map((number) => `CAST($${number} AS BIGINT)`),
-  ]
+  const integer = (parameter: string) => `CAST(${parameter} AS BIGINT)`
+  const policy = 'CAST($1 AS TEXT)'
+  const subject = 'CAST($2 AS TEXT)'
+  const windowMs = integer('$3')
+  const quota = integer('$4')
+  const wanted = integer('$5')
+  const waiting = integer('$6')
+  const term = integer('$7')
+  const used = integer('$8')
+  const mostHeld = integer('$9')
   // By the length of the request, also for an open window. One from the future was opened by a clock that was ahead: it
   // keeps what was taken, and is counted from now on.
   const isOpen = (at: string) => `${at} - w.opened_at < ${windowMs}`

@@ -17,7 +17,7 @@ const deregisterTimeoutMs = 2_000
 /** Id, name and milliseconds of the lease. */
 export type ReplicaIdentity = readonly [id: string, name: string, leaseMs: number]
 
-/** What a store does for a registered replica. */
+/** The statements of a store for one of its replicas. */
 export interface ReplicaStatements {
   register(identity: ReplicaIdentity): MaybePromise<void>
   /** @returns The number of other live replicas. */
@@ -38,14 +38,12 @@ export function createRegistration(
   const identity = [drawId('rep_'), name, Math.ceil(leaseMs)] as const
   let state: 'unregistered' | 'registered' | 'closed' = 'unregistered'
   let registering: Promise<void> | undefined
-  let isPolling = false
-  let isPollDue = false
   let confirming: Promise<unknown> | undefined
-  let timer: NodeJS.Timeout | undefined
   let live = 1
   /** When the last statement was sent: the monotonic clock may stand still while the machine sleeps. */
   let lastContact = never
   let unsubscribe = (): void => undefined
+  const poller = createPoller(poll, revalidateEveryMs)
 
   async function register(): Promise<void> {
     const now = instant()
@@ -57,30 +55,12 @@ export function createRegistration(
     assertOpen()
     lastContact = now
     state = 'registered'
-    unsubscribe = store.listen(pollNow)
-    pollNow()
+    unsubscribe = store.listen(poller.pollNow)
+    poller.pollNow()
   }
 
   function assertOpen(): void {
     if (state === 'closed') throw new StoreError('unreachable', 'The replica is deregistered.')
-  }
-
-  function pollNow(): void {
-    isPollDue = true
-    if (isPolling) return
-    clearTimeout(timer)
-    void pollLoop()
-  }
-
-  async function pollLoop(): Promise<void> {
-    isPolling = true
-    while (isPollDue && state === 'registered') {
-      // A notification from now on may be about a later revision.
-      isPollDue = false
-      await poll().catch(() => undefined)
-    }
-    isPolling = false
-    if (state === 'registered') timer = setTimeout(pollNow, revalidateEveryMs).unref()
   }
 
   async function poll(): Promise<void> {
@@ -113,11 +93,44 @@ export function createRegistration(
       if (state === 'closed') return
       const mayBeStored = state === 'registered' || registering !== undefined
       state = 'closed'
-      clearTimeout(timer)
+      poller.stop()
       unsubscribe()
       if (mayBeStored) await completesWithin(deregisterTimeoutMs, remove().catch(() => undefined))
     },
   }
+}
+
+/** Polls whenever there may be news, one poll at a time, and otherwise after each `everyMs`. Ignores failures. */
+function createPoller(poll: () => Promise<void>, everyMs: number) {
+  let isPolling = false
+  let isDue = false
+  let isStopped = false
+  let timer: NodeJS.Timeout | undefined
+
+  async function run(): Promise<void> {
+    isPolling = true
+    while (isDue && !isStopped) {
+      // A notification from now on may be about a later revision.
+      isDue = false
+      await poll().catch(() => undefined)
+    }
+    isPolling = false
+    if (!isStopped) timer = setTimeout(pollNow, everyMs).unref()
+  }
+
+  function pollNow(): void {
+    isDue = true
+    if (isPolling) return
+    clearTimeout(timer)
+    void run()
+  }
+
+  function stop(): void {
+    isStopped = true
+    clearTimeout(timer)
+  }
+
+  return { pollNow, stop }
 }
 
 /** An instant on both clocks, which is long ago on either. */

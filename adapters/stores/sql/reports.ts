@@ -35,39 +35,7 @@ const COUNTS = createRowFormat<UsageCount>()(
 
 export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
   const { dialect, read, transaction, prune } = sql
-  const addCounts = addCountsSql(dialect, request_counts, `environment = 'live'`)
-  const addKeyCounts = addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL')
-  const addProblems = `
-    INSERT INTO partner_api.problem (${PROBLEMS.columns})
-    SELECT ${PROBLEMS.columns} FROM ${rowsSql(dialect, PROBLEMS.columns)} AS given
-    WHERE true ON CONFLICT DO NOTHING`
-  const addBatch = `
-    INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now})
-    ON CONFLICT (id) DO NOTHING RETURNING 1`
-  const pruneBatches = pruneSql(dialect, {
-    table: 'usage_batch',
-    key: ['id'],
-    expiry: 'added_at',
-    condition: `added_at <= (SELECT ${dialect.now}) - ${batchRetentionMs}`,
-    batchSize: batchesPruned,
-  })
-  const pruneProblems = pruneSql(dialect, {
-    table: 'problem',
-    key: ['key_id', 'at', 'id'],
-    expiry: 'at',
-    condition: `at <= (SELECT ${dialect.now}) - ${PROBLEM_RETENTION_MS}`,
-    batchSize: problemsPruned,
-  })
-  const trimProblems = trimProblemsSql(dialect)
-  const pruneCounts = [request_counts, signup_counts, key_request_counts].map((table) =>
-    pruneSql(dialect, {
-      table: table.name,
-      key: table.columns.slice(0, table.keyLength),
-      expiry: 'day',
-      condition: 'day < CAST($1 AS TEXT)',
-      batchSize: countsPruned,
-    })
-  )
+  const statements = statementsOf(dialect)
 
   return {
     ...createSummaries(sql),
@@ -76,22 +44,22 @@ export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
       if (counts.length === 0 && problems.length === 0) return
       const added = transaction(function* () {
         // A concurrent repetition waits here until the first one is committed.
-        const isNew = (yield* query(addBatch, [batch])).length > 0
+        const isNew = (yield* query(statements.addBatch, [batch])).length > 0
         if (!isNew) return
-        yield* query(addCounts, [rowsText(COUNTS, counts)])
-        yield* query(addKeyCounts, [rowsText(COUNTS, counts)])
-        yield* query(addProblems, [rowsText(PROBLEMS, problems)])
+        yield* query(statements.addCounts, [rowsText(COUNTS, counts)])
+        yield* query(statements.addKeyCounts, [rowsText(COUNTS, counts)])
+        yield* query(statements.addProblems, [rowsText(PROBLEMS, problems)])
       })
       return andThen(added, () => {
-        prune(pruneBatches, [])
+        prune(statements.pruneBatches, [])
         if (problems.length > 0) {
           const keyIds = problems.map(({ keyId }) => keyId)
           const firstAt = Math.min(...problems.map(({ at }) => at))
-          prune(trimProblems, [idsText(keyIds), firstAt])
+          prune(statements.trimProblems, [idsText(keyIds), firstAt])
         }
         if (keepFrom === undefined) return
-        for (const pruneTable of pruneCounts) prune(pruneTable, [keepFrom])
-        prune(pruneProblems, [])
+        for (const pruneTable of statements.pruneCounts) prune(pruneTable, [keepFrom])
+        prune(statements.pruneProblems, [])
       })
     },
 
@@ -116,6 +84,46 @@ export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
       const parameters = [since, ...position, limit, ...given.map(({ value }) => value)]
       return andThen(read(sql, parameters), (rows) => rows.map(PROBLEMS.read))
     },
+  }
+}
+
+/** The statements that record what was counted, and remove what has expired. */
+function statementsOf(dialect: Dialect) {
+  return {
+    addBatch: `
+      INSERT INTO partner_api.usage_batch (id, added_at) VALUES ($1, ${dialect.now})
+      ON CONFLICT (id) DO NOTHING RETURNING 1`,
+    addCounts: addCountsSql(dialect, request_counts, `environment = 'live'`),
+    addKeyCounts: addCountsSql(dialect, key_request_counts, 'key_id IS NOT NULL'),
+    addProblems: `
+      INSERT INTO partner_api.problem (${PROBLEMS.columns})
+      SELECT ${PROBLEMS.columns} FROM ${rowsSql(dialect, PROBLEMS.columns)} AS given
+      WHERE true ON CONFLICT DO NOTHING`,
+    trimProblems: trimProblemsSql(dialect),
+    pruneBatches: pruneSql(dialect, {
+      table: 'usage_batch',
+      key: ['id'],
+      expiry: 'added_at',
+      condition: `added_at <= (SELECT ${dialect.now}) - ${batchRetentionMs}`,
+      batchSize: batchesPruned,
+    }),
+    pruneProblems: pruneSql(dialect, {
+      table: 'problem',
+      key: ['key_id', 'at', 'id'],
+      expiry: 'at',
+      condition: `at <= (SELECT ${dialect.now}) - ${PROBLEM_RETENTION_MS}`,
+      batchSize: problemsPruned,
+    }),
+    /** One for each table of counts. */
+    pruneCounts: [request_counts, signup_counts, key_request_counts].map((table) =>
+      pruneSql(dialect, {
+        table: table.name,
+        key: table.columns.slice(0, table.keyLength),
+        expiry: 'day',
+        condition: 'day < CAST($1 AS TEXT)',
+        batchSize: countsPruned,
+      })
+    ),
   }
 }
 

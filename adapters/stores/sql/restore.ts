@@ -15,6 +15,7 @@ import {
   query,
   type SqlDatabase,
   type SqlQuery,
+  type SqlReader,
   type Work,
   writeRows,
 } from './database.ts'
@@ -24,9 +25,9 @@ import { CLAIMS, KEYS, MODULES, PARTNERS, WEBHOOKS } from './tables.ts'
 import { changeWebhook, selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
 
 /** The store that a restore replaces, which is only read. */
-export type ReplacedStore = Pick<SqlDatabase, 'dialect' | 'read'>
+export type ReplacedStore = SqlReader
 
-/** What administrators did since the backup, as the log of the replaced store has it. */
+/** The changes that administrators made since the backup, as the log of the replaced store has them. */
 export interface ChangesSince {
   /** The sequence of the last entry that the backup has, too. */
   readonly after: number
@@ -38,7 +39,7 @@ export interface ChangesSince {
   readonly erasures: number
 }
 
-/** What was done to a restored store. */
+/** The changes that made a restored store safe to serve. */
 export interface Restoration {
   readonly mode: RestoreMode
   /** `undefined` without a replaced store that can be read. */

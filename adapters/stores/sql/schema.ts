@@ -1,4 +1,4 @@
-/** What stores share about being created and migrated: settings and schema versions. */
+/** Creating and migrating a store: its settings and the versions of its schema. */
 import { KEY_PREFIX_PATTERN } from '../../../core/keys/format.ts'
 import type { StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'

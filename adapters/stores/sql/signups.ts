@@ -9,13 +9,13 @@ import {
   type SignupOutcome,
   type SignupStore,
 } from '../../../core/ports/signups.ts'
-import { idsSql, idsText, query, type SqlDatabase } from './database.ts'
+import { idsSql, idsText, query, type SqlDatabase, type SqlReader } from './database.ts'
 import { StoreError } from './store-error.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow } from './tables.ts'
 import { deleteDeliveriesSql } from './webhooks.ts'
 
 /** @param newest The condition, order and limit of all signups: after the position `$1`, `$2`, and `$3` of them. */
-export function createSignupList({ read }: Pick<SqlDatabase, 'read'>, newest: string) {
+export function createSignupList({ read }: SqlReader, newest: string) {
   const select = `SELECT ${SIGNUP_COLUMNS} FROM partner_api.signup WHERE`
   // Live and test signups are apart in the index.
   const newestOfPartner = `(recency, id) > ($1, $2) AND partner = $4 AND environment = $5
@@ -42,7 +42,7 @@ export function createSignupList({ read }: Pick<SqlDatabase, 'read'>, newest: st
   } satisfies Pick<SignupStore, 'findSignup' | 'listSignups'>
 }
 
-export function createSignupRemoval({ dialect, change }: Pick<SqlDatabase, 'dialect' | 'change'>) {
+export function createSignupRemoval({ dialect, change }: SqlDatabase) {
   const ids = idsSql(dialect, '$1')
   const selected = `FROM partner_api.signup WHERE id IN ${ids}`
   // By the time: the id of its signup has no index.

@@ -31,7 +31,7 @@ export function createSharedMembers(sql: SqlDatabase) {
   }
 }
 
-/** What is small enough to be read whole. Profiles, which are not, are each database's own. */
+/** The lists that are small enough to be read whole. Profiles, which are not, are each database's own. */
 function createCatalog({ lookUp, read }: SqlDatabase) {
   const { banners, industries, plans } = CONTENT_TABLES
   const readAll = <R>({ name, columns, read: readRow }: RowFormat<R> & { readonly name: string }) => () =>

@@ -1,14 +1,14 @@
 /** Sums of counts: of a partner over days, and of all partners by day. */
 import { andThen } from '../../../core/lib/promise.ts'
 import type { PartnerDay, Reports, SummaryCounts } from '../../../core/ports/reports.ts'
-import type { SqlDatabase } from './database.ts'
+import type { SqlReader } from './database.ts'
 
 const signupSum = 'CAST(sum(signups) AS BIGINT)'
 /** The columns of requests and errors, summed up. */
 export const requestSums = 'CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT)'
 
 export function createSummaries(
-  { read }: Pick<SqlDatabase, 'read'>,
+  { read }: SqlReader,
 ): Pick<Reports, 'summarise' | 'summarisePartners'> {
   return {
     summarise: (partner, from, to) => andThen(read<SumRow>(summarySql, [partner, from, to]), toSummary),
@@ -95,5 +95,6 @@ function mergePartnerDays(counts: readonly PartnerDayRow[]): PartnerDay[] {
 
 /** Compares ASCII, far faster than code points. */
 function compare(a: string, b: string): number {
-  return a === b ? 0 : a < b ? -1 : 1
+  if (a === b) return 0
+  return a < b ? -1 : 1
 }

@@ -159,13 +159,29 @@ const secretsCodec: Codec<readonly Secret[]> = {
 }
 
 export const WEBHOOKS = createRowFormat<Webhook>({ events: json, secrets: secretsCodec })([
-  ...['id', 'url', 'events', 'partner', 'state', 'createdAt', 'secrets', 'failingSince'] as const,
+  'id',
+  'url',
+  'events',
+  'partner',
+  'state',
+  'createdAt',
+  'secrets',
+  'failingSince',
   'disabledAt',
 ])
 
 export const DELIVERIES = createRowFormat<Delivery>()([
-  ...['webhook', 'id', 'type', 'partner', 'createdAt', 'payload'] as const,
-  ...['state', 'attempts', 'dueAt', 'lastStatus', 'lastError'] as const,
+  'webhook',
+  'id',
+  'type',
+  'partner',
+  'createdAt',
+  'payload',
+  'state',
+  'attempts',
+  'dueAt',
+  'lastStatus',
+  'lastError',
 ])
 
 /** An unsafe integer is infinite: rounded, it would be the position of many rows, and no page would get past them. */
@@ -334,7 +350,7 @@ export const COPIED_TABLES = {
   audit: { name: 'audit', columns: AUDIT_ENTRIES.columns, keyLength: 1 },
 } satisfies Record<string, CopiedTable>
 
-/** What reports of `store copy` call a table. */
+/** The name of a table in reports of `store copy`. */
 export type TableName = keyof typeof COPIED_TABLES
 
 export const TABLE_NAMES = Object.keys(COPIED_TABLES) as readonly TableName[]

@@ -8,9 +8,11 @@ import {
   type Delivery,
   type DeliveryResult,
   MAX_WEBHOOKS,
+  type PrunedDelivery,
   RETENTION_MS,
   type Webhook,
   type WebhookChangeType,
+  type WebhookEdit,
   type WebhookEvent,
   type WebhookStore,
 } from '../../../core/ports/webhooks.ts'
@@ -41,7 +43,7 @@ const RESULTS = createRowFormat<DeliveryResult>()(
   ['webhook', 'id', 'state', 'retryMs', 'lastStatus', 'lastError'],
 )
 
-const PRUNED = createRowFormat<Pick<Delivery, 'webhook' | 'state'>>()(['webhook', 'state'])
+const PRUNED = createRowFormat<PrunedDelivery>()(['webhook', 'state'])
 
 const subscribed = `w.state = 'active' AND w.events LIKE '%"' || e.type || '"%'
   AND (w.partner IS NULL OR w.partner = e.partner)`
@@ -240,7 +242,7 @@ export function changeWebhook(
   id: string,
   type: WebhookChangeType,
   context: AuditContext,
-  change: Parameters<WebhookStore['changeWebhook']>[3],
+  change: WebhookEdit,
 ): Required<AuditedChange<Webhook | undefined>> {
   const before = stored.find((webhook) => webhook.id === id)
   const changed = change(before)
@@ -257,7 +259,7 @@ export function changeWebhook(
   return { result: after, events, auditRecords: [record] }
 }
 
-/** What a database can store: errors come from other servers. */
+/** The result as a database can store it: errors come from other servers. */
 function storableResult(result: DeliveryResult): DeliveryResult {
   const lastError = result.lastError?.slice(0, 500).toWellFormed().replaceAll('\0', '')
   return { ...result, retryMs: Math.round(result.retryMs), lastError }

@@ -6,18 +6,11 @@ import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import type { ReplacedStore } from '../sql/restore.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
-import {
-  errorMessage,
-  lockFile,
-  openDatabase,
-  replacedMeanwhileError,
-  searchIndexRemedy,
-  type SqliteDatabase,
-  unusableError,
-} from './database.ts'
+import { lockFile, openDatabase, type SqliteDatabase } from './database.ts'
+import { errorMessage, replacedMeanwhileError, searchIndexRemedy, unusableError } from './errors.ts'
+import { identityOf } from './file-identity.ts'
 import { createLists } from './lists.ts'
 import { checkSchema, migrate, MIGRATIONS, readSchema } from './migrate.ts'
-import { identityOf } from './file-identity.ts'
 import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
 import { createSqlDatabase } from './sql-database.ts'

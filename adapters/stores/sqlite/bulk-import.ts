@@ -19,18 +19,8 @@ import {
 import type { Revisions } from './revisions.ts'
 import type { LocalSqlDatabase } from './sql-database.ts'
 
-/**
- * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary tables.
- * Then all tables of profiles are rebuilt from the stored and the staged profiles, in steps that each hold the write lock
- * for a moment. The last step swaps the tables, and writes the audit entry and the revision. What a killed process leaves
- * behind is dropped by the next import, or when the store is opened.
- */
-export function createBulkImport(
-  database: SqliteDatabase,
-  revisions: Revisions,
-  sql: Pick<LocalSqlDatabase, 'appendAudit'>,
-  { now, actor, progress }: ImportOptions,
-) {
+/** A temporary table of the profiles to import, with their search terms and keys in the orders of the directory. */
+function createStaging(database: SqliteDatabase) {
   database.exec(`
     PRAGMA main.cache_size = -98304;
     PRAGMA temp.cache_size = -32768;
@@ -43,20 +33,46 @@ export function createBulkImport(
     CREATE INDEX temp.staged_newest ON staged (recency, slug) WHERE recency IS NOT NULL;`)
   const findRow = (table: string) =>
     database.statement<ProfileRow>(`SELECT ${PROFILES.columns} FROM ${table} WHERE slug = ?1`)
-  const [findStored, findStaged] = [findRow('main.profile'), findRow('temp.staged')]
-  const stageRow = database.statement(
+  const findStored = findRow('main.profile')
+  const findStaged = findRow('temp.staged')
+  const upsert = database.statement(
     upsertSql('temp.staged', [...PROFILES.columns, 'search', 'name_key', 'recency']),
   )
-  const countStaged = database.statement<[number]>('SELECT count(*) FROM temp.staged')
+  const count = database.statement<[number]>('SELECT count(*) FROM temp.staged')
+
+  return {
+    /** The row that a staged profile would replace. */
+    find: (slug: string) => findStaged.get(slug) ?? findStored.get(slug),
+    put(record: ProfileRecord, row: ProfileRow): void {
+      const search = searchTerms(record)
+      const isListed = search.includes(' ~')
+      const nameKey = isListed ? fold(record.name) : null
+      const recency = isListed ? -record.publishedAt! : null
+      upsert.run(...row, search, nameKey, recency)
+    },
+    isEmpty: () => count.get()![0] === 0,
+  }
+}
+
+/**
+ * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary tables.
+ * Then all tables of profiles are rebuilt from the stored and the staged profiles, in steps that each hold the write lock
+ * for a moment. The last step swaps the tables, and writes the audit entry and the revision. What a killed process leaves
+ * behind is dropped by the next import, or when the store is opened.
+ */
+export function createBulkImport(
+  database: SqliteDatabase,
+  revisions: Revisions,
+  sql: LocalSqlDatabase,
+  { now, actor, progress }: ImportOptions,
+) {
+  const staging = createStaging(database)
   const revision = revisions.current().content
   const importLog = createImportLog('profiles', progress)
 
   function stage(record: ProfileRecord): void {
     const row = PROFILES.values(record)
-    if (!importLog.add(row, findStaged.get(record.slug) ?? findStored.get(record.slug))) return
-    const search = searchTerms(record)
-    const isListed = search.includes(' ~')
-    stageRow.run(...row, search, isListed ? fold(record.name) : null, isListed ? -record.publishedAt! : null)
+    if (importLog.add(row, staging.find(record.slug))) staging.put(record, row)
   }
 
   function begin(id: string): void {
@@ -82,7 +98,7 @@ export function createBulkImport(
 
     /** Writes the staged records. */
     async finish(): Promise<void> {
-      if (countStaged.get()![0] === 0) return
+      if (staging.isEmpty()) return
       const rebuild = createRebuild(database, randomHex(8))
       try {
         begin(rebuild.id)

@@ -22,7 +22,7 @@ const maxPerTransaction = 5000
 export function createContent(
   database: SqliteDatabase,
   revisions: Revisions,
-  sql: Pick<LocalSqlDatabase, 'appendAudit' | 'change' | 'dialect' | 'runNow'>,
+  sql: LocalSqlDatabase,
 ): ContentAdministration {
   const tables = { profiles: createProfileTable(database), ...createPlainTables(sql.dialect) }
   let isBulkImporting = false

@@ -1,32 +1,92 @@
 /** The only file that uses the driver, `node:sqlite`, which Node, Bun and Deno provide. */
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import type { Remedy } from '../../../core/admin/error.ts'
 import { createClock } from '../../../core/lib/clock.ts'
-import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { SqlValue } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
+import { busyTimeoutMs, isBusy } from './busy-retry.ts'
+import {
+  closedError,
+  errorMessage,
+  lockedError,
+  replacedMeanwhileError,
+  toStoreError,
+  unusableError,
+} from './errors.ts'
 import { trackFileIdentity } from './file-identity.ts'
 
-/** Of this process. Not the date, which may jump and come back. */
+/** The clock of this process. Not the date, which may jump and come back. */
 export const clock = createClock()
-
-/** How long a statement waits for another process's lock. */
-const busyTimeoutMs = 5000
 
 /** How often it retries: SQLite's own pauses grow to 100 ms, and miss the gaps between the steps of an import. */
 const busyRetryMs = 4
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
-export type SqliteDatabase = ReturnType<typeof openDatabase>
+/** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
+export interface SqliteStatement<Row> {
+  all(...parameters: SqlValue[]): Row[]
+  get(...parameters: SqlValue[]): Row | undefined
+  /** @returns How many rows were changed. */
+  run(...parameters: SqlValue[]): number
+}
 
 /**
- * Opens one connection to a file, or `:memory:`, and changes nothing in it. Troubles with the file, such as a full disk or
- * damage, are a `StoreError` `unreachable` everywhere. Integers are read as numbers; one beyond ±2^53 throws.
+ * One connection to a file, or a database in memory. Troubles with the file, such as a full disk or damage, are a
+ * `StoreError` `unreachable` everywhere. Integers are read as numbers; one beyond ±2^53 throws.
+ */
+export interface SqliteDatabase {
+  /** Runs statements without parameters, separated by semicolons. */
+  exec(sql: string): void
+  statement<Row extends readonly SqlValue[]>(sql: string): SqliteStatement<Row>
+  /** Reads rows one by one, all from the state of the file at the first of them. */
+  iterate<Row extends readonly SqlValue[]>(sql: string): Iterable<Row>
+
+  /**
+   * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs more
+   * than a short statement.
+   */
+  snapshot<T>(work: () => T): T
+  /**
+   * Runs `work` under the write lock: what it reads is what it changes. Commits when it returns, rolls back when it
+   * throws.
+   *
+   * @param options `wait`: for another process's lock, up to the busy timeout; default true.
+   * @throws {StoreError} `unreachable` when another process still holds the lock then, or when the path now leads to
+   * another file.
+   */
+  transaction<T>(work: () => T, options?: { readonly wait: boolean }): T
+  /** Runs `work`, whose commits do not wait for the disk: a power failure may undo them. */
+  unsynced<T>(work: () => T): T
+  /** Runs `work`, whose commits wait for the disk, on a database whose other commits do not. */
+  synced<T>(work: () => T): T
+
+  /**
+   * Checks every few milliseconds that the path still leads to the open file.
+   *
+   * @throws {StoreError} `unreachable` when it does not, or when the database is closed.
+   */
+  checkFileIdentity(): void
+  /**
+   * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
+   * text stays in its file otherwise.
+   *
+   * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
+   */
+  eraseRemains(sql: 'VACUUM' | 'PRAGMA wal_checkpoint(TRUNCATE)'): void
+  /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
+  copyTo(copy: string, progress: (part: number) => void): Promise<void>
+  close(): void
+}
+
+/**
+ * Opens a connection, and changes nothing in the file.
  *
  * @throws {StoreError} `unreachable` when it cannot be opened, or when it is missing and `create` is false.
  */
-export function openDatabase(file: string, options: { create: boolean; readOnly?: boolean }) {
+export function openDatabase(
+  file: string,
+  options: { create: boolean; readOnly?: boolean },
+): SqliteDatabase {
   const isThere = existsSync(file)
   // Opening a pipe may never end.
   if (!options.create && file !== ':memory:' && !(isThere && statSync(file).isFile())) {
@@ -35,70 +95,65 @@ export function openDatabase(file: string, options: { create: boolean; readOnly?
   }
   const driver = openDriver(file, options)
   const identity = trackFileIdentity(file)
-  const statements = createStatements(driver, file)
+  const { exec, statement, iterate, synchronous } = createStatements(driver, file)
 
   /** Closing the last connection removes the write-ahead log, which is no loss of the file. */
   function assertOpen(): void {
     if (!driver.isOpen) throw closedError(file)
   }
 
-  return {
-    ...statements,
-    ...createTransactions(driver, file, () => {
-      assertOpen()
-      identity.check()
-    }),
+  const { snapshot, transaction } = createTransactions(driver, file, () => {
+    assertOpen()
+    identity.check()
+  })
 
-    /**
-     * Checks every few milliseconds that the path still leads to the open file.
-     *
-     * @throws {StoreError} `unreachable` when it does not, or when the database is closed.
-     */
-    checkFileIdentity(): void {
+  return {
+    exec,
+    statement,
+    iterate,
+    snapshot,
+    transaction,
+    unsynced: (work) => synchronous('NORMAL', 'FULL', work),
+    synced: (work) => synchronous('FULL', 'NORMAL', work),
+
+    checkFileIdentity() {
       assertOpen()
       identity.checkThrottled()
     },
 
-    /** Runs `work`, whose commits do not wait for the disk: a power failure may undo them. */
-    unsynced: <T>(work: () => T): T => statements.synchronous('NORMAL', 'FULL', work),
-
-    /** The same for a database whose commits do not wait for the disk, other than these. */
-    synced: <T>(work: () => T): T => statements.synchronous('FULL', 'NORMAL', work),
-
-    /**
-     * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
-     * text stays in its file otherwise.
-     *
-     * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
-     */
-    eraseRemains(sql: 'VACUUM' | 'PRAGMA wal_checkpoint(TRUNCATE)'): void {
+    eraseRemains(sql) {
       assertOpen()
-      driver.exec('PRAGMA busy_timeout = 0')
-      try {
-        if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
-      } catch (cause) {
-        const detail = `The files of the store ${file} may still contain deleted text`
-        throw new StoreError('unreachable', `${detail}: ${errorMessage(cause)}.`, { cause })
-      } finally {
-        driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-      }
+      eraseRemains(driver, file, sql)
     },
 
-    /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
-    async copyTo(copy: string, progress: (part: number) => void): Promise<void> {
-      const { backup } = await import('node:sqlite')
-      // Without a transaction, the copy starts again whenever another process writes.
-      driver.exec('BEGIN; SELECT 1 FROM sqlite_schema')
-      await backup(driver, copy, {
-        rate: 2048,
-        progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / totalPages),
-      }).finally(() => driver.exec('COMMIT'))
-    },
+    copyTo: (copy, progress) => copyTo(driver, copy, progress),
 
-    close(): void {
+    close() {
       if (driver.isOpen) driver.close()
     },
   }
+}
+
+function eraseRemains(driver: DatabaseSync, file: string, sql: string): void {
+  driver.exec('PRAGMA busy_timeout = 0')
+  try {
+    if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
+  } catch (cause) {
+    const detail = `The files of the store ${file} may still contain deleted text`
+    throw new StoreError('unreachable', `${detail}: ${errorMessage(cause)}.`, { cause })
+  } finally {
+    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+  }
+}
+
+async function copyTo(driver: DatabaseSync, copy: string, progress: (part: number) => void): Promise<void> {
+  const { backup } = await import('node:sqlite')
+  // Without a transaction, the copy starts again whenever another process writes.
+  driver.exec('BEGIN; SELECT 1 FROM sqlite_schema')
+  await backup(driver, copy, {
+    rate: 2048,
+    progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / totalPages),
+  }).finally(() => driver.exec('COMMIT'))
 }
 
 /** Runs `work` on a connection that only reads the file. */
@@ -111,56 +166,61 @@ export function withReader<T>(file: string, work: (database: SqliteDatabase) => 
   }
 }
 
+/** A statement whose rows are arrays, which the types of the driver do not know. */
+interface ArrayStatement<Row> {
+  all(...parameters: SqlValue[]): Row[]
+  get(...parameters: SqlValue[]): Row | undefined
+  iterate(): Iterable<Row>
+}
+
 function createStatements(driver: DatabaseSync, file: string) {
-  function prepare(sql: string, isChange = false): StatementSync {
+  /** Arrays cost half of what objects cost for the columns of a key. */
+  function prepareRead<Row>(sql: string): ArrayStatement<Row> {
+    const statement = driver.prepare(sql)
+    statement.setReturnArrays(true)
+    return statement as unknown as ArrayStatement<Row>
+  }
+
+  function prepareChange(sql: string): StatementSync {
     const statement = driver.prepare(sql)
     // The driver also reads the last rowid of a change, which FTS5 can leave beyond ±2^53.
-    if (isChange) statement.setReadBigInts(true)
-    // Arrays cost half of what objects cost for the columns of a key.
-    else statement.setReturnArrays(true)
+    statement.setReadBigInts(true)
     return statement
   }
 
+  function exec(sql: string): void {
+    withStoreErrors(driver, file, 'changed', () => driver.exec(sql))
+  }
+
   return {
-    /** Runs statements without parameters, separated by semicolons. */
-    exec: (sql: string): void => withStoreErrors(driver, file, 'changed', () => driver.exec(sql)),
+    exec,
 
     synchronous<T>(mode: string, otherwise: string, work: () => T): T {
-      this.exec(`PRAGMA synchronous = ${mode}`)
+      exec(`PRAGMA synchronous = ${mode}`)
       try {
         return work()
       } finally {
-        this.exec(`PRAGMA synchronous = ${otherwise}`)
+        exec(`PRAGMA synchronous = ${otherwise}`)
       }
     },
 
-    /** A statement, prepared on first use. Parameters are numbered `?1`, `?2`, …. */
-    statement<Row extends readonly SqlValue[]>(sql: string) {
-      let statement: StatementSync | undefined
+    statement<Row extends readonly SqlValue[]>(sql: string): SqliteStatement<Row> {
+      let read: ArrayStatement<Row> | undefined
       let change: StatementSync | undefined
-      const prepared = () => statement ??= prepare(sql)
-      const preparedChange = () => change ??= prepare(sql, true)
+      const prepared = () => read ??= prepareRead<Row>(sql)
+      const preparedChange = () => change ??= prepareChange(sql)
       return {
-        all: (...parameters: SqlValue[]) =>
-          withStoreErrors(driver, file, 'read', () => prepared().all(...parameters) as unknown as Row[]),
-        get: (...parameters: SqlValue[]) =>
-          withStoreErrors(
-            driver,
-            file,
-            'read',
-            () => prepared().get(...parameters) as unknown as Row | undefined,
-          ),
-        /** @returns How many rows were changed. */
-        run: (...parameters: SqlValue[]) =>
+        all: (...parameters) => withStoreErrors(driver, file, 'read', () => prepared().all(...parameters)),
+        get: (...parameters) => withStoreErrors(driver, file, 'read', () => prepared().get(...parameters)),
+        run: (...parameters) =>
           withStoreErrors(driver, file, 'changed', () => Number(preparedChange().run(...parameters).changes)),
       }
     },
 
-    /** Reads rows one by one, all from the state of the file at the first of them. */
     *iterate<Row extends readonly SqlValue[]>(sql: string): Iterable<Row> {
       // A statement of its own: a second reader of the same statement would restart the first one.
       try {
-        yield* prepare(sql).iterate() as unknown as Iterable<Row>
+        yield* prepareRead<Row>(sql).iterate()
       } catch (error) {
         throw toStoreError(driver, error, file, 'read')
       }
@@ -173,10 +233,6 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
   const endRead = driver.prepare('COMMIT')
 
   return {
-    /**
-     * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs
-     * more than a short statement.
-     */
     snapshot<T>(work: () => T): T {
       // A transaction is a snapshot already: the callback of an import may list profiles.
       if (driver.isOpen && driver.isTransaction) return work()
@@ -189,14 +245,6 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
       }
     },
 
-    /**
-     * Runs `work` under the write lock: what it reads is what it changes. Commits when it returns, rolls back when it
-     * throws.
-     *
-     * @param options `wait`: for another process's lock, up to the busy timeout; default true.
-     * @throws {StoreError} `unreachable` when another process still holds the lock then, or when the path now leads to
-     * another file.
-     */
     transaction<T>(work: () => T, { wait } = { wait: true }): T {
       checkFileIdentity()
       beginImmediate(driver, file, wait)
@@ -236,27 +284,6 @@ export function lockFile(database: SqliteDatabase, file: string): void {
   }
 }
 
-export function replacedMeanwhileError(file: string): StoreError {
-  return new StoreError('refused', `Another process has created or replaced ${file} meanwhile: start again.`)
-}
-
-/** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
-function isBusy(error: unknown): boolean {
-  return error instanceof Error && (error.message.includes('database is locked') || isBusy(error.cause))
-}
-
-/** SQLite's messages for FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */
-const fileTroubles = [
-  'database or disk is full',
-  'disk I/O error',
-  'database disk image is malformed',
-  'attempt to write a readonly database',
-  'file is not a database',
-  'unable to open database file',
-  // CORRUPT in a full-text index.
-  'fts5: corrupt',
-]
-
 function withStoreErrors<T>(
   driver: DatabaseSync,
   file: string,
@@ -268,48 +295,6 @@ function withStoreErrors<T>(
   } catch (error) {
     throw toStoreError(driver, error, file, what)
   }
-}
-
-/** Turns an error about the file or its values into a `StoreError`, and returns any other as it is. */
-function toStoreError(
-  driver: DatabaseSync,
-  error: unknown,
-  file: string,
-  what: 'read' | 'changed',
-): unknown {
-  if (!driver.isOpen) return closedError(file)
-  const reason = errorMessage(error)
-  // An integer beyond ±2^53, which only another program can have written.
-  if (error instanceof RangeError && what === 'read') return unusableError(file, what, error)
-  if (error instanceof StoreError || !fileTroubles.some((trouble) => reason.includes(trouble))) return error
-  // SQLITE_CORRUPT_VTAB: only search has virtual tables.
-  const index = (error as { readonly errcode?: number }).errcode === 267 ? 'fts5' : reason
-  return unusableError(file, what, error, searchIndexRemedy(index, file).remedy)
-}
-
-export function closedError(file: string): StoreError {
-  return new StoreError('unreachable', `The store ${file} is closed.`)
-}
-
-export function unusableError(
-  file: string,
-  what: 'opened' | 'read' | 'changed',
-  cause: unknown,
-  remedy?: Remedy,
-): StoreError {
-  const message = `The store ${file} cannot be ${what}: ${errorMessage(cause)}.`
-  return new StoreError('unreachable', message, { cause, ...(remedy && { remedy }) })
-}
-
-/** The remedy for damage of the search index. */
-export function searchIndexRemedy(damage: string, file: string): { readonly remedy?: Remedy } {
-  if (!/fts5/i.test(damage)) return {}
-  const args = ['--from', `sqlite:${file}`, '--to', `sqlite:${file}.mended`]
-  return { remedy: { purpose: 'To build its search index again', command: 'store copy', args } }
-}
-
-export function errorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 function openDriver(
@@ -343,43 +328,6 @@ function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void
     }
   } finally {
     driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
-  }
-}
-
-function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreError {
-  const waited = hasWaited ? ` and has been for ${busyTimeoutMs / 1000} seconds` : ''
-  return new StoreError(
-    'unreachable',
-    `The store ${file} cannot be changed: another process is writing to it${waited}.`,
-    { cause },
-  )
-}
-
-/**
- * Runs `work` at once, and retries while another process holds the lock: for as long as a statement would wait, but
- * without blocking this process. A transaction in `work` must not wait for the lock itself.
- *
- * @throws {StoreError} `unreachable` when the other process keeps the lock.
- */
-export function runWithRetry<T>(work: () => T): MaybePromise<T> {
-  try {
-    return work()
-  } catch (error) {
-    if (!isBusy(error)) throw error
-    return retryWhileBusy(work)
-  }
-}
-
-/** Repeats `work` while another process holds the lock, for as long as a statement would wait. */
-export async function retryWhileBusy<T>(work: () => T): Promise<T> {
-  const deadline = performance.now() + busyTimeoutMs
-  for (let pause = 1;; pause = Math.min(pause * 2, 16)) {
-    try {
-      return work()
-    } catch (error) {
-      if (!isBusy(error) || performance.now() > deadline) throw error
-    }
-    await delay(pause)
   }
 }
 

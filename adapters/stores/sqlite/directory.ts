@@ -8,8 +8,8 @@ import { createTimeSlicer } from './time-slicer.ts'
 
 export function createDirectory(database: SqliteDatabase) {
   // A hidden profile costs as much as an absent one: a row is looked up in both cases, and no detail is read.
-  const selectProfile = database.statement<[...CardRow, detail: string]>(`
-    SELECT ${CARD_COLUMNS}, p.detail
+  const selectProfile = database.statement<[detail: string, ...CardRow]>(`
+    SELECT p.detail, ${CARD_COLUMNS}
     FROM (SELECT ifnull((SELECT id FROM profile WHERE slug = ?1), 0) AS id) found
     CROSS JOIN profile p ON p.id = found.id AND p.published_at <= ?3
       AND (instr(p.search, ' ~ ') > 0 OR instr(p.search, ' ~' || ?2 || ' ') > 0)
@@ -33,8 +33,9 @@ export function createDirectory(database: SqliteDatabase) {
     findProfile(partner, slug, now) {
       const row = selectProfile.get(slug, partner, now)
       if (row === undefined) return undefined
-      const { visibleTo: _, ...detail } = readDetail(row[7])
-      return { ...readCardRow(row as unknown as CardRow), ...detail }
+      const [detailText, ...cardRow] = row
+      const { visibleTo: _, ...detail } = readDetail(detailText)
+      return { ...readCardRow(cardRow), ...detail }
     },
 
     countProfiles: (partner, by, now) => runTimeSliced(partner, countListed(partner, by, now), Infinity),

@@ -1,14 +1,15 @@
 /** Lists that SQLite reads in its own way. */
 import { andThen } from '../../../core/lib/promise.ts'
 import { AUDITED_TYPES, createActivityList, entriesSql } from '../sql/activity.ts'
-import type { SqlDatabase } from '../sql/database.ts'
+import type { SqlReader } from '../sql/database.ts'
 import { selectKeyList } from '../sql/partners-and-keys.ts'
 import type { StoreLists } from '../sql/store.ts'
 import { KEYS } from '../sql/tables.ts'
 
 const selectEntries = AUDITED_TYPES.map((type) => entriesSql(`'${type}'`)).join(' UNION ALL ')
 
-export function createLists({ read }: Pick<SqlDatabase, 'read'>): StoreLists {
+export function createLists(sql: SqlReader): StoreLists {
+  const { read } = sql
   return {
     listKeys(filter, after, limit) {
       const { conditions, parameters } = selectKeyList(filter, after, limit)
@@ -23,7 +24,7 @@ export function createLists({ read }: Pick<SqlDatabase, 'read'>): StoreLists {
       return andThen(rows, (found) => found.map(KEYS.read))
     },
 
-    listActivity: createActivityList({ read }, selectEntries),
+    listActivity: createActivityList(sql, selectEntries),
 
     /** The store itself has no triggers or views. */
     auditIntruders() {

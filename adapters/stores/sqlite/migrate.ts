@@ -12,7 +12,9 @@ import {
   toMigrationStatus,
 } from '../sql/schema.ts'
 import { missingSettingsError, StoreError } from '../sql/store-error.ts'
-import { retryWhileBusy, type SqliteDatabase, unusableError, withReader } from './database.ts'
+import { retryWhileBusy } from './busy-retry.ts'
+import { type SqliteDatabase, withReader } from './database.ts'
+import { unusableError } from './errors.ts'
 import * as store from './migrations/001-store.ts'
 import { createQuery } from './sql-database.ts'
 

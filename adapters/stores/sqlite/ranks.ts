@@ -1,10 +1,15 @@
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import type { SqliteDatabase } from './database.ts'
 
-/** A profile in an order: its sort key and slug, its row id and its search terms. */
-export interface RankEntry {
+/** The place of a profile in an order. */
+interface RankPosition {
+  /** What the order sorts by. */
   readonly key: string | number
   readonly slug: string
+}
+
+/** A profile in an order, with its row id and its search terms. */
+export interface RankEntry extends RankPosition {
   readonly profile: number
   readonly search: string
 }
@@ -24,10 +29,7 @@ export function windowEnd(label: number, level: number): number {
   return end >= MAX_LABEL ? Infinity : end
 }
 
-function compareEntries(
-  a: Pick<RankEntry, 'key' | 'slug'>,
-  b: Pick<RankEntry, 'key' | 'slug'>,
-): number {
+function compareEntries(a: RankPosition, b: RankPosition): number {
   const byKey = typeof a.key === 'number' ? a.key - Number(b.key) : compareCodePoints(a.key, String(b.key))
   return byKey || compareCodePoints(a.slug, b.slug)
 }
@@ -40,61 +42,70 @@ const minGap = 16
 /** A row near a gap. */
 type RankRow = [label: number, key: string | number, slug: string, profile: number, search: string]
 
+function toEntry([, key, slug, profile, search]: RankRow): RankEntry {
+  return { key, slug, profile, search }
+}
+
+function rankStatements(database: SqliteDatabase, order: 'name' | 'newest') {
+  const ranks = `rank_${order}`
+  const index = `search_${order}`
+  const rows = `
+    SELECT r.label, r.key, r.slug, r.profile, p.search FROM ${ranks} r CROSS JOIN profile p ON p.id = r.profile`
+  return {
+    selectLabel: database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`),
+    selectBefore: database.statement<[label: number]>(
+      `SELECT label FROM ${ranks} WHERE (key, slug) < (?1, ?2) ORDER BY key DESC, slug DESC LIMIT 1`,
+    ),
+    selectAfter: database.statement<[label: number, key: string | number, slug: string]>(
+      `SELECT label, key, slug FROM ${ranks} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`,
+    ),
+    selectLeft: database.statement<RankRow>(
+      `${rows} WHERE r.label <= ?1 ORDER BY r.label DESC LIMIT ?2 + 0`,
+    ),
+    selectRight: database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`),
+    deleteRank: database.statement(`DELETE FROM ${ranks} WHERE label = ?1`),
+    deleteTerms: database.statement(`DELETE FROM ${index} WHERE rowid = ?1`),
+    insertRank: database.statement(`INSERT INTO ${ranks} VALUES (?1, ?2, ?3, ?4)`),
+    insertTerms: database.statement(`INSERT INTO ${index} (rowid, words) VALUES (?1, ?2)`),
+  }
+}
+
 /**
  * Writes an order of the directory: `rank_ORDER`, and the full-text index over its labels. New entries share the gap
  * between their neighbours; when it is too small, the neighbours are spread. FTS5 starts a segment whenever a rowid is
  * lower than the one before: rows are written in the order of their labels.
  */
 export function createRankIndex(database: SqliteDatabase, order: 'name' | 'newest') {
-  const [ranks, index] = [`rank_${order}`, `search_${order}`]
-  const selectLabel = database.statement<[number]>(`SELECT label FROM ${ranks} WHERE key = ?1 AND slug = ?2`)
-  const selectBefore = database.statement<[label: number]>(
-    `SELECT label FROM ${ranks} WHERE (key, slug) < (?1, ?2) ORDER BY key DESC, slug DESC LIMIT 1`,
-  )
-  const selectAfter = database.statement<[label: number, key: string | number, slug: string]>(
-    `SELECT label, key, slug FROM ${ranks} WHERE (key, slug) > (?1, ?2) ORDER BY key, slug LIMIT 1`,
-  )
-  const rows = `
-    SELECT r.label, r.key, r.slug, r.profile, p.search FROM ${ranks} r CROSS JOIN profile p ON p.id = r.profile`
-  const selectLeft = database.statement<RankRow>(
-    `${rows} WHERE r.label <= ?1 ORDER BY r.label DESC LIMIT ?2 + 0`,
-  )
-  const selectRight = database.statement<RankRow>(`${rows} WHERE r.label >= ?1 ORDER BY r.label LIMIT ?2 + 0`)
-  const deleteRank = database.statement(`DELETE FROM ${ranks} WHERE label = ?1`)
-  const deleteTerms = database.statement(`DELETE FROM ${index} WHERE rowid = ?1`)
-  const insertRank = database.statement(`INSERT INTO ${ranks} VALUES (?1, ?2, ?3, ?4)`)
-  const insertTerms = database.statement(`INSERT INTO ${index} (rowid, words) VALUES (?1, ?2)`)
+  const statements = rankStatements(database, order)
 
   /** Writes sorted entries at even distances between two labels. */
   function spread(entries: readonly RankEntry[], low: number, high: number): void {
     const gap = (high - low) / (entries.length + 1)
     for (const [position, { key, slug, profile, search }] of entries.entries()) {
       const label = low + Math.floor(gap * (position + 1))
-      insertRank.run(label, key, slug, profile)
-      insertTerms.run(label, search + windowTerm(label, 4))
+      statements.insertRank.run(label, key, slug, profile)
+      statements.insertTerms.run(label, search + windowTerm(label, 4))
     }
   }
 
   function removeLabels(labels: readonly number[]): void {
     for (const label of labels) {
-      deleteTerms.run(label)
-      deleteRank.run(label)
+      statements.deleteTerms.run(label)
+      statements.deleteRank.run(label)
     }
   }
 
   /** Writes entries and the rows around their gap with new labels: as many rows as it takes to have room. */
   function relabel(entries: readonly RankEntry[], low: number, high: number): void {
     for (let count = minMoved;; count *= 4) {
-      const [lower, upper] = [selectLeft.all(low, count + 1), selectRight.all(high, count + 1)]
+      const lower = statements.selectLeft.all(low, count + 1)
+      const upper = statements.selectRight.all(high, count + 1)
       const start = lower.length > count ? lower.pop()![0] : 0
       const end = upper.length > count ? upper.pop()![0] : MAX_LABEL
       const moved = [...lower.reverse(), ...upper]
       if ((end - start) / (moved.length + entries.length + 1) < minGap && end - start < MAX_LABEL) continue
       removeLabels(moved.map(([label]) => label))
-      const [earlier, later] = [lower, upper].map((side) =>
-        side.map(([, key, slug, profile, search]): RankEntry => ({ key, slug, profile, search }))
-      )
-      spread([...earlier!, ...entries, ...later!], start, end)
+      spread([...lower.map(toEntry), ...entries, ...upper.map(toEntry)], start, end)
       return
     }
   }
@@ -105,8 +116,8 @@ export function createRankIndex(database: SqliteDatabase, order: 'name' | 'newes
       const entries = unsorted.toSorted(compareEntries)
       for (let start = 0, end = 0; start < entries.length; start = end) {
         const { key, slug } = entries[start]!
-        const low = selectBefore.get(key, slug)?.[0] ?? 0
-        const next = selectAfter.get(key, slug)
+        const low = statements.selectBefore.get(key, slug)?.[0] ?? 0
+        const next = statements.selectAfter.get(key, slug)
         const high = next?.[0] ?? MAX_LABEL
         const isBefore = (entry: RankEntry) =>
           next === undefined || compareEntries(entry, { key: next[1], slug: next[2] }) < 0
@@ -118,8 +129,8 @@ export function createRankIndex(database: SqliteDatabase, order: 'name' | 'newes
     },
 
     /** Takes all removed entries of a transaction. */
-    remove(entries: readonly Pick<RankEntry, 'key' | 'slug'>[]): void {
-      const labels = entries.flatMap(({ key, slug }) => selectLabel.get(key, slug) ?? [])
+    remove(entries: readonly RankPosition[]): void {
+      const labels = entries.flatMap(({ key, slug }) => statements.selectLabel.get(key, slug) ?? [])
       removeLabels(labels.sort((a, b) => a - b))
     },
   }

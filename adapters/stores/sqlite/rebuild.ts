@@ -91,7 +91,8 @@ export async function buildRanks(
   key: string,
   first: SqlValue,
 ): Promise<void> {
-  const [ranks, index] = [`next_rank_${order}`, `next_search_${order}`]
+  const ranks = `next_rank_${order}`
+  const index = `next_search_${order}`
   const [profiles] = database.statement<[number]>('SELECT count(*) FROM next_profile').get()!
   const gap = Math.floor(MAX_LABEL / (profiles + 1))
   const insertRanks = database.statement(`

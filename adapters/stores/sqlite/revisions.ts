@@ -2,17 +2,23 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
 import type { SqliteDatabase } from './database.ts'
 
-export type Revisions = ReturnType<typeof createRevisions>
-
 type StoreRow = [id: string, facts: number, content: number, isIncomplete: number]
 
+/** The revision of a store, and the only way to move it. */
+export interface Revisions {
+  /** @throws {StoreError} `refused` during a copy into the store and after it: the store is another one then. */
+  current(): Revision
+  /** To be called in the transaction of the change. @throws as `current` does. */
+  bump(counter: keyof Revision): void
+}
+
 /**
- * The revision of a store. `PRAGMA data_version` reads shared memory, and changes when another connection commits: the
+ * `PRAGMA data_version` reads shared memory, and changes when another connection commits: the
  * row is read only then, and after a change by this connection.
  *
  * @throws {StoreError} `refused` while the store is copied into.
  */
-export function createRevisions(database: SqliteDatabase, file: string) {
+export function createRevisions(database: SqliteDatabase, file: string): Revisions {
   const dataVersion = database.statement<[number]>('PRAGMA data_version')
   const selectRow = database.statement<StoreRow>(
     'SELECT id, facts_changes, content_changes, is_incomplete FROM store',
@@ -34,7 +40,6 @@ export function createRevisions(database: SqliteDatabase, file: string) {
     return row
   }
 
-  /** @throws {StoreError} `refused` during a copy into the store and after it: the store is another one then. */
   function current(): Revision {
     database.checkFileIdentity()
     // Before the row: a commit between the two reads is then read now, and once more at the next call.
@@ -52,8 +57,7 @@ export function createRevisions(database: SqliteDatabase, file: string) {
   return {
     current,
 
-    /** To be called in the transaction of the change. @throws as `current` does. */
-    bump(counter: keyof Revision): void {
+    bump(counter) {
       current()
       bumps[counter].run()
       // The new revision is unknown until the transaction commits.

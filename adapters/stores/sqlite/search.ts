@@ -32,7 +32,8 @@ interface SearchStep {
 
 /** docs/ARCHITECTURE.md describes how searches work. */
 export function createProfileSearch(database: SqliteDatabase, runTimeSliced: TimeSlicer) {
-  const [name, newest] = [orderStatements(database, 'name'), orderStatements(database, 'newest')]
+  const name = orderStatements(database, 'name')
+  const newest = orderStatements(database, 'newest')
   const selectState = database.statement<[revision: number, maxId: number | null]>(
     'SELECT content_changes, (SELECT max(id) FROM profile) FROM store',
   )
@@ -82,12 +83,15 @@ function firstStep(label: number, size: number, work: number): SearchStep {
 
 /** The window gets sixteen times smaller when one takes longer than a slice, and larger when it takes far less. */
 function nextStep({ level, size }: SearchStep, label: number, elapsedMs: number): SearchStep {
-  const change = elapsedMs > SLICE_MS && level < 4 ? 1 : elapsedMs < SLICE_MS / 8 && level > 1 ? -1 : 0
-  return { label, level: level + change, size: Math.min(2 * size, maxMatches) }
+  const next = { label, level, size: Math.min(2 * size, maxMatches) }
+  if (elapsedMs > SLICE_MS && level < 4) next.level++
+  else if (elapsedMs < SLICE_MS / 8 && level > 1) next.level--
+  return next
 }
 
 function matchExpression(terms: readonly string[], { label, level }: SearchStep): string {
-  return [...terms, ...(level === 0 ? [] : [`${quote(windowTerm(label, level))} *`])].join(' AND ')
+  const inWindow = level === 0 ? terms : [...terms, `${quote(windowTerm(label, level))} *`]
+  return inWindow.join(' AND ')
 }
 
 function createMatchExpressions(database: SqliteDatabase) {

@@ -17,17 +17,13 @@ import {
   type ProgressRow,
   REPLICA_RETENTION_MS,
   type ReplicaIdentity,
+  type ReplicaStatements,
   toProgress,
 } from '../sql/replicas.ts'
 import type { SqlValue } from '../sql/row-format.ts'
-import {
-  clock,
-  closedError,
-  openDatabase,
-  retryWhileBusy,
-  runWithRetry,
-  type SqliteDatabase,
-} from './database.ts'
+import { retryWhileBusy, runWithRetry } from './busy-retry.ts'
+import { clock, openDatabase, type SqliteDatabase } from './database.ts'
+import { closedError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 import { createQuery, DIALECT, type SqliteQuery } from './sql-database.ts'
 
@@ -61,16 +57,11 @@ const removeSql = 'DELETE FROM replica WHERE id = $1 OR seen_at + lease_ms <= $2
 const longWindowSeconds = 3_600
 
 /**
- * @param store Path of the store's file, or `:memory:`.
- * @param shareLimits Whether to count all windows in the file, or none; long ones if it is absent. Quotas of partners always.
+ * The database of the file, which is opened when it is first used, and again when it was deleted or replaced.
+ *
  * @param quotaClock The clock of windows, if it is not this machine's.
  */
-export function createServersFile(
-  store: string,
-  revisions: Pick<Revisions, 'current'>,
-  shareLimits: boolean | undefined,
-  quotaClock: Pick<Clock, 'now'> | undefined,
-) {
+function createServersDatabase(store: string, quotaClock: Pick<Clock, 'now'> | undefined) {
   const isInMemory = store === ':memory:'
   const file = isInMemory ? store : `${realpathSync(store)}-servers`
   let database: SqliteDatabase | undefined
@@ -108,8 +99,29 @@ export function createServersFile(
     return runWithRetry(attempt)
   }
 
+  return {
+    use,
+    /** Runs `work` as `use` does, with a commit that waits for the disk. */
+    synced: <T>(work: (query: SqliteQuery) => T) => use((query) => database!.synced(() => work(query))),
+    /** Whether there is something to read. */
+    exists: () => database !== undefined || !isInMemory && existsSync(file),
+    close,
+  }
+}
+
+/**
+ * @param store Path of the store's file, or `:memory:`.
+ * @param shareLimits Whether to count all windows in the file, or none; long ones if it is absent. Quotas of partners always.
+ * @param quotaClock The clock of windows, if it is not this machine's.
+ */
+export function createServersFile(
+  store: string,
+  revisions: Revisions,
+  shareLimits: boolean | undefined,
+  quotaClock: Pick<Clock, 'now'> | undefined,
+) {
+  const { use, synced, exists, close } = createServersDatabase(store, quotaClock)
   const useQuery: SqlQuery = (sql, parameters) => use((query) => query(sql, parameters))
-  const exists = () => database !== undefined || !isInMemory && existsSync(file)
   const replicas: ReplicaRegistry = {
     register: (replica) => createRegistration(createReplicaStatements(use), replica),
     progress(revision) {
@@ -126,7 +138,7 @@ export function createServersFile(
         dialect: DIALECT,
         lookUpOne: <R>(sql: string) => (parameters: readonly SqlValue[]) =>
           exists() ? use((query) => query(sql, parameters)[0] as R | undefined) : undefined,
-        commit: (sql, parameters) => use((query) => database!.synced(() => query(sql, parameters))),
+        commit: (sql, parameters) => synced((query) => query(sql, parameters)),
         asyncCommit: useQuery,
         prune: (sql, parameters) => ignoreFailure(() => useQuery(sql, parameters)),
         pruneEvery: 64,
@@ -142,7 +154,7 @@ type Use = <T>(work: (query: SqliteQuery) => T) => MaybePromise<T>
 const heartbeatMs = 20_000
 
 /** A replica writes when it starts and stops, when it has applied a change, and three times a minute. */
-function createReplicaStatements(use: Use): Parameters<typeof createRegistration>[0] {
+function createReplicaStatements(use: Use): ReplicaStatements {
   let written = { facts: '', content: '', at: -Infinity }
 
   function write(query: SqliteQuery, identity: ReplicaIdentity, { facts, content }: Revision): void {
@@ -178,11 +190,12 @@ function readLive(query: SqliteQuery, graceMs: number) {
 }
 
 /** Where process ids mean the same: containers have their own. Deno would ask for permission. */
-const pidNamespace = process.versions['deno'] !== undefined
-  ? `deno ${process.pid} ${performance.timeOrigin}`
-  : process.platform === 'linux'
-  ? readlinkSync('/proc/self/ns/pid')
-  : process.platform
+const pidNamespace = readPidNamespace()
+
+function readPidNamespace(): string {
+  if (process.versions['deno'] !== undefined) return `deno ${process.pid} ${performance.timeOrigin}`
+  return process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : process.platform
+}
 
 export function hasEnded(pid: number): boolean {
   try {

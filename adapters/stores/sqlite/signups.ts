@@ -14,7 +14,8 @@ import {
 } from '../sql/signups.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { COPIED_TABLES, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../sql/tables.ts'
-import { placeholders, retryWhileBusy, runWithRetry, type SqliteDatabase, upsertSql } from './database.ts'
+import { retryWhileBusy, runWithRetry } from './busy-retry.ts'
+import { placeholders, type SqliteDatabase, upsertSql } from './database.ts'
 import type { LocalSqlDatabase } from './sql-database.ts'
 
 /** Milliseconds of a transaction after which the rest waits for the next one: nothing else is answered meanwhile. */

@@ -14,7 +14,8 @@ import {
 } from '../sql/database.ts'
 import type { SqlValue, StoredRow } from '../sql/row-format.ts'
 import { enqueueSql, EVENTS } from '../sql/webhooks.ts'
-import { runWithRetry, type SqliteDatabase } from './database.ts'
+import { runWithRetry } from './busy-retry.ts'
+import type { SqliteDatabase } from './database.ts'
 import type { Revisions } from './revisions.ts'
 
 export const DIALECT: Dialect = {
@@ -35,7 +36,7 @@ export type SqliteQuery = <R extends readonly SqlValue[] = StoredRow>(
 
 /** Runs statements of both databases, each of which is prepared once. */
 export function createQuery(
-  database: Pick<SqliteDatabase, 'statement'>,
+  database: SqliteDatabase,
   // Not the date, which may jump and come back.
   { now }: Pick<Clock, 'now'> = createClock(),
 ): SqliteQuery {
@@ -57,19 +58,32 @@ export function createQuery(
   }
 }
 
-export type LocalSqlDatabase = ReturnType<typeof createSqlDatabase>
+/** An `SqlDatabase` in this process: its reads and the steps of its transactions are synchronous. */
+export interface LocalSqlDatabase extends SqlDatabase {
+  readonly lookUp: SqliteQuery
+  readonly read: SqliteQuery
+  /** Runs steps at once, to be called in a transaction or a snapshot. */
+  runNow<T>(work: Work<T>): T
+  /** To be called in the transaction of the change. */
+  appendAudit(
+    records: readonly AuditRecord[],
+    context: AuditContext,
+    events?: () => readonly WebhookEvent[],
+  ): void
+  /** To be called in the transaction of the change. Without webhooks, the events are not made. */
+  addEvents(events: () => readonly WebhookEvent[]): void
+}
 
 export function createSqlDatabase(
   database: SqliteDatabase,
   revisions: Revisions,
   clock?: Pick<Clock, 'now'>,
-) {
+): LocalSqlDatabase {
   const query = createQuery(database, clock)
   const hasWebhooks = database.statement('SELECT 1 FROM webhook LIMIT 1')
   const enqueue = enqueueSql(DIALECT)
   const transactionWithRetry = <T>(work: () => T) =>
     runWithRetry(() => database.transaction(work, { wait: false }))
-  /** All work is synchronous. */
   const runNow = <T>(work: Work<T>) => runWork(work, query) as T
 
   /** A sync of the disk would delay signups. */
@@ -77,7 +91,6 @@ export function createSqlDatabase(
     runWithRetry(() => database.unsynced(() => database.transaction(work, { wait: false })))
   const writeUnsynced: SqlQuery = (sql, parameters) => unsyncedWithRetry(() => query(sql, parameters))
 
-  /** To be called in the transaction of the change, as `addEvents` is. */
   function appendAudit(
     records: readonly AuditRecord[],
     context: AuditContext,
@@ -110,9 +123,8 @@ export function createSqlDatabase(
     appendAudit,
     runNow,
 
-    /** Without webhooks, the events are not made. */
-    addEvents(events: () => readonly WebhookEvent[]): void {
+    addEvents(events) {
       if (hasWebhooks.get() !== undefined) query(enqueue, [rowsText(EVENTS, events())])
     },
-  } satisfies SqlDatabase & Record<string, unknown>
+  }
 }

@@ -56,7 +56,8 @@ export function createTimeSlicer(database: SqliteDatabase): TimeSlicer {
 
 /** Measures processor time, because other processes may keep the machine busy, but at least a quarter of all time. */
 function startStopwatch(): () => number {
-  const [startedAt, usedBefore] = [performance.now(), process.cpuUsage()]
+  const startedAt = performance.now()
+  const usedBefore = process.cpuUsage()
   return () => {
     const elapsedMs = performance.now() - startedAt
     const { user, system } = process.cpuUsage(usedBefore)
