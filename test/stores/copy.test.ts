@@ -152,7 +152,8 @@ for (const kind of places.kinds) {
   })
 
   await t.test(`a copy from or into ${kind} is refused, and writes nothing`, async (t) => {
-    const [vacant, other] = [await places.vacant('sqlite'), await filled(kind)]
+    const vacant = await places.vacant('sqlite')
+    const other = await filled(kind)
     const nowhere = await places.vacant(kind)
     await t.rejects(copy(nowhere, vacant), kind === 'sqlite' ? /no such file/ : { code: 'missing' })
     if (kind === 'sqlite') t.notOk(existsSync(fileOf(nowhere)))
@@ -164,7 +165,8 @@ for (const kind of places.kinds) {
 }
 
 await t.test('a SQLite store that another process has open is not copied, and nobody opens one during a copy', async (t) => {
-  const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+  const from = await duplicate()
+  const target = await places.vacant('sqlite')
   const other = new DatabaseSync(fileOf(from))
   other.exec('SELECT 1 FROM store')
   const inUse = { code: 'refused', message: /Another process has .* open: stop it first/ }
@@ -183,7 +185,8 @@ await t.test('a SQLite store that another process has open is not copied, and no
 })
 
 await t.test('servers of a PostgreSQL source', { skip: noServer }, async (t) => {
-  const [from, target] = [await filled('postgres'), await places.vacant('sqlite')]
+  const from = await filled('postgres')
+  const target = await places.vacant('sqlite')
   const store = await openAt(from)
   const revalidate = async () => await store.revision()
   const register = async () => {
@@ -320,7 +323,9 @@ await t.test('the command explains what it cannot copy', async (t) => {
 
 // There is one version so far: no store is older than it.
 await t.test('a store of a newer or an unknown version is neither copied nor copied into', async (t) => {
-  const [unknown, newer, target] = [await duplicate(), await duplicate(), await places.vacant('sqlite')]
+  const unknown = await duplicate()
+  const newer = await duplicate()
+  const target = await places.vacant('sqlite')
   edit(unknown, 'DELETE FROM migration')
   edit(newer, `INSERT INTO migration VALUES (99, '099-of-tomorrow', 0, NULL)`)
   for (const [from, to] of [[unknown, target], [source, unknown]] as const) {
@@ -339,7 +344,8 @@ function edit(url: string, sql: string): void {
 }
 
 await t.test('what the audit log of a copy does not confirm is a warning', async (t) => {
-  const [tampered, target] = [await duplicate(), await places.vacant('sqlite')]
+  const tampered = await duplicate()
+  const target = await places.vacant('sqlite')
   edit(
     tampered,
     `UPDATE partner SET name = 'Changed' WHERE slug = 'globex';
@@ -353,7 +359,8 @@ await t.test('what the audit log of a copy does not confirm is a warning', async
 await t.test('a value that no program could read from the copy is named', async (t) => {
   const values = ['partner.created_at', 'partner_key.expires_at', 'profile.published_at', 'signup.created_at']
   for (const place of values) {
-    const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+    const from = await duplicate()
+    const target = await places.vacant('sqlite')
     const [table, column] = place.split('.')
     edit(from, `UPDATE ${table} SET ${column} = 1152921504606846976`)
     t.match(await runProgram(['store', 'copy', '--from', from, '--to', target]), {
@@ -392,7 +399,8 @@ await t.test('an unreachable database is reported without its password', async (
 })
 
 await t.test('a copy leaves the file of its source unchanged', async (t) => {
-  const [from, target] = [await duplicate(), await places.vacant('sqlite')]
+  const from = await duplicate()
+  const target = await places.vacant('sqlite')
   const before = readFileSync(fileOf(from))
   await copy(from, target)
   t.ok(before.equals(readFileSync(fileOf(from))))

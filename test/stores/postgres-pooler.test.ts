@@ -55,7 +55,8 @@ await t.test('the contracts of a store, in a database with odd settings', { skip
   })
 
   await t.test('statements are pipelined on a direct connection only', async (t) => {
-    const [direct, counted] = [await startCounter(server.port), await startCounter(pooler.port)]
+    const direct = await startCounter(server.port)
+    const counted = await startCounter(pooler.port)
     t.teardown(() => direct.close())
     t.teardown(() => counted.close())
     const url = await server.createDatabase()

@@ -44,7 +44,8 @@ await t.test('reports what was tampered with, and nothing else', { skip }, async
 
 await t.test('is copied from and into without a difference', { skip }, async (t) => {
   const way = await pooled(t)
-  const [first, second] = [`sqlite:${newFile()}`, `sqlite:${newFile()}`]
+  const first = `sqlite:${newFile()}`
+  const second = `sqlite:${newFile()}`
   await withStoreAt(first, fillStore)
   const odd = way(await createOddDatabase(server))
   const tables = await copy(first, odd)

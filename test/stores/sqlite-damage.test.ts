@@ -178,10 +178,12 @@ await t.test('a server stays registered while the disk is full', async (t) => {
 })
 
 await t.test('a store may be opened by a link, which must not change', async (t) => {
-  const [file, link] = [newFile(), newFile()]
+  const file = newFile()
+  const link = newFile()
   await (await openSqliteStore(file)).close()
   symlinkSync(file, link)
-  const [store, other] = [await openSqliteStore(link), await openSqliteStore(file)]
+  const store = await openSqliteStore(link)
+  const other = await openSqliteStore(file)
   await createPartners(store, 'acme')
   await createPartners(other, 'globex')
   await setTimeout(10)
@@ -270,7 +272,8 @@ await t.test('a damaged search index is reported with the command that builds it
   const database = new DatabaseSync(file, { defensive: false } as object)
   database.exec('UPDATE search_name_data SET block = zeroblob(20) WHERE id > 10')
   database.close()
-  const [from, to] = [`sqlite:${file}`, `sqlite:${file}.mended`]
+  const from = `sqlite:${file}`
+  const to = `sqlite:${file}.mended`
   const remedy = { command: 'store copy', args: ['--from', from, '--to', to] }
   const search = (store: Store) => store.listProfiles('acme', query({ words: ['profile'] }), T0)
   await t.rejects(async () => await search(store), { code: 'unreachable', remedy })

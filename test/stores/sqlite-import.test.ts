@@ -66,7 +66,8 @@ await t.test('a large import lets others write between its steps, and is visible
   await apply(store, { type: 'key.issued', key: key() })
   const other = new DatabaseSync(file, { timeout: 0 })
   const before = await store.revision()
-  let [locks, isDone] = [0, false]
+  let locks = 0
+  let isDone = false
   const importing = Promise.resolve(
     store.importContent('profiles', many, options),
   ).finally(() => isDone = true)
@@ -135,7 +136,8 @@ await t.test('a large import lets others write between its steps, and is visible
 
 await t.test('one of several large imports at once succeeds, and the others are refused', async (t) => {
   const file = newFile()
-  const [a, b] = [await openFilled(file), await openSqliteStore(file)]
+  const a = await openFilled(file)
+  const b = await openSqliteStore(file)
   const outcomes = await Promise.allSettled(
     [a, b, a].map((store) => store.importContent('profiles', many, options)),
   )
@@ -161,7 +163,9 @@ await t.test('a long search gives way to others, and is abandoned in the end', a
   large.close()
 
   // A few windows in each slice. A search without slices reaches the end of this clock, and fails instead of hanging.
-  let [now, each, end] = [0, 0.3, 1_000]
+  let now = 0
+  let each = 0.3
+  let end = 1_000
   t.intercept(performance, 'now', {
     value: () => {
       if (now > end) throw new Error('too many windows')

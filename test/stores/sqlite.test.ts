@@ -88,7 +88,8 @@ const idleReplica: Replica = {
 }
 
 await t.test('stores in memory are independent', async (t) => {
-  const [a, b] = [await openMemoryStore(), await openMemoryStore({ keyPrefix: 'acme2' })]
+  const a = await openMemoryStore()
+  const b = await openMemoryStore({ keyPrefix: 'acme2' })
   t.strictSame([a.settings.keyPrefix, b.settings.keyPrefix], ['spk', 'acme2'])
   t.not(a.settings.cursorSecret, b.settings.cursorSecret)
   t.notSame(await a.revision(), await b.revision())
@@ -330,7 +331,10 @@ await t.test('deliveries are kept for 30 days after they were settled', async (t
     state: 'active',
   } as const
   await webhooks.changeWebhook(hook.id, 'webhook.created', stamp, () => ({
-    ...{ ...hook, createdAt: T0, secrets: [], failingSince: undefined },
+    ...hook,
+    createdAt: T0,
+    secrets: [],
+    failingSince: undefined,
   }))
   const event = { type: 'webhook.test', partner: undefined, createdAt: T0, payload: '{}' } as const
   await webhooks.enqueue(['msg_1', 'msg_2', 'msg_3'].map((id) => ({ ...event, id })), hook.id)
@@ -354,12 +358,15 @@ await t.test('deliveries are kept for 30 days after they were settled', async (t
 
 // The last one: the clock of this process never goes back.
 await t.test('deliveries are due by the clock of the process', async (t) => {
-  const [date, monotonic] = [Date.now, performance.now]
+  const date = Date.now
+  const monotonic = performance.now
   t.teardown(() => Object.assign(Date, { now: date }) && Object.assign(performance, { now: monotonic }))
   const { webhooks, close } = await openSqliteStore(newFile())
   const created = { id: 'whk_1', url: 'https://a.example', events: [], partner: undefined, secrets: [] }
   await webhooks!.changeWebhook(
-    ...['whk_1', 'webhook.created', stamp] as const,
+    'whk_1',
+    'webhook.created',
+    stamp,
     () => ({ ...created, state: 'active', createdAt: T0, failingSince: undefined }),
   )
   const event = { id: 'msg_1', type: 'webhook.test', partner: undefined, createdAt: T0, payload: '' } as const

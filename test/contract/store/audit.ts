@@ -77,10 +77,8 @@ export async function auditContract(checkStore: Check): Promise<void> {
   })
 
   await check('creations are recorded with the state created', async (t, store) => {
-    const [made, issued] = [
-      partner({ modules: ['banner'] }),
-      key({ scopes: ['read:banner'], lastUsedAt: T0 }),
-    ]
+    const made = partner({ modules: ['banner'] })
+    const issued = key({ scopes: ['read:banner'], lastUsedAt: T0 })
     await applyBy(store, { type: 'partner.created', partner: made }, { type: 'key.issued', key: issued })
     const absent = { subject: undefined, before: undefined, partner: 'acme', ...operator }
     t.strictSame((await list(store)).map(readEntry), [

@@ -162,11 +162,9 @@ export async function contentContract(check: Check): Promise<void> {
   await check(
     'industries may precede their parents, and cannot be removed while referenced',
     async (t, store) => {
-      const [root, child, leaf] = [
-        industry('root'),
-        industry('child', { parentSlug: 'root' }),
-        industry('leaf', { parentSlug: 'child' }),
-      ]
+      const root = industry('root')
+      const child = industry('child', { parentSlug: 'root' })
+      const leaf = industry('leaf', { parentSlug: 'child' })
       await store.importContent('industries', [leaf, child, root], { now: T0, actor })
       await store.importContent('profiles', [profile('a', { industry: 'leaf' })], { now: T0, actor })
       const remove = async (...slugs: string[]) => await store.removeContent('industries', slugs, stamp)

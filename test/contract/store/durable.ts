@@ -44,7 +44,8 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
 
   await t.test('two connections see each other’s commits immediately', async (t) => {
     const open = await create()
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     t.strictSame(await a.revision(), await b.revision())
     for (const [index, [writer, reader]] of [[a, b], [b, a], [a, b]].entries()) {
       const before = await reader!.revision()
@@ -71,7 +72,8 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
 
   await t.test('signups that wait when their store is closed are stored or rejected', async (t) => {
     const open = await create()
-    const [first, second] = [await open(), await open()]
+    const first = await open()
+    const second = await open()
     await createPartners(first, 'acme')
     await apply(first, { type: 'key.issued', key: key() })
     const sent = Promise.allSettled(Array.from({ length: 250 }, async (_, index) => {
@@ -92,8 +94,10 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
   })
 
   await t.test('two stores have different revisions and secrets', async (t) => {
-    const [a, b] = [await (await create())(), await (await create())()]
-    const [revision, other] = [await a.revision(), await b.revision()]
+    const a = await (await create())()
+    const b = await (await create())()
+    const revision = await a.revision()
+    const other = await b.revision()
     t.ok(revision.facts !== other.facts, 'revisions of facts')
     t.ok(revision.content !== other.content, 'revisions of content')
     t.ok(a.settings.cursorSecret !== b.settings.cursorSecret, 'secrets')

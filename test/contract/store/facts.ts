@@ -38,22 +38,35 @@ const fullKey = key({
 
 const successor: Key = key({ id: 'Zt82Zt82Zt82', createdAt: T0 + 1 })
 
+/** The subject of the audit entry of a change of a partner. */
+function subjectOf(change: Change): string | undefined {
+  if ('module' in change) return String(change.module)
+  return 'note' in change ? 'contact note' : undefined
+}
+
 /** Each change of a partner, and the members before and after it. */
 const partnerChanges: readonly [Change, before: Partial<Partner>, after: Partial<Partner>][] = [
   [
     {
-      ...{
-        type: 'partner.updated',
-        slug: 'acme',
-        name: 'New',
-        limits: { key: { quota: 1, windowSeconds: 2 } },
-      },
-      ...{ contact: undefined, tags: [], externalId: 'crm', note: 'New', selfService: ['revoke', 'rotate'] },
+      type: 'partner.updated',
+      slug: 'acme',
+      name: 'New',
+      limits: { key: { quota: 1, windowSeconds: 2 } },
+      contact: undefined,
+      tags: [],
+      externalId: 'crm',
+      note: 'New',
+      selfService: ['revoke', 'rotate'],
     },
     { contact: 'dev@acme.example', tags: ['eu'], note: 'Old' },
     {
-      ...{ name: 'New', limits: { key: { quota: 1, windowSeconds: 2 } } },
-      ...{ contact: undefined, tags: [], externalId: 'crm', note: 'New', selfService: ['revoke', 'rotate'] },
+      name: 'New',
+      limits: { key: { quota: 1, windowSeconds: 2 } },
+      contact: undefined,
+      tags: [],
+      externalId: 'crm',
+      note: 'New',
+      selfService: ['revoke', 'rotate'],
     },
   ],
   [{ type: 'partner.suspended', slug: 'acme' }, {}, { state: 'suspended' }],
@@ -207,7 +220,8 @@ export async function factsContract(check: Check): Promise<void> {
     function stateOf(key: Key): string {
       if (key.state === 'revoked') return 'revoked'
       if (key.state === 'retired' || endOf(key) <= now) return 'expired'
-      return key.state === 'disabled' ? 'disabled' : key.retiresAt === undefined ? 'active' : 'retiring'
+      if (key.state === 'disabled') return 'disabled'
+      return key.retiresAt === undefined ? 'active' : 'retiring'
     }
     const inForce = (key: Key) => ['active', 'retiring'].includes(stateOf(key))
     const choices: readonly (readonly [filter: KeyFilter, isSelected: (key: Key) => boolean])[][] = [
@@ -269,7 +283,7 @@ export async function factsContract(check: Check): Promise<void> {
         type: change.type,
         partner: slug,
         keyId: undefined,
-        subject: 'module' in change ? change.module : 'note' in change ? 'contact note' : undefined,
+        subject: subjectOf(change),
         before: snapshotOf(original),
         after: snapshotOf(changed),
         ...operator,

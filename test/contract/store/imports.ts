@@ -86,7 +86,8 @@ export async function importsContract(check: Check): Promise<void> {
 
   await check('what is digested has at least 16 characters', async (t, store) => {
     await createPartners(store, 'acme')
-    const [short, enough] = [`sk_live_${'a'.repeat(15)}`, `sk_live_${'a'.repeat(16)}`]
+    const short = `sk_live_${'a'.repeat(15)}`
+    const enough = `sk_live_${'a'.repeat(16)}`
     await apply(store, imported('short', long, short), imported('enough', long, enough))
     t.equal(await store.findImportedKey(short), undefined)
     const found = await store.findImportedKey(enough)

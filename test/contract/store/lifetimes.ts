@@ -97,7 +97,10 @@ export async function lifetimesContract(check: Check): Promise<void> {
     const { keys } = await administer(store)
     const line = (index: number, expires_at: number | null, name = 'Old') =>
       JSON.stringify({
-        ...{ partner: 'acme', name, algorithm: 'sha256', digest: store.sha256(String(index)) },
+        partner: 'acme',
+        name,
+        algorithm: 'sha256',
+        digest: store.sha256(String(index)),
         expires_at: expires_at && new Date(expires_at).toISOString(),
       })
     const run = (lines: readonly string[], update = false) => importKeys(store, lines, operator, { update })

@@ -121,7 +121,8 @@ export async function modulesContract(check: Check): Promise<void> {
       await partners.activate('acme', ['orders'])
       const offer = () =>
         createClaim(store, operator, { partner: 'acme', name: 'Key', environment: 'live' }, 3_600_000)
-      const [{ claim }, { claim: other }] = [await offer(), await offer()]
+      const { claim } = await offer()
+      const { claim: other } = await offer()
       await partners.deactivate('acme', ['orders'])
       t.equal(
         await codeOf(modules.forget('orders')),
@@ -157,7 +158,10 @@ export async function modulesContract(check: Check): Promise<void> {
         await partners.activate(slug, names)
       }
       for (const id of earlier) t.strictSame((await store.findKey(id))!.key.scopes, [], id)
-      const [held, disabled, revoked, rotated] = [await issue(), await issue(), await issue(), await issue()]
+      const held = await issue()
+      const disabled = await issue()
+      const revoked = await issue()
+      const rotated = await issue()
       t.strictSame((await store.findKey(held))!.key.scopes, scopes.toSorted())
       const successor = (await keys.rotate(rotated)).key.id
       await keys.revoke(revoked)

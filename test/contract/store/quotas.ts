@@ -39,7 +39,8 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
   })
 
   await check('each replica is granted what it requests, up to what remains', async (t, open) => {
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     const first = await lease(a, { wanted: 4 })
     t.strictSame(first, { ...first, granted: 4, remaining: 6 })
     t.ok(first.resetMs > 3_590_000 && first.resetMs <= 3_600_000, `${first.resetMs} ms`)
@@ -104,11 +105,10 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
 
   await check('what is returned is available again, and only in its window', async (t, open) => {
     const store = await open()
-    const [key, other] = [{ policy: 'key', subject: 'k' }, { policy: 'signup', subject: 's' }] as const
-    const [{ term }, { term: otherTerm }] = [
-      await lease(store, { ...key, wanted: 10, waiting: 0 }),
-      await lease(store, { ...other, wanted: 5, waiting: 0 }),
-    ]
+    const key = { policy: 'key', subject: 'k' } as const
+    const other = { policy: 'signup', subject: 's' } as const
+    const { term } = await lease(store, { ...key, wanted: 10, waiting: 0 })
+    const { term: otherTerm } = await lease(store, { ...other, wanted: 5, waiting: 0 })
     await store.quotas.returnQuotas([
       { ...key, term, used: 2, unused: 7 },
       { ...other, term: otherTerm, used: 5, unused: 0 },
@@ -143,7 +143,8 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
   )
 
   await check('a lease after the end of a window opens a new one', async (t, open) => {
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     const second = { windowSeconds: 1, subject: 'second' }
     await lease(a, { subject: 'hour', wanted: 10 })
     await lease(a, { ...second, wanted: 10 })
@@ -178,7 +179,8 @@ export async function quotasContract(check: SharedCheck): Promise<void> {
           left: async () => (await limiter.peek(policy, 'k', now())).remaining,
         }
       }
-      const [hour, second] = [server(3600), server(1)]
+      const hour = server(3600)
+      const second = server(1)
       for (let count = 0; count < 4; count++) t.ok(await hour.takes(), 'within the quota')
       t.ok(await second.takes(), 'in windows of its own')
       await until(async () => await second.left() === 4, 'the window of one second to end')
@@ -234,7 +236,12 @@ async function quotaPasses(
         const subject = `run ${run++}`
         const replicas = Array.from({ length: size }, start)
         let quota = first
-        let [passed, most, offered, lost, unreported, held] = [0, first, 0, 0, 0, size * share(first)]
+        let passed = 0
+        let most = first
+        let offered = 0
+        let lost = 0
+        let unreported = 0
+        let held = size * share(first)
         for (const { replica, count, then, quota: changed } of steps) {
           if (changed !== null && changed !== quota) {
             if (name === 'key') unreported += size * share(quota)

@@ -33,7 +33,8 @@ const hasApplied = async (store: Store, revision: Revision): Promise<boolean> =>
 /** The registry of replicas. */
 export async function replicasContract(check: SharedCheck): Promise<void> {
   await check('a replica is listed from its registration until it deregisters', async (t, open) => {
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     let confirmed = 0
     const confirm = async () => {
       confirmed++
@@ -84,7 +85,8 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
   )
 
   await check('a change is applied by replicas that have confirmed it or a later one', async (t, open) => {
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     let answer: Promise<Revision> | undefined
     const slow = a.replicas.register(
       replica(a, { name: 'slow', revalidate: async () => await (answer ?? a.revision()) }),
@@ -142,7 +144,8 @@ export async function replicasContract(check: SharedCheck): Promise<void> {
   })
 
   await check('each replica learns the number of replicas', async (t, open) => {
-    const [a, b] = [await open(), await open()]
+    const a = await open()
+    const b = await open()
     const [first, second, third] = [replica(a), replica(b), replica(b)].map((one, index) =>
       [a, b, b][index]!.replicas.register(one)
     ) as [Member, Member, Member]

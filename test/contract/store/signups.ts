@@ -137,7 +137,8 @@ export async function signupsContract(check: Check): Promise<void> {
 
   await check('a claim ends at the instant at which it expires', async (t, store) => {
     await prepare(store)
-    const [first, second] = [signup('1'), signup('2', { createdAt: T0 + 100 })]
+    const first = signup('1')
+    const second = signup('2', { createdAt: T0 + 100 })
     await store.createSignup(first, claim({ expiresAt: T0 + 100 }))
     t.strictSame(
       await store.createSignup(signup('late', { createdAt: T0 + 99 }), claim({ expiresAt: T0 + 200 })),
@@ -261,9 +262,15 @@ export async function signupsContract(check: Check): Promise<void> {
       const change = async (id: string, type: WebhookChangeType, more: Partial<Webhook> | undefined) =>
         await store.webhooks.changeWebhook(id, type, stamp, () =>
           more && {
-            ...{ id, url: 'https://hooks.example/', events: ['signup.created'], partner: undefined },
-            ...{ state: 'active', createdAt: T0, secrets: [{ sealed: 'v1', expiresAt: undefined }] },
-            ...{ failingSince: undefined, ...more },
+            id,
+            url: 'https://hooks.example/',
+            events: ['signup.created'],
+            partner: undefined,
+            state: 'active',
+            createdAt: T0,
+            secrets: [{ sealed: 'v1', expiresAt: undefined }],
+            failingSince: undefined,
+            ...more,
           })
       for (const id of hooks) await change(id, 'webhook.created', {})
       const send = async (id: string, more: Partial<Signup> = {}) => {
@@ -289,7 +296,9 @@ export async function signupsContract(check: Check): Promise<void> {
       await change(hooks[1]!, 'webhook.disabled', { state: 'disabled' })
       await change(hooks[2]!, 'webhook.removed', undefined)
       const counts = async () => await store.summarisePartners(utcDay(T0), utcDay(T0), undefined, 10)
-      const [before, revision, head] = [await counts(), await store.revision(), await store.auditHead()]
+      const before = await counts()
+      const revision = await store.revision()
+      const head = await store.auditHead()
 
       const context = { actor: 'erin', at: T0 + DAY }
       t.equal(await store.deleteSignups([...deleted, deleted[0]!, 'sgn_unknown'], context), 3)
@@ -318,16 +327,14 @@ export async function signupsContract(check: Check): Promise<void> {
           [undefined, { signups: 3, deliveries: 9, claims: 3 }],
           ['acme', { signups: 1, deliveries: 3, claims: 1 }],
         ].map(([partner, counts]) => [
-          ...[
-            'signups.deleted',
-            'erin',
-            T0 + DAY,
-            partner,
-            undefined,
-            undefined,
-            JSON.stringify(counts),
-            undefined,
-          ],
+          'signups.deleted',
+          'erin',
+          T0 + DAY,
+          partner,
+          undefined,
+          undefined,
+          JSON.stringify(counts),
+          undefined,
         ]),
       )
       const { brokenAt, differences } = await verifyAuditLog(store)

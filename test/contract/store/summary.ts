@@ -78,7 +78,8 @@ function sorted(counts: SummaryCounts): Record<string, string[]> {
 export async function summaryContract(check: Check, open: () => Promise<Store>): Promise<void> {
   await check('counts before the first day to keep are removed, and nothing else is', async (t, store) => {
     await createKeys(store, 'acme')
-    const [old, oldest] = [T0 - DAY, T0 - 400 * DAY]
+    const old = T0 - DAY
+    const oldest = T0 - 400 * DAY
     const count = usageCount({ errors: 1 })
     for (const [index, createdAt] of [oldest, old, T0].entries()) {
       await store.createSignup(signup(`${index}`, { keyId: 'acme-live', createdAt, plan: 'pro' }), undefined)
@@ -151,7 +152,9 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
       usageCount({ partner: 'globex', day: '2025-12-31' }),
       usageCount({ partner: 'globex', day: '2026-01-06' }),
     ], 'a')
-    const [none, first, last] = [undefined, '2026-01-01', '2026-01-05']
+    const none = undefined
+    const first = '2026-01-01'
+    const last = '2026-01-05'
     const row = { requests: 0, errors: 0, signups: 0 }
     const acme = [
       { partner: 'acme', day: first, ...row, requests: 1 },

@@ -51,7 +51,12 @@ const lease = async (store: Store, { id }: Webhook, limit = 500, leaseMs = 60_00
   await outbox(store).leaseDeliveries(id, limit, leaseMs)
 
 const settled = ({ webhook, id }: Delivery, more: Partial<DeliveryResult> = {}): DeliveryResult => ({
-  ...{ webhook, id, state: 'delivered', retryMs: 0, lastStatus: 204, lastError: undefined },
+  webhook,
+  id,
+  state: 'delivered',
+  retryMs: 0,
+  lastStatus: 204,
+  lastError: undefined,
   ...more,
 })
 
@@ -77,10 +82,8 @@ export async function webhooksContract(check: Check): Promise<void> {
     'webhooks are created, changed and removed, in the audit log and without a revision',
     async (t, store) => {
       const before = await store.revision()
-      const [first, second] = [
-        webhook('1', { partner: 'acme' }),
-        webhook('2', { state: 'disabled', events: ['key.issued'] }),
-      ]
+      const first = webhook('1', { partner: 'acme' })
+      const second = webhook('2', { state: 'disabled', events: ['key.issued'] })
       await create(store, second, first)
       t.strictSame(await outbox(store).listWebhooks(), [first, second])
       const changes = { state: 'active', failingSince: T0, secrets: [first.secrets[1]!] } as const
@@ -194,7 +197,8 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('changes of keys, partners and modules are told of', async (t, store) => {
-    const [acme, every] = [webhook('1', { partner: 'acme' }), webhook('2')]
+    const acme = webhook('1', { partner: 'acme' })
+    const every = webhook('2')
     await createPartners(store, 'acme', 'globex')
     await create(store, acme, every)
     const issue = (id: string, partner: string, more = {}) =>
@@ -206,7 +210,10 @@ export async function webhooksContract(check: Check): Promise<void> {
     await apply(store, { type: 'key.updated', ...key({ id: 'one', name: 'Renamed' }) })
     await apply(store, { type: 'scope.granted', id: 'one', scope: 'read:profiles' })
     await apply(store, issue('next', 'acme'), {
-      ...{ type: 'key.rotated', id: 'one', successorId: 'next', retiresAt: T0 + DAY },
+      type: 'key.rotated',
+      id: 'one',
+      successorId: 'next',
+      retiresAt: T0 + DAY,
     })
     await apply(store, { type: 'module.activated', slug: 'acme', module: 'widget' })
     await apply(store, { type: 'module.deactivated', slug: 'acme', module: 'widget' })
@@ -244,26 +251,23 @@ export async function webhooksContract(check: Check): Promise<void> {
       type: 'key.rotated',
       timestamp: '2026-01-01T00:00:00.000Z',
       data: {
-        ...{
-          id: 'one',
-          partner: 'acme',
-          name: 'Renamed',
-          environment: 'live',
-          hint: '…9xQ2',
-          state: 'retiring',
-        },
-        ...{
-          scopes: ['read:profiles'],
-          allow: [],
-          limits: [],
-          owner: null,
-          tags: [],
-          created_at: '2026-01-01T00:00:00.000Z',
-          expires_at: null,
-        },
+        id: 'one',
+        partner: 'acme',
+        name: 'Renamed',
+        environment: 'live',
+        hint: '…9xQ2',
+        state: 'retiring',
+        scopes: ['read:profiles'],
+        allow: [],
+        limits: [],
+        owner: null,
+        tags: [],
+        created_at: '2026-01-01T00:00:00.000Z',
+        expires_at: null,
         rotation: { successor_id: 'next', retires_at: '2026-01-02T00:00:00.000Z' },
         last_used_at: null,
-        ...{ actor: stamp.actor, changed: ['state', 'rotation'] },
+        actor: stamp.actor,
+        changed: ['state', 'rotation'],
       },
     })
     const changedBy = (type: string) => events.find((each) => each.type === type).data.changed
@@ -271,18 +275,18 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.strictSame(types.map(changedBy), [[], ['name'], ['scopes'], ['state']])
     const { slug, name } = partner({ name: 'Acme Travel' })
     t.strictSame(events.find(({ type }) => type === 'partner.suspended').data, {
-      ...{
-        slug,
-        name,
-        state: 'suspended',
-        modules: [],
-        limits: [],
-        contact: null,
-        tags: [],
-        external_id: null,
-      },
-      ...{ self_service: [], created_at: '2026-01-01T00:00:00.000Z' },
-      ...{ actor: stamp.actor, changed: ['state'] },
+      slug,
+      name,
+      state: 'suspended',
+      modules: [],
+      limits: [],
+      contact: null,
+      tags: [],
+      external_id: null,
+      self_service: [],
+      created_at: '2026-01-01T00:00:00.000Z',
+      actor: stamp.actor,
+      changed: ['state'],
     })
     const messages = (await list(store, acme)).map(({ id }) => id)
     t.equal(new Set(messages).size, messages.length)
@@ -315,14 +319,16 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('a webhook that is disabled is told of to others, without its URL', async (t, store) => {
-    const [gone, acme, globex, every] = [
-      ...[webhook('1', { partner: 'acme' }), webhook('2', { partner: 'acme' })],
-      ...[webhook('3', { partner: 'globex' }), webhook('4')],
-    ] as const
+    const gone = webhook('1', { partner: 'acme' })
+    const acme = webhook('2', { partner: 'acme' })
+    const globex = webhook('3', { partner: 'globex' })
+    const every = webhook('4')
     await create(store, gone!, acme!, globex!, every!)
     const disable = async () =>
       await outbox(store).changeWebhook(
-        ...[gone!.id, 'webhook.disabled', stamp] as const,
+        gone.id,
+        'webhook.disabled',
+        stamp,
         (found) => found?.state === 'active' ? { ...found, state: 'disabled' } : found,
       )
     await disable()
@@ -332,7 +338,7 @@ export async function webhooksContract(check: Check): Promise<void> {
       pending_removed_at: '2026-01-31T00:00:00.000Z',
     }
     const who = { actor: stamp.actor, changed: ['state'] }
-    const data = { id: gone!.id, partner: 'acme', state: 'disabled', ...dates, ...who }
+    const data = { id: gone.id, partner: 'acme', state: 'disabled', ...dates, ...who }
     for (const one of [acme!, every!]) {
       const [event, ...more] = await told(store, one)
       const { url, events: _, created_at: __, failing_since: ___, ...rest } = event.data
@@ -342,7 +348,8 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('keys that end are told of 14 and 3 days ahead, each time once', async (t, store) => {
-    const [acme, every] = [webhook('1', { partner: 'acme' }), webhook('2', { events: ['key.expiring'] })]
+    const acme = webhook('1', { partner: 'acme' })
+    const every = webhook('2', { events: ['key.expiring'] })
     await createPartners(store, 'acme', 'globex')
     const now = T0
     const keys = {
@@ -387,7 +394,8 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('a delivery is leased to one of several callers, those due longest first', async (t, store) => {
-    const [one, other] = [webhook('1'), webhook('2', { state: 'disabled' })]
+    const one = webhook('1')
+    const other = webhook('2', { state: 'disabled' })
     await create(store, one, other)
     const events = Array.from({ length: 60 }, (_, index) => test(String(index), { createdAt: T0 + index }))
     await outbox(store).enqueue(events, one.id)
@@ -451,7 +459,8 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('a webhook is failing from the first failure after a success', async (t, store) => {
-    const [one, other] = [webhook('1'), webhook('2')]
+    const one = webhook('1')
+    const other = webhook('2')
     await create(store, one, other)
     await outbox(store).enqueue([test('1'), test('2'), test('3')], one.id)
     await outbox(store).enqueue([test('1')], other.id)
@@ -480,7 +489,8 @@ export async function webhooksContract(check: Check): Promise<void> {
   })
 
   await check('deliveries are listed in pages, replayed and pruned', async (t, store) => {
-    const [one, gone] = [webhook('1'), webhook('2')]
+    const one = webhook('1')
+    const gone = webhook('2')
     await create(store, one, gone)
     const events = Array.from(
       { length: 7 },
@@ -525,7 +535,9 @@ export async function webhooksContract(check: Check): Promise<void> {
   await check(
     'pending deliveries of a webhook are removed 30 days after it was disabled',
     async (t, store) => {
-      const [early, late, active] = [webhook('1'), webhook('2'), webhook('3')]
+      const early = webhook('1')
+      const late = webhook('2')
+      const active = webhook('3')
       await create(store, early, late, active)
       for (const { id } of [early, late, active]) await outbox(store).enqueue([test('1'), test('2')], id)
       await settle(store, settled((await lease(store, early, 1))[0]!))
@@ -541,7 +553,9 @@ export async function webhooksContract(check: Check): Promise<void> {
       t.strictSame(await outbox(store).pruneDeliveries(), [])
       t.strictSame((await list(store, early)).map(({ state }) => state), ['delivered'])
       const enabled = await outbox(store).changeWebhook(
-        ...[late.id, 'webhook.enabled', stamp] as const,
+        late.id,
+        'webhook.enabled',
+        stamp,
         (found) => ({ ...found!, state: 'active' }),
       )
       t.equal(enabled!.disabledAt, undefined)

@@ -49,13 +49,11 @@ export async function fillStore(store: Store): Promise<World> {
 
   await partners.update('kiosk', {
     name: 'Kiosk “am Eck” 😀',
-    ...{
-      contact: 'kiosk@example.com',
-      tags: ['eu', 'a_b'],
-      externalId: 'crm “7”',
-      note: 'é',
-      selfService: ['revoke'],
-    },
+    contact: 'kiosk@example.com',
+    tags: ['eu', 'a_b'],
+    externalId: 'crm “7”',
+    note: 'é',
+    selfService: ['revoke'],
     limits: { set: { verify: { quota: 5, windowSeconds: 60 }, key: { quota: 7, windowSeconds: 60 } } },
   })
   const orders = { name: 'orders', scope: 'read:orders', feature: 'Orders' }
