@@ -34,7 +34,7 @@ if (program !== undefined) process.exitCode = run(program, words)
 
 function install(): void {
   const size = isWhole
-    ? 'all test tools into test/node_modules: 1.1 GB, about a minute'
+    ? 'all test tools into test/node_modules: 1.2 GB, about a minute'
     : 'the test tools: 260 MB'
   console.error(`Installing ${size}, once, into test/node_modules…`)
   // test/.npmrc leaves the workspaces out.

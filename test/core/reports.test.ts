@@ -5,10 +5,9 @@ import { createPartnerApi } from '../../core/api.ts'
 import { daysIn, isCalendarDay, resolvePeriod } from '../../core/reports/period.ts'
 import { toWireSummary } from '../../core/routes/reports.ts'
 import { compileRoutes, ROUTES } from '../../core/routes/router.ts'
-import { memory } from '../contract/http/stores.ts'
 import { usageCount } from '../contract/store/samples.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
-import { serveStore, withService } from '../support/partner-service.ts'
+import { serveStore } from '../support/partner-service.ts'
 
 const dayMs = 86_400_000
 const day = (instant: number): string => new Date(instant).toISOString().slice(0, 10)
@@ -94,20 +93,6 @@ t.test('the summary has a row for every day, and the others by count and name, t
   ])
   t.end()
 })
-
-t.test('a cursor of the activity is valid for its partner and types only', (t) =>
-  withService(memory, async ({ request }) => {
-    const first = await request(`/partner/reports/activity?partner=demo&limit=1&type=key.issued`)
-    const codeFor = async (query: string, key?: 'acme full') =>
-      (await request(
-        `/partner/reports/activity?${query}&cursor=${first.json.page.next_cursor}`,
-        key && { key },
-      ))
-        .json.code
-    t.equal(await codeFor('partner=demo&type=key.issued&type=key.issued&limit=7'), undefined)
-    t.equal(await codeFor('partner=demo&type=key.issued&type=key.revoked'), 'invalid_cursor')
-    t.equal(await codeFor('partner=acme&type=key.issued', 'acme full'), 'invalid_cursor')
-  }))
 
 t.test('usage counts are kept for 400 days by default', async (t) => {
   const now = Date.now()
