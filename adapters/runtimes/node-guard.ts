@@ -111,6 +111,9 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
     response: ServerResponse,
     admit: (headers: readonly string[]) => void,
   ): Promise<HttpResponse | undefined> {
+    if (response.headersSent) {
+      throw new Error('The response has begun: put the guard before what writes to it.')
+    }
     const target = toOriginForm(
       targetOf === undefined ? defaultTarget(request) : targetOf(host),
       request.method,
@@ -128,7 +131,10 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
       admitted.resolve(undefined)
       return whenEnded(response)
     })
-    return await Promise.race([admitted.promise, checked])
+    const refusal = await Promise.race([admitted.promise, checked])
+    // The fields of a guard before this one are those of another request id.
+    if (refusal !== undefined) keptFields.delete(response)
+    return refusal
   }
 
   async function guard(request: Request, nodeResponse: NodeResponse, next: (error?: unknown) => void) {
@@ -219,12 +225,19 @@ function findHostBody({ body: value }: { readonly body?: unknown }, request: Inc
   return value === undefined || isUnread ? undefined : { value }
 }
 
+/** The fields of responses that hosts cannot change: those of the last guard. */
+const keptFields = new WeakMap<ServerResponse, readonly string[]>()
+
 /** Has a response keep these fields, whatever the host sets, removes or passes to `writeHead`. */
-function keepFields(response: ServerResponse, fields: readonly string[]): void {
-  const names = new Set(fields.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
-  const isOther = (name: unknown): boolean => !names.has(String(name).toLowerCase())
+function keepFields(response: ServerResponse, kept: readonly string[]): void {
+  const isWrapped = keptFields.has(response)
+  keptFields.set(response, kept)
+  if (isWrapped) return
   const { writeHead } = response
   response.writeHead = (status: number, ...rest: unknown[]): ServerResponse => {
+    const fields = keptFields.get(response) ?? []
+    const names = new Set(fields.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase()))
+    const isOther = (name: unknown): boolean => !names.has(String(name).toLowerCase())
     const given = rest.at(-1)
     if (Array.isArray(given)) {
       rest[rest.length - 1] = given.filter((_, index) => isOther(given[index - index % 2]))

@@ -1,6 +1,12 @@
 /** Middleware for Express, Connect and Fastify (contract, section 12). */
-import { request as httpRequest, type ServerResponse } from 'node:http'
+import {
+  type IncomingMessage,
+  request as httpRequest,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http'
 import express from 'express'
+import createFastify from 'fastify'
 import t from 'tap'
 import { createGuard, grantOf, type NodeRequest } from '../../adapters/runtimes/node.ts'
 import type { LogEvent } from '../../core/log.ts'
@@ -216,6 +222,47 @@ t.test('a body counts as the host has parsed it, and is left parsed otherwise', 
   }
   const form = await post('form', 'partner=demo', { 'content-type': 'application/x-www-form-urlencoded' })
   t.strictSame(form, [415, 'unsupported_media_type', undefined])
+})
+
+for (const [name, makeHost] of Object.entries(HOSTS)) {
+  t.test(`${name}: a response that has begun is an error`, async (t) => {
+    const { api, key } = await serveShop()
+    const middleware = (_: IncomingMessage, response: ServerResponse) => void response.write('a')
+    const url = await listen(t, await makeHost(createGuard(api, route('GET')), { middleware }))
+    const init = { headers: withKey(key), signal: AbortSignal.timeout(5_000) }
+    const response = await fetch(`${url}/invoices/7?partner=demo`, init)
+    await t.rejects(response.text(), { name: 'TypeError' }, 'the host ends the connection')
+  })
+}
+
+t.test('of two guards before a route, the last one makes the fields', async (t) => {
+  const log: LogEvent[] = []
+  const { api, world } = await serveShop({ log: (event) => log.push(event), logLevel: 'all' })
+  const key = await world.issue({ partner: 'demo', scopes: ['read:orders'] })
+  const first = createGuard(api, route('GET'))
+  const second = createGuard(api, { ...route('GET'), name: 'second' })
+  const refusing = createGuard(api, { ...route('GET'), name: 'refusing', scope: 'read:plans' })
+  const app = express()
+  app.get('/granted', first, second, (_, response) => response.json({}))
+  app.get('/refused', first, refusing, (_, response) => response.json({}))
+  const fastify = createFastify()
+  fastify.get('/granted', { preHandler: [first.fastify, second.fastify] }, () => ({}))
+  fastify.get('/refused', { preHandler: [first.fastify, refusing.fastify] }, () => ({}))
+  await fastify.ready()
+  const hosts: readonly RequestListener[] = [app, (request, response) => fastify.routing(request, response)]
+  for (const host of hosts) {
+    const url = await listen(t, host)
+    for (const [path, last, status] of [['granted', 'second', 200], ['refused', 'refusing', 403]] as const) {
+      log.length = 0
+      const response = await fetch(`${url}/${path}?partner=demo`, { headers: withKey(key) })
+      t.equal(response.status, status)
+      const { request_id: id } = await response.json() as { readonly request_id?: string }
+      await until(() => log.length === 2, 'both guards to be logged')
+      const logged = log.find((event) => 'endpoint' in event && event.endpoint === last)
+      t.match(logged, { request_id: response.headers.get('x-request-id') })
+      if (status === 403) t.equal(id, response.headers.get('x-request-id'))
+    }
+  }
 })
 
 t.test('what is misused is an error', async (t) => {
