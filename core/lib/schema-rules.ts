@@ -31,18 +31,26 @@ export function partRule<T extends object>(
   })
 }
 
+/** A copy whose invalid parts are `undefined`. Each part is copied once, however many of its own parts are invalid. */
 function withoutInvalid(value: object, issues: readonly v.BaseIssue<unknown>[]): object {
-  return issues.reduce<object>(
-    (rest, { path }) => path === undefined ? rest : without(rest, path.map(({ key }) => key)),
-    value,
-  )
-}
-
-/** A copy whose part at a path is `undefined`. */
-function without(value: object, [key, ...rest]: readonly unknown[]): object {
-  const name = key as keyof typeof value
-  const part: unknown = value[name]
-  const isWhole = rest.length === 0 || typeof part !== 'object' || part === null
-  const replaced = isWhole ? undefined : without(part, rest)
-  return Array.isArray(value) ? value.with(Number(key), replaced) : { ...value, [name]: replaced }
+  if (issues.length === 0) return value
+  const copies = new Set<object>()
+  const copyOf = (part: object): Record<PropertyKey, unknown> => {
+    const copy = copies.has(part) ? part : Array.isArray(part) ? [...part] : { ...part }
+    copies.add(copy)
+    return copy as Record<PropertyKey, unknown>
+  }
+  const root = copyOf(value)
+  for (const { path = [] } of issues) {
+    let whole = root
+    for (const [index, { key }] of path.entries()) {
+      const name = key as PropertyKey
+      const part = whole[name]
+      const isInvalid = index === path.length - 1 || typeof part !== 'object' || part === null
+      whole[name] = isInvalid ? undefined : copyOf(part)
+      if (isInvalid) break
+      whole = whole[name] as typeof whole
+    }
+  }
+  return root
 }

@@ -428,6 +428,22 @@ test('a long cycle of industries is reported in linear time', async (t) => {
   t.match(await run('industries', chain), { errorCount: length, errors: [{ reason: /→ … → / }] })
 })
 
+test('many invalid items of a list are reported in linear time', (t) => {
+  const count = 100_000
+  const lists: readonly Line[] = [{ tags: Array(count).fill(1) }, { visible_to: Array(count).fill(1) }, {
+    links: Array(count).fill({ rel: 1 }),
+  }]
+  for (const list of lists) {
+    const reader = createLineReader('profiles')
+    const begun = performance.now()
+    reader.read(JSON.stringify({ ...right.profiles, ...list }))
+    t.ok((reader.finish()?.errorCount ?? 0) >= count)
+    // A copy of the list for each error took minutes.
+    t.ok(performance.now() - begun < 10_000)
+  }
+  t.end()
+})
+
 test('instants are RFC 3339 with an offset, truncated to milliseconds', (t) => {
   const right = {
     '2025-05-12T09:50:00Z': '2025-05-12T09:50:00.000Z',
