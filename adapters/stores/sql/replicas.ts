@@ -73,12 +73,6 @@ export function createRegistration(
     lastContact = now
   }
 
-  async function remove(): Promise<void> {
-    await registering?.catch(() => undefined)
-    await confirming?.catch(() => undefined)
-    await store.remove(identity[0])
-  }
-
   return {
     registered() {
       assertOpen()
@@ -95,7 +89,9 @@ export function createRegistration(
       state = 'closed'
       poller.stop()
       unsubscribe()
-      if (mayBeStored) await completesWithin(deregisterTimeoutMs, remove().catch(() => undefined))
+      if (!mayBeStored) return
+      const removed = Promise.allSettled([registering, confirming]).then(() => store.remove(identity[0]))
+      await completesWithin(deregisterTimeoutMs, removed.catch(() => undefined))
     },
   }
 }
