@@ -7,7 +7,7 @@ import { preparePrincipal } from '../core/keys/principal.ts'
 import { MS_PER_DAY, rfc3339, utcDay } from '../core/lib/time.ts'
 import { type QuotaUse, readQuotaUse } from '../core/limits/partner-quotas.ts'
 import { DEFAULT_LIMITS, isPartnerQuota, policiesFor, type Policy } from '../core/limits/policies.ts'
-import type { Key, KeyFacts, Modules, Scope } from '../core/model.ts'
+import type { Key, KeyFacts, Modules, Partner, Scope } from '../core/model.ts'
 import { admit, authorize } from '../core/policy/decide.ts'
 import type { Change } from '../core/ports/changes.ts'
 import type { KeyUsage } from '../core/ports/reports.ts'
@@ -24,16 +24,52 @@ import {
 import { sumOf } from './reports/counts.ts'
 import { type Endpoints, readEndpoints, timeOf } from './store/open.ts'
 
+/** Requests that would be refused for one reason. */
 interface Refusal {
-  /** `null` for those over a limit. */
+  /** `null` for requests over a limit. */
   readonly endpoint: string | null
   /** The limit that they are over, or `null`. */
   readonly policy: string | null
   readonly code: ProblemCode
   /** Over a limit: at least so many. */
   readonly requests: number
-  /** Those that had failed anyway. */
+  /** The number of them that had failed anyway. */
   readonly errors: number
+}
+
+/** The days that a dry run checks, and now. */
+interface CheckedPeriod {
+  readonly from: string
+  readonly to: string
+  readonly days: number
+  readonly now: number
+}
+
+/** The refusals of one key. */
+interface RefusedKey {
+  readonly id: string
+  readonly partner: string
+  readonly name: string
+  /** An instant, RFC 3339. */
+  readonly refused_from: string
+  readonly requests: number
+  readonly refusals: readonly Refusal[]
+}
+
+/** What a change would refuse. */
+interface Found {
+  /** By endpoint, policy and code. */
+  readonly totals: Map<string, Refusal & { readonly keys: number }>
+  /** The keys with the most requests. */
+  keys: RefusedKey[]
+  keyCount: number
+  requestCount: number
+  /** When the refusals begin. */
+  start: number
+  /** The quotas of the partner, if the change lowers one. */
+  quotas: readonly QuotaUse[]
+  hasLowerLimits: boolean
+  hasNewRanges: boolean
 }
 
 /** The result names the keys with the most requests. */
@@ -50,8 +86,8 @@ export async function dryRun(
   change: (store: Store) => Promise<unknown>,
 ): Promise<CommandResult> {
   const now = timeOf(store)
-  const [from, to] = [utcDay(now - (days - 1) * MS_PER_DAY), utcDay(now)]
-  const { found, add } = createRefusalSum(store, await readEndpoints(store), { from, to, days, now })
+  const period = { from: utcDay(now - (days - 1) * MS_PER_DAY), to: utcDay(now), days, now }
+  const { found, add } = createRefusalSum(store, await readEndpoints(store), period)
   const types: string[] = []
   await change({
     ...store,
@@ -61,26 +97,57 @@ export async function dryRun(
       return true
     },
   })
-  const { keys, keyCount, requestCount, start, quotas, hasLowerLimits, hasNewRanges } = found
-  const totals = [...found.totals.values()]
+  const { keys, keyCount, requestCount, quotas, hasLowerLimits, hasNewRanges } = found
   const isUnknown = hasNewRanges && requestCount === 0
   const isLowerBound = !isUnknown && (hasLowerLimits || hasNewRanges || quotas.length > 0)
-  const requests = isUnknown
-    ? 'An unknown number of requests'
-    : `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
-  const sentence = `${requests} from ${from} to ${to} (UTC) would be refused` +
-    `${start > now ? ` from ${formatTime(start)} on` : ''}` +
-    `${isUnknown ? '' : `, with ${pluralize(keyCount, 'key')}`}.\n`
-  const byEndpoint = totals.map(({ endpoint, policy, code, keys, requests, errors }) => [
-    ...[endpoint ?? `over the ${policy} limit`, `${PROBLEMS[code].status} ${code}`],
-    ...[keys, requests, errors].map((count) => formatCount(count)),
+  return {
+    data: {
+      dry_run: true,
+      changes: types,
+      from: period.from,
+      to: period.to,
+      requests: isUnknown ? null : requestCount,
+      is_lower_bound: isLowerBound,
+      are_addresses_unknown: hasNewRanges,
+      keys_affected: isUnknown ? null : keyCount,
+      refusals: [...found.totals.values()],
+      keys,
+      quotas,
+    },
+    text: formatFound(found, period, { isUnknown, isLowerBound }, style),
+    notes: () => notesOn(found, types),
+  }
+}
+
+function formatFound(
+  { totals, keys, keyCount, requestCount, start }: Found,
+  { from, to, now }: CheckedPeriod,
+  { isUnknown, isLowerBound }: { readonly isUnknown: boolean; readonly isLowerBound: boolean },
+  style: TableStyle,
+): string {
+  const counted = `${isLowerBound ? 'At least ' : ''}${pluralize(requestCount, 'request')}`
+  const requests = isUnknown ? 'An unknown number of requests' : counted
+  const beginning = start > now ? ` from ${formatTime(start)} on` : ''
+  const ofKeys = isUnknown ? '' : `, with ${pluralize(keyCount, 'key')}`
+  const sentence = `${requests} from ${from} to ${to} (UTC) would be refused${beginning}${ofKeys}.\n`
+  if (keyCount === 0) return sentence
+  const byEndpoint = Array.from(totals.values(), ({ endpoint, policy, code, keys, requests, errors }) => [
+    endpoint ?? `over the ${policy} limit`,
+    `${PROBLEMS[code].status} ${code}`,
+    formatCount(keys),
+    formatCount(requests),
+    formatCount(errors),
   ])
   const byKey = keys.slice(0, maxShownKeys)
     .map(({ id, partner, name, requests }) => [id, partner, name, formatCount(requests)])
-  const tables = [
+  return [
+    sentence,
     formatTable(['endpoint', 'refused with', 'keys', 'requests', 'failed'], byEndpoint, style),
     formatTable(['key', 'partner', 'name', 'requests'], byKey, style),
-  ]
+  ].join('\n')
+}
+
+function notesOn({ keys, quotas, hasLowerLimits, hasNewRanges }: Found, types: readonly string[]): string[] {
   const notes: readonly (readonly [holds: boolean, note: string])[] = [
     [true, 'Dry run: nothing was changed.'],
     [types.length === 0, 'Nothing would change.'],
@@ -90,37 +157,24 @@ export async function dryRun(
     [hasLowerLimits, 'Only days are counted: bursts within a day exceed a limit sooner.'],
     [hasNewRanges, 'Addresses are not recorded: how many requests the address ranges refuse is unknown.'],
   ]
-  return {
-    data: {
-      dry_run: true,
-      changes: types,
-      from,
-      to,
-      requests: isUnknown ? null : requestCount,
-      is_lower_bound: isLowerBound,
-      are_addresses_unknown: hasNewRanges,
-      keys_affected: isUnknown ? null : keyCount,
-      refusals: totals,
-      keys,
-      quotas,
-    },
-    text: [sentence, ...(keyCount > 0 ? tables : [])].join('\n'),
-    notes: () => notes.filter(([holds]) => holds).map(([, note]) => note),
-  }
+  return notes.filter(([holds]) => holds).map(([, note]) => note)
 }
 
 /** Adds up the requests of a period that changes would refuse: by endpoint and reason, and by key. */
 function createRefusalSum(
   store: Store,
   service: Endpoints,
-  { from, to, days, now }: { from: string; to: string; days: number; now: number },
+  { from, to, days, now }: CheckedPeriod,
 ) {
-  const found = {
-    totals: new Map<string, Refusal & { readonly keys: number }>(),
-    keys: [] as (Pick<Key, 'id' | 'partner' | 'name'> & { readonly requests: number })[],
-    /** Those of the partner if the change lowers one. */
-    quotas: [] as readonly QuotaUse[],
-    ...{ keyCount: 0, requestCount: 0, start: now, hasLowerLimits: false, hasNewRanges: false },
+  const found: Found = {
+    totals: new Map(),
+    keys: [],
+    keyCount: 0,
+    requestCount: 0,
+    start: now,
+    quotas: [],
+    hasLowerLimits: false,
+    hasNewRanges: false,
   }
   const pageRows = Math.ceil(Math.min(maxKeys, maxKeyDays / days))
 
@@ -141,12 +195,15 @@ function createRefusalSum(
         for (const refusal of refusals) {
           const title = `${refusal.endpoint} ${refusal.policy} ${refusal.code}`
           const { keys, requests, errors } = found.totals.get(title) ?? { keys: 0, requests: 0, errors: 0 }
-          const sums = { requests: requests + refusal.requests, errors: errors + refusal.errors }
-          found.totals.set(title, { ...refusal, ...sums, keys: keys + 1 })
+          found.totals.set(title, {
+            ...refusal,
+            requests: requests + refusal.requests,
+            errors: errors + refusal.errors,
+            keys: keys + 1,
+          })
         }
         const requests = sumOf(refusals, 'requests')
-        const row = { id, partner, name, refused_from: rfc3339(effect.at), requests, refusals }
-        found.keys.push(row)
+        found.keys.push({ id, partner, name, refused_from: rfc3339(effect.at), requests, refusals })
         found.keyCount++
         found.requestCount += requests
         found.start = effect.at
@@ -169,10 +226,22 @@ async function* pagesOfKeys(store: Store, changes: readonly Change[], rows: numb
   for await (const page of pagesOf(readPage, rows)) yield page.map((key): KeyFacts => ({ key, partner }))
 }
 
-type Effect = ReturnType<typeof effectOf>
+/** What a change does to a key. */
+interface Effect {
+  readonly key: Key
+  readonly partner: Partner
+  /** When it takes effect. */
+  readonly at: number
+  /** The reasons for which endpoints would refuse it, by their names. */
+  readonly denials: ReadonlyMap<string, ProblemCode>
+  /** Its limits that would be lower. */
+  readonly limits: readonly Policy[]
+  readonly lowersQuota: boolean
+  readonly hasNewRanges: boolean
+}
 
 function effectsOf(
-  { sha256 }: Pick<Store, 'sha256'>,
+  { sha256 }: Store,
   page: readonly KeyFacts[],
   changes: readonly Change[],
   service: Endpoints,
@@ -188,10 +257,16 @@ function effectsOf(
   })
 }
 
-function effectOf(before: KeyFacts, after: KeyFacts, { modules, keyedRoutes }: Endpoints, now: number) {
+function effectOf(
+  before: KeyFacts,
+  after: KeyFacts,
+  { modules, keyedRoutes }: Endpoints,
+  now: number,
+): Effect {
   const { key } = after
   const at = endOf(key) === endOf(before.key) ? now : endOf(key) ?? now
-  const [codeBefore, codeAfter] = [createPolicy(before, modules, at), createPolicy(after, modules, at)]
+  const codeBefore = createPolicy(before, modules, at)
+  const codeAfter = createPolicy(after, modules, at)
   const denials = new Map<string, ProblemCode>()
   for (const { name, scope } of keyedRoutes) {
     const code = codeAfter(scope)
@@ -239,8 +314,8 @@ function countRefusals(
 ): Refusal[] {
   const denied = Array.from(denials, ([endpoint, code]): Refusal => {
     const counts = usage.filter((count) => count.endpoint === endpoint)
-    const [requests, errors] = [sumOf(counts, 'requests'), sumOf(counts, 'errors')]
-    return { endpoint, policy: null, code, requests, errors }
+    const requests = sumOf(counts, 'requests')
+    return { endpoint, policy: null, code, requests, errors: sumOf(counts, 'errors') }
   })
   const limited = limits.map((limit): Refusal => {
     const names: readonly string[] = keyedRoutes.filter(({ limits }) => limits.includes(limit.name))

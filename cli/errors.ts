@@ -4,31 +4,42 @@ import type { AdminError, Remedy } from '../core/admin/error.ts'
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
 
-/** Why a command failed. The message is for people. */
-export class CliError extends Error {
-  override readonly name = 'CliError'
-  readonly exitCode: ExitCode
-  /** For scripts: `error.code` under `--json`. */
-  readonly code: string
+/** What an error has besides its code and its message. */
+export interface ErrorDetails {
   /** Further members of `error` under `--json`. */
-  readonly members: Readonly<Record<string, unknown>> = {}
+  readonly members?: Readonly<Record<string, unknown>>
   /** Lines printed below the message, for people; `members` has them for scripts. */
-  readonly lines: readonly string[] = []
+  readonly lines?: readonly string[]
   /** What the command did before it failed: `data` beside `error` under `--json`. */
   readonly data?: unknown
   /** A command that helps; the output adds it to the message. */
   readonly remedy?: Remedy | undefined
+}
+
+/** Why a command failed. The message is for people. */
+export class CliError extends Error implements ErrorDetails {
+  override readonly name = 'CliError'
+  readonly exitCode: ExitCode
+  /** For scripts: `error.code` under `--json`. */
+  readonly code: string
+  readonly members: Readonly<Record<string, unknown>>
+  readonly lines: readonly string[]
+  readonly data: unknown
+  readonly remedy: Remedy | undefined
 
   constructor(
     exitCode: ExitCode,
     code: string,
     detail: string,
-    more: Partial<Pick<CliError, 'members' | 'lines' | 'data' | 'remedy'>> = {},
+    details: ErrorDetails = {},
   ) {
     super(detail)
     this.exitCode = exitCode
     this.code = code
-    Object.assign(this, more)
+    this.members = details.members ?? {}
+    this.lines = details.lines ?? []
+    this.data = details.data
+    this.remedy = details.remedy
   }
 }
 

@@ -27,9 +27,6 @@ async function listKnown(store: Store, code: string | undefined): Promise<readon
   }
   if (code === 'key_not_found') return (await store.listKeys({}, undefined, maxCompared)).map(({ id }) => id)
   const { names, scopes } = await readModules(store)
-  return code === 'unknown_module' || code === 'module_not_found'
-    ? names
-    : code === 'unknown_scope'
-    ? scopes
-    : []
+  if (code === 'unknown_module' || code === 'module_not_found') return names
+  return code === 'unknown_scope' ? scopes : []
 }

@@ -84,13 +84,19 @@ function entryTime({ at }: AuditEntry): string {
   return Number.isNaN(new Date(at).getTime()) ? 'invalid' : formatTime(at)
 }
 
+/** What a record was and is, as the audit log has it. */
+interface States {
+  readonly before?: string | undefined
+  readonly after?: string | undefined
+}
+
 /** The difference between before and after; for something new or removed, its name. */
-function describeChange({ before, after }: Pick<AuditEntry, 'before' | 'after'>): string {
+function describeChange({ before, after }: States): string {
   const [old, current] = [auditStateJson(before), auditStateJson(after)]
   if (typeof old === 'string' || typeof current === 'string') return 'invalid'
   if (old !== null && current !== null) {
     return [...new Set([...Object.keys(old), ...Object.keys(current)])]
-      .map((name) => [name, formatValue(old[name]), formatValue(current[name])] as const)
+      .map((name) => [name, formatMember(old[name]), formatMember(current[name])] as const)
       .filter(([, was, is]) => was !== is)
       .map(([name, was, is]) => `${name}: ${was} → ${is}`)
       .join(', ')
@@ -98,13 +104,13 @@ function describeChange({ before, after }: Pick<AuditEntry, 'before' | 'after'>)
   const { name, slugs, created, replaced, signups } = current ?? old ?? {}
   if (signups !== undefined) return `${signups} deleted`
   if (created !== undefined) return `${created} created, ${replaced} replaced`
-  if (Array.isArray(slugs)) return formatValue(slugs)
-  return name === undefined ? '' : `name: ${formatValue(name)}`
+  if (Array.isArray(slugs)) return formatMember(slugs)
+  return name === undefined ? '' : `name: ${formatMember(name)}`
 }
 
-function formatValue(value: unknown): string {
+function formatMember(value: unknown): string {
   if (value === undefined || value === null) return 'none'
-  if (Array.isArray(value)) return value.map(formatValue).join(' ') || 'none'
+  if (Array.isArray(value)) return value.map(formatMember).join(' ') || 'none'
   if (typeof value !== 'object') return String(value)
   const { policy, quota, window_seconds: seconds } = value as Record<string, unknown>
   return policy === undefined ? JSON.stringify(value) : `${policy}=${quota}/${seconds}`
@@ -203,15 +209,19 @@ function isDigestReplaced(expected: string | undefined, stored: string | undefin
 async function brokenEntryError(store: Store, sequence: number): Promise<CliError> {
   const head = await store.auditHead()
   const [found] = await store.listAudit(sequence === 1 ? -Infinity : sequence - 1, 1)
-  const entryText = found && `it reads: ${entryTime(found)}, ${found.actor}, ${found.type}`
-  const number = Number.isFinite(found?.sequence) ? `number ${found?.sequence}` : 'with an invalid number'
-  const description = found?.sequence === sequence
-    ? `was changed after it was written (${entryText})`
-    : found !== undefined && (found.sequence < sequence || head.sequence < sequence)
-    ? `was replaced by a row that this program did not write: ${found.id}, ${number} (${entryText})`
-    : 'is missing'
+  const description = found === undefined ? 'is missing' : describeBroken(found, sequence, head)
   return brokenError(
     `Entry ${sequence} of the audit log ${description}. All entries before it are intact; entries after it cannot be verified.`,
     { sequence },
   )
+}
+
+/** @param found The row with the number of the broken entry, or the next one. */
+function describeBroken(found: AuditEntry, sequence: number, head: AuditHead): string {
+  const text = `it reads: ${entryTime(found)}, ${found.actor}, ${found.type}`
+  if (found.sequence === sequence) return `was changed after it was written (${text})`
+  const isReplaced = found.sequence < sequence || head.sequence < sequence
+  if (!isReplaced) return 'is missing'
+  const number = Number.isFinite(found.sequence) ? `number ${found.sequence}` : 'with an invalid number'
+  return `was replaced by a row that this program did not write: ${found.id}, ${number} (${text})`
 }

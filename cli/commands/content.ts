@@ -63,7 +63,7 @@ const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocati
   }
   await changeStore(invocation, { create: true }, async (store) => {
     const report = await importLines(invocation, store, kind, lines, false)
-    return { data: { kind, dry_run: false, ...report }, text: `${formatReport(kind, report)}\n` }
+    return { data: { kind, dry_run: false, ...report }, text: `${formatCounts(kind, report)}\n` }
   })
 }
 
@@ -87,12 +87,12 @@ function dryRunResult(
     text: lines.length === 0 ? '' : formatTable(headings, rows, output),
     notes: () => [
       ...lines.length > maxShown ? [more] : [],
-      `Nothing was written. ${formatReport(kind, report)}.`,
+      `Nothing was written. ${formatCounts(kind, report)}.`,
     ],
   }
 }
 
-function formatReport(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
+function formatCounts(kind: ContentKind, { created, replaced, unchanged }: ImportReport): string {
   return `${kind}: ${formatCount(created)} created, ${formatCount(replaced)} replaced, ` +
     `${formatCount(unchanged)} unchanged`
 }

@@ -30,7 +30,7 @@ import {
 import { confirm } from '../prompt.ts'
 import { modulesOf, timeOf, withStore } from '../store/open.ts'
 
-/** The options of all commands; each has a few. */
+/** The options of the commands for partners; each has some of them. */
 interface Options extends LimitOptions, DetailOptions {
   readonly name?: string
   readonly module?: readonly string[]
@@ -155,23 +155,28 @@ const list: StoreAction<[ListOptions], void> = async (store, { output }, { after
     read: (last, rows) => store.listPartners(last?.slug ?? after, rows, tag),
     toJson: partnerJson,
     headings: ['slug', 'name', 'state', 'modules', 'tags'],
-    toCells: ({ slug, name, state, ...lists }) => [
-      ...[slug, name, state],
-      ...[lists.modules, lists.tags].map((names) => names.join(' ') || '–'),
+    toCells: ({ slug, name, state, modules, tags }) => [
+      slug,
+      name,
+      state,
+      modules.join(' ') || '–',
+      tags.join(' ') || '–',
     ],
     rows: 'partners',
     after: ({ slug }) => slug,
-    none: tag !== undefined
-      ? 'There are no such partners.'
-      : after === undefined
-      ? `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`
-      : 'There are no more partners.',
+    none: noPartners(output, tag, after),
   }, limit)
+}
+
+function noPartners(output: Output, tag: string | undefined, after: string | undefined): string {
+  if (tag !== undefined) return 'There are no such partners.'
+  if (after !== undefined) return 'There are no more partners.'
+  return `There are no partners yet. To create one: ${output.command('partners create SLUG --name NAME')}`
 }
 
 function partnerResult(partner: Partner, quotas?: readonly QuotaUse[]): CommandResult {
   return {
-    data: { ...partnerJson(partner), ...quotas && { quotas } },
+    data: quotas === undefined ? partnerJson(partner) : { ...partnerJson(partner), quotas },
     text: formatDetails([
       ['partner', partner.slug],
       ['name', partner.name],
@@ -267,13 +272,13 @@ const listModules: Action<[string | undefined]> = async (invocation, slug) => {
 }
 
 function modulesResult(output: Output, { list }: Modules, partner?: Partner): CommandResult {
+  if (partner === undefined) {
+    const rows = list.map(({ name, scope, feature }) => [name, scope, feature])
+    return { data: list.map(moduleJson), text: formatTable(['module', 'needs', 'feature'], rows, output) }
+  }
   const data = list.map(({ name: module, scope, feature }) => {
-    const active = partner && { active: partner.modules.includes(module) }
-    return { module, ...active, scope, feature }
+    return { module, active: partner.modules.includes(module), scope, feature }
   })
-  const rows = data.map((row) =>
-    Object.values(row).map((cell) => typeof cell === 'boolean' ? yesOrNo(cell) : cell)
-  )
-  const headings = ['module', ...(partner ? ['active'] : []), 'needs', 'feature']
-  return { data, text: formatTable(headings, rows, output) }
+  const rows = data.map(({ module, active, scope, feature }) => [module, yesOrNo(active), scope, feature])
+  return { data, text: formatTable(['module', 'active', 'needs', 'feature'], rows, output) }
 }

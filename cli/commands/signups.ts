@@ -17,7 +17,8 @@ interface Options extends PageOptions<string> {
   readonly partner?: string
 }
 
-interface DeleteOptions extends Pick<Options, 'partner'> {
+interface DeleteOptions {
+  readonly partner?: string
   readonly email?: string
   readonly before?: number
   readonly dryRun?: true
@@ -89,11 +90,9 @@ const list: StoreAction<[Options], void> = async (store, { output }, { partner, 
     read: (last = start, rows) => store.listSignups(partner, last, rows),
     toJson: signupJson,
     headings: ['id', 'received', 'partner', 'kind', 'name', 'email', 'company', 'country', 'plan'],
-    toCells: (
-      { id, createdAt, partner, environment, name, email, company = '', country = '', plan = '' },
-    ) => [
-      ...[id, formatTime(createdAt), partner, environment, name, email, company, country, plan],
-    ],
+    toCells({ id, createdAt, partner, environment, name, email, company = '', country = '', plan = '' }) {
+      return [id, formatTime(createdAt), partner, environment, name, email, company, country, plan]
+    },
     rows: 'signups',
     after: ({ id }) => id,
     none: after === undefined ? 'There are no signups yet.' : 'There are no such signups.',
@@ -119,7 +118,8 @@ const exportAll: StoreAction<[Options], void> = async (store, { output }, { part
 const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, invocation, given, options) => {
   const { actor, io } = invocation
   const { partner, email, before, dryRun = false, yes } = options
-  if ([given.length > 0, email !== undefined, before !== undefined].filter(Boolean).length !== 1) {
+  const selections = [given.length > 0, email !== undefined, before !== undefined]
+  if (selections.filter(Boolean).length !== 1) {
     throw usageError('Pass the ids of signups, or --email, or --before.')
   }
   if (partner !== undefined) await findPartner(store, partner)

@@ -37,7 +37,7 @@ import { defineList } from './list.ts'
 import { keptNotes, type RelatedKey, relativesJson, withRelatives } from './relatives.ts'
 import { changeSelected, inParts, type SelectionOptions, selectsKeys } from './selection.ts'
 
-/** The options of all commands; each has a few. */
+/** The options of the commands for keys; each has some of them. */
 interface Options extends SecretOptions, LimitOptions, DetailOptions, LinkOptions {
   readonly name?: string
   readonly scope?: readonly string[]
@@ -362,7 +362,9 @@ function keyDetails(
   now: number,
   related?: RelatedKey,
 ): (readonly [name: string, value: string | undefined])[] {
-  const imported = key.digest.length > 64 ? ['imported'] : []
+  const kind: string[] = [key.environment]
+  if (key.digest.length > 64) kind.push('imported')
+  if (key.hint) kind.push(`ends in ${key.hint}`)
   const until = key.state === 'revoked' ? '' : `, until ${formatTime(key.retiresAt)}`
   const lastUse = (relative: Key | undefined) =>
     relative === undefined ? '' : `, last used: ${formatTime(relative.lastUsedAt)}`
@@ -371,7 +373,7 @@ function keyDetails(
     ['id', key.id],
     ['partner', key.partner],
     ['name', key.name],
-    ['kind', [key.environment, ...imported, ...(key.hint ? [`ends in ${key.hint}`] : [])].join(', ')],
+    ['kind', kind.join(', ')],
     ['state', keyState(key, now)],
     ['scopes', key.scopes.join(' ') || 'none'],
     ['allowed from', key.allow.join(' ') || 'anywhere'],

@@ -59,23 +59,25 @@ const importFile: StoreAction<[string, ImportOptions]> = async (store, invocatio
     const isAboutAlgorithm = outcome.errors.some(({ field }) => field === 'algorithm')
     throw invalidLinesError('keys', outcome, { advice: isAboutAlgorithm ? algorithmAdvice : undefined })
   }
+  const changeOfDiffering = update ? 'updated' : 'differs'
   const counts = { issued: 0, updated: 0, differs: 0, unchanged: outcome.unchanged }
   const lines = outcome.lines.map(({ line, key: { id, partner, name }, fields }) => {
-    const change = fields === undefined ? 'issued' : update ? 'updated' : 'differs'
+    const change = fields === undefined ? 'issued' : changeOfDiffering
     counts[change]++
-    const identity = { id: fields || !dryRun ? id : null, partner, name }
-    return { line, change, ...identity, ...(fields && { fields }) }
+    const row = { line, change, id: fields || !dryRun ? id : null, partner, name }
+    return fields === undefined ? row : { ...row, fields }
   })
-  const shown = lines.filter(({ fields }) => fields)
-    .map(({ line, change, id, fields }) => `line ${line}: key ${id} ${change} in ${joinList(fields!)}\n`)
+  const shown = outcome.lines.flatMap(({ line, key: { id }, fields }) =>
+    fields === undefined ? [] : [`line ${line}: key ${id} ${changeOfDiffering} in ${joinList(fields)}\n`]
+  )
   const sums = Object.entries(counts).map(([change, count]) => `${formatCount(count)} ${change}`)
+  const notes: string[] = []
+  if (counts.differs > 0) notes.push('Keys that differ were not changed. To update them, pass --update.')
+  if (dryRun) notes.push('Nothing was written.')
   return {
     data: { dry_run: dryRun, ...counts, lines },
     text: `${shown.join('')}keys: ${sums.join(', ')}\n`,
-    notes: () => [
-      ...counts.differs > 0 ? ['Keys that differ were not changed. To update them, pass --update.'] : [],
-      ...dryRun ? ['Nothing was written.'] : [],
-    ],
+    notes: () => notes,
   }
 }
 
@@ -90,5 +92,6 @@ async function readSecret(file: string): Promise<Uint8Array> {
   })
   const secret = Buffer.concat(bytes)
   if (secret.length > maxSecretBytes) throw usageError(`The file ${file} is too long for a secret.`)
-  return secret.subarray(0, secret.at(-1) === 10 ? secret.at(-2) === 13 ? -2 : -1 : secret.length)
+  if (secret.at(-1) !== 10) return secret
+  return secret.subarray(0, secret.at(-2) === 13 ? -2 : -1)
 }

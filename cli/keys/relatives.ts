@@ -14,7 +14,7 @@ export interface RelatedKey extends Key {
 }
 
 export async function withRelatives(
-  store: Pick<Store, 'findKey'>,
+  store: Store,
   keys: readonly Key[],
 ): Promise<RelatedKey[]> {
   const known = new Map(keys.map((key) => [key.id, key]))

@@ -54,7 +54,12 @@ export async function toFilter(store: Store, options: SelectionOptions, now: num
   if (partner !== undefined) await findPartner(store, partner)
   if (scope !== undefined) requireNames('scope', [scope], (await readModules(store)).scopes)
   return {
-    ...{ now, partner, environment, scope, tag, states },
+    now,
+    partner,
+    environment,
+    scope,
+    tag,
+    states,
     endsBefore: expiring === undefined ? undefined : now + expiring,
     unusedSince: unused === undefined ? undefined : now - unused,
   }
@@ -106,7 +111,7 @@ export async function* inParts<T>(
 
 /**
  * Changes the keys that are selected now, oldest first, and prints each result before the next is made.
- * @param states Those of the selected keys by default. @param isDone Whether it was rotated.
+ * @param states The states that keys are selected by without --state. @param isDone Whether a key was rotated before.
  */
 export async function changeSelected(
   store: Store,
@@ -117,8 +122,11 @@ export async function changeSelected(
   isDone: (key: Key) => boolean = () => false,
 ): Promise<void> {
   const filter = await toFilter(store, { state: states, ...options }, timeOf(store))
-  const [skipped, partners] = [new Map<string, string>(), new Set<string>()]
-  let [count, last]: [number, Key?] = [0]
+  /** Why keys were skipped, by id. */
+  const skipped = new Map<string, string>()
+  const partners = new Set<string>()
+  let count = 0
+  let last: Key | undefined
   for await (const key of readKeys(store, filter)) {
     last = key
     count++
@@ -150,14 +158,15 @@ export async function changeSelected(
       await output.writeRows([data], text, lost)
     }
   })
-  const receipt = wait && done > 0 && await awaitServers(store, output, undefined, performance.now())
+  const isAwaited = wait && done > 0
+  const receipt = isAwaited ? await awaitServers(store, output, undefined, performance.now()) : undefined
   const counts: Record<string, number> = {}
   for (const code of skipped.values()) counts[code] = (counts[code] ?? 0) + 1
   const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)
   const changed = count > 0 ? `Changed ${done} of ${what}` : `There are no such keys to ${name}`
   output.note(`${changed}${others.join('').replace('_', ' ')}.`)
-  for (const line of receipt ? receiptLines(receipt) : []) output.note(line)
+  if (receipt) { for (const line of receiptLines(receipt)) output.note(line) }
   const detail = 'Other changes interrupted some of these. Repeat the command.'
   if ('concurrent_change' in counts) throw new CliError(1, 'concurrent_change', detail)
-  await output.endList({ skipped: counts, ...receipt && { receipt: receiptJson(receipt) } })
+  await output.endList(receipt ? { skipped: counts, receipt: receiptJson(receipt) } : { skipped: counts })
 }

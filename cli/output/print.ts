@@ -249,13 +249,9 @@ export class Output implements TableStyle {
   async error({ message, code, members, lines, data, remedy }: CliError): Promise<void> {
     const detail = this.#withRemedy(redact(message), remedy)
     if (this.json && code !== unwritable) {
-      const { command, args } = remedy ?? {}
-      const error = {
-        code: redact(code),
-        detail,
-        ...remedy && { remedy: { command, args } },
-        ...redactAll(members),
-      }
+      const error: Record<string, unknown> = { code: redact(code), detail }
+      if (remedy !== undefined) error['remedy'] = { command: remedy.command, args: remedy.args }
+      Object.assign(error, redactAll(members))
       const document = this.#openList
         ? this.#endOfList({ error })
         : this.#format(data === undefined ? { error } : { data, error })

@@ -73,7 +73,10 @@ export function formatStack(error: unknown): string {
 export function displayWidth(text: string): number {
   if (narrow.test(text)) return text.length
   let columns = 0
-  for (const character of text) columns += wide.test(character) ? 2 : invisible.test(character) ? 0 : 1
+  for (const character of text) {
+    if (wide.test(character)) columns += 2
+    else if (!invisible.test(character)) columns++
+  }
   return columns
 }
 
@@ -194,10 +197,7 @@ export function formatTable(headings: readonly string[], rows: TableRows, style?
 const uncutHeadings = ['id', 'key', 'partner', 'slug', 'scope', 'module']
 const minCutWidth = 4
 /** Columns that are aligned to the right. */
-const numberHeadings = [
-  ...['requests', 'errors', 'error rate', 'signups', 'failed', 'keys'],
-  ...['req/s', 'today', 'old key', 'successor'],
-]
+const numberHeadings = ['requests', 'errors', 'error rate', 'signups', 'failed', 'keys', 'successor']
 
 /**
  * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the widest

@@ -7,13 +7,26 @@ import { formatCount, printable } from '../output/text.ts'
 
 export type Daily = ReportSummary['daily']
 export type Counts = Omit<Daily[number], 'date'>
-/** Some of the counts. The first one sets the scale of a chart, and contains errors. */
+/** The counts of a chart or a table. The first one sets the scale of a chart, and contains errors. */
 export type Series = readonly (keyof Counts)[]
 export const ALL = ['requests', 'errors', 'signups'] as const
 export const CALLS = ['requests', 'errors'] as const
 
 /** The report of one partner among others, with names of the wire. */
-export type PartnerReport = ReturnType<typeof toReport>
+export interface PartnerReport {
+  readonly partner: string
+  readonly name: string
+  readonly period: Period
+  readonly requests: { readonly total: number; readonly errors: number }
+  readonly signups: { readonly total: number }
+  readonly daily: Daily
+}
+
+/** The days of a period, summed up by a unit. */
+export interface Spans {
+  readonly unit: 'day' | 'week' | 'month'
+  readonly spans: readonly (Counts & { readonly from: string; readonly to: string })[]
+}
 
 /** What the days of a span have in common. Weeks begin on Monday. */
 const units = {
@@ -23,7 +36,7 @@ const units = {
 }
 
 /** Sums by day, week or calendar month: the first that gives at most `most` spans, or else by month. */
-export function toSpans(daily: Daily, most: number) {
+export function toSpans(daily: Daily, most: number): Spans {
   const group = (unit: keyof typeof units) => Map.groupBy(daily, ({ date }) => units[unit](date))
   const unit = (['day', 'week'] as const).find((unit) => group(unit).size <= most) ?? 'month'
   const spans = [...group(unit).values()].map((days) => (
@@ -45,7 +58,7 @@ export function emptyDays(period: Period): Daily {
   return daysIn(period).map((date) => ({ date, ...sumCounts([]) }))
 }
 
-export function toReport(partner: string, name: string, daily: Daily) {
+export function toReport(partner: string, name: string, daily: Daily): PartnerReport {
   const { requests, errors, signups } = sumCounts(daily)
   const period = { from: daily[0]!.date, to: daily.at(-1)!.date }
   return { partner, name, period, requests: { total: requests, errors }, signups: { total: signups }, daily }
@@ -75,7 +88,8 @@ export function tablesOf({ requests, signups }: ReportSummary) {
 }
 
 function countryLabel(code: string | null): string {
-  return code === null ? 'none' : isCountryCode(code) ? `${countryName(code, 'en')} (${code})` : code
+  if (code === null) return 'none'
+  return isCountryCode(code) ? `${countryName(code, 'en')} (${code})` : code
 }
 
 export function headingsOf(series: Series): string[] {

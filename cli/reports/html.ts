@@ -9,8 +9,8 @@ import * as counts from './counts.ts'
 /** A file with this is a report of ours. */
 export const GENERATOR = '<meta name="generator" content="partner-api reports">'
 
-type Spans = ReturnType<typeof counts.toSpans>
-type Row = counts.Counts & { readonly name: Inset }
+/** A row of a table of counts. */
+type CountsRow = counts.Counts & { readonly name: Inset }
 
 /** Bars that stay apart on a phone. */
 const mostBars = 92
@@ -102,7 +102,13 @@ function overview(daily: counts.Daily): Markup {
 }
 
 /** A chart with a vertical bar for each span, and a table of its numbers. The page explains the colours of level 3. */
-function chart(level: 2 | 3, heading: Inset, title: Inset, { unit, spans }: Spans, series: counts.Series) {
+function chart(
+  level: 2 | 3,
+  heading: Inset,
+  title: Inset,
+  { unit, spans }: counts.Spans,
+  series: counts.Series,
+) {
   const top = roundUp(Math.max(...spans.map((span) => span[series[0]!])))
   const rows = spans.map((span) => ({
     ...span,
@@ -145,7 +151,7 @@ function legend(series: counts.Series): Inset {
   return markup`<ul class="legend">${items}</ul>`
 }
 
-function table(by: string, series: counts.Series, rows: readonly Row[], hasBars = false): Markup {
+function table(by: string, series: counts.Series, rows: readonly CountsRow[], hasBars = false): Markup {
   const most = Math.max(...rows.map((row) => row[series[0]!]))
   const body = rows.map((row) => {
     const bars = series.slice(0, 2).map((name) => bar(name, 0, 0, share(row[name], most), 8))

@@ -159,8 +159,10 @@ const linkOption = optionParser('It must be an http:// or https:// address.', pa
 
 const contactOption = optionParser(
   'It must be an e-mail address, or an http:// or https:// address.',
-  (text) =>
-    text.includes('://') ? parseLink(text) : /^[^\s@]+@[^\s@]+$/.test(text) ? parseLabel(text) : undefined,
+  (text) => {
+    if (text.includes('://')) return parseLink(text)
+    return /^[^\s@]+@[^\s@]+$/.test(text) ? parseLabel(text) : undefined
+  },
 )
 
 export const httpUrlOption: (text: string) => string = optionParser(

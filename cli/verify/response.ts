@@ -228,11 +228,13 @@ export function redirectError(response: DeploymentResponse, path: string): CliEr
   const base = new URL(url.slice(0, -path.length))
   const moved = movedTo(response, path)
   const bare = ({ host, pathname }: URL) => host.replace(/^www\./, '') + pathname.replace(/\/$/, '')
-  const step = moved !== undefined && moved.protocol === 'https:' && bare(moved) === bare(base)
-    ? `Pass --url ${displayName(moved.href.replace(/\/$/, ''))}.`
-    : URL.parse(location, url)?.href === `${url}/`
-    ? 'Ask the operator to have the server in front of the service leave its paths as they are.'
-    : 'If that is the right deployment, pass its address as --url.'
+  let step = 'If that is the right deployment, pass its address as --url.'
+  if (URL.parse(location, url)?.href === `${url}/`) {
+    step = 'Ask the operator to have the server in front of the service leave its paths as they are.'
+  }
+  if (moved?.protocol === 'https:' && bare(moved) === bare(base)) {
+    step = `Pass --url ${displayName(moved.href.replace(/\/$/, ''))}.`
+  }
   const reason = 'verify does not follow redirects, which would send the key there.'
   return new CliError(3, 'redirected', `${url} redirects to ${displayName(location)}. ${reason} ${step}`)
 }

@@ -30,11 +30,32 @@ export interface SmokeResult {
   readonly reasons: readonly string[]
 }
 
-type SmokeOutcome = Pick<SmokeResult, 'status' | 'ms' | 'verdict' | 'reasons'>
+/** The result without the endpoint. */
+type SmokeOutcome = Omit<SmokeResult, 'method' | 'path' | 'scope'>
 
 type Send = (spec: RequestSpec) => Promise<DeploymentResponse>
-type Context = ReturnType<typeof createContext>
-type Expectation = Context['expected']
+
+/** What a successful response of an endpoint has. */
+interface Expectation {
+  readonly status: number
+  readonly bodySchema: v.GenericSchema
+  readonly names: ServiceNames
+  readonly version: string
+  /** The policies that RateLimit fields name. */
+  readonly policies: readonly string[]
+}
+
+/** An endpoint that is tested. */
+interface TestedEndpoint {
+  readonly send: Send
+  readonly verification: Verification
+  readonly route: KeyedRoute
+  /** With `{slug}` for a parameter. */
+  readonly path: string
+  /** One profile of each list that was tested before. */
+  readonly slugs: string[]
+  readonly expected: Expectation
+}
 
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxExcerptLength = 160
@@ -68,50 +89,37 @@ export async function runSmokeTests(
     const time = formatRetryTime(response.header)
     throw new CliError(1, 'rate_limited', `its rate limit is exceeded. ${time}`)
   }
-  const call = (path: string, route: KeyedRoute) => {
-    const context = createContext(send, verification, names, route, path, slugs)
-    return route.method === 'POST' ? callSignup(context, withSignup) : callRead(context)
+  async function test({ method, path, scope, allowed }: ListedEndpoint): Promise<SmokeOutcome> {
+    if (!allowed) return skipped(`it needs the scope ${scope}, in force`, 'not_allowed')
+    if (isLimited) return skipped('the rate limit was exceeded before')
+    const route = ROUTES[known.findIndex((each) => each.method === method && each.path === path)]
+    if (route?.access !== 'key') return await callOwn(send, verification, names, method, path)
+    const endpoint = toTestedEndpoint(send, verification, names, route, path, slugs)
+    return route.method === 'POST' ? await callSignup(endpoint, withSignup) : await callRead(endpoint)
   }
-  const callOwn = async (method: string, path: string) => {
-    if (takesBody(method) || method === 'DELETE') {
-      return skipped('of the endpoints that write, only signups are tested')
-    }
-    if (method === 'HEAD') return skipped('its responses have no body')
-    if (method !== 'GET') return skipped('this program does not know it: is the deployment newer?')
-    if (path.includes('{')) return skipped('its path has a parameter')
-    // The request carries the key, and the path is the deployment's.
-    if (!ownPath.test(path)) return skipped('its path is not one of a service')
-    const response = await send({
-      target: `${path}?${new URLSearchParams({ partner: verification.partner.slug })}`,
-    })
-    if (problemCode(response) === 'invalid_parameter') return skipped('it needs parameters')
-    const { version } = verification
-    const expected = { status: 200, bodySchema: envelopeSchema, names, version, policies: [] }
-    return called(response, checkResponse(response, expected))
-  }
-  const attempt = async (test: () => Promise<SmokeOutcome>) => {
-    try {
-      return await test()
-    } catch (error) {
-      if (!(error instanceof CliError)) throw error
-      return skipped(error.message, error.code === 'unreachable' ? 'unreachable' : 'failed')
-    }
-  }
+
   // `verify-key` lists endpoints with a scope.
   const problems = known.find(({ name }) => name === 'problems')!
   const endpoints = [{ ...problems, scope: null, allowed: true }, ...verification.endpoints]
   const listed = new Map(endpoints.map((each) => [`${each.method} ${each.path}`, each]))
-  for (const { method, path, scope, allowed } of listed.values()) {
+  for (const endpoint of listed.values()) {
     progress(results.length, listed.size)
-    const route = ROUTES[known.findIndex((each) => each.method === method && each.path === path)]
-    const outcome = !allowed
-      ? skipped(`it needs the scope ${scope}, in force`, 'not_allowed')
-      : isLimited
-      ? skipped('the rate limit was exceeded before')
-      : await attempt(() => route?.access === 'key' ? call(path, route) : callOwn(method, path))
+    const outcome = await test(endpoint).catch((error: unknown) => {
+      if (!(error instanceof CliError)) throw error
+      return skipped(error.message, error.code === 'unreachable' ? 'unreachable' : 'failed')
+    })
+    const { method, path, scope } = endpoint
     results.push({ method, path, scope, ...outcome })
   }
   return results
+}
+
+/** An endpoint that verify-key lists. */
+interface ListedEndpoint {
+  readonly method: string
+  readonly path: string
+  readonly scope: string | null
+  readonly allowed: boolean
 }
 
 /** The end of the deployment's URL that its paths begin with: its proxy may remove the rest. */
@@ -123,32 +131,51 @@ function basePathOf({ pathname }: URL, { name }: ServiceNames, { endpoints }: Ve
   return ''
 }
 
-/** @param path With `{slug}` for a parameter. @param slugs One profile of each list that was tested before. */
-function createContext(
+function toTestedEndpoint(
   send: Send,
   verification: Verification,
   names: ServiceNames,
   route: KeyedRoute,
   path: string,
   slugs: string[],
-) {
+): TestedEndpoint {
   const { limits, version } = verification
-  const policies: readonly string[] = route.limits.filter((name) =>
-    limits.some(({ policy }) => policy === name)
-  )
-  const bodySchema: v.GenericSchema = RESPONSE_SCHEMAS[route.name as EndpointName]
+  const policies = route.limits.filter((name) => limits.some(({ policy }) => policy === name))
+  const bodySchema = RESPONSE_SCHEMAS[route.name as EndpointName]
   const expected = { status: route.status ?? 200, bodySchema, names, version, policies }
   return { send, verification, route, path, slugs, expected }
 }
 
-async function callRead(context: Context): Promise<SmokeOutcome> {
-  const { send, route, expected, slugs } = context
+/** Calls an endpoint of the host's own. */
+async function callOwn(
+  send: Send,
+  { partner, version }: Verification,
+  names: ServiceNames,
+  method: string,
+  path: string,
+): Promise<SmokeOutcome> {
+  if (takesBody(method) || method === 'DELETE') {
+    return skipped('of the endpoints that write, only signups are tested')
+  }
+  if (method === 'HEAD') return skipped('its responses have no body')
+  if (method !== 'GET') return skipped('this program does not know it: is the deployment newer?')
+  if (path.includes('{')) return skipped('its path has a parameter')
+  // The request carries the key, and the path is the deployment's.
+  if (!ownPath.test(path)) return skipped('its path is not one of a service')
+  const response = await send({ target: `${path}?${new URLSearchParams({ partner: partner.slug })}` })
+  if (problemCode(response) === 'invalid_parameter') return skipped('it needs parameters')
+  const expected = { status: 200, bodySchema: envelopeSchema, names, version, policies: [] }
+  return called(response, checkResponse(response, expected))
+}
+
+async function callRead(endpoint: TestedEndpoint): Promise<SmokeOutcome> {
+  const { send, route, expected, slugs } = endpoint
   const [slug] = slugs
-  if (context.path.includes('{slug}') && slug === undefined) {
+  if (endpoint.path.includes('{slug}') && slug === undefined) {
     return skipped('no list has returned a profile to request')
   }
-  const path = context.path.replace('{slug}', encodeURIComponent(slug ?? ''))
-  const target = `${path}?${new URLSearchParams(queryFor(context))}`
+  const path = endpoint.path.replace('{slug}', encodeURIComponent(slug ?? ''))
+  const target = `${path}?${new URLSearchParams(queryFor(endpoint))}`
   const first = await send({ target })
   const emptyCode = emptyCodes[route.name]
   if (first.status === 404 && emptyCode !== undefined && problemCode(first) === emptyCode) {
@@ -156,26 +183,24 @@ async function callRead(context: Context): Promise<SmokeOutcome> {
   }
   const errors = checkResponse(first, expected)
   // The first error may cause others.
-  if (errors.length === 0) errors.push(...await checkRevalidation(context, target, first))
+  if (errors.length === 0) errors.push(...await checkRevalidation(endpoint, target, first))
   if (errors.length === 0 && 'cursor' in route.parameters) {
-    errors.push(...await checkNextPage(context, path, first))
+    errors.push(...await checkNextPage(endpoint, path, first))
   }
   if (errors.length === 0 && route.scope === 'read:profiles') {
     // Valid against the schema: every row has a slug.
-    const { data } = first.json as { data: unknown }
-    const [valid = [], invalid = []] = Array.isArray(data)
-      ? [true, false].map((isValid) => data.filter((row) => SLUG_PATTERN.test(row.slug) === isValid))
-      : []
-    slugs.push(...valid.slice(0, 1).map((row) => row.slug))
-    errors.push(
-      ...invalid.slice(0, 1).map((row) => `it returns a profile whose slug is ${shortExcerpt(row.slug)}`),
-    )
+    const { data } = first.json as { data: { slug: string } | readonly { slug: string }[] }
+    const found = Array.isArray(data) ? data.map((row) => row.slug) : []
+    const valid = found.find((each) => SLUG_PATTERN.test(each))
+    const invalid = found.find((each) => !SLUG_PATTERN.test(each))
+    if (valid !== undefined) slugs.push(valid)
+    if (invalid !== undefined) errors.push(`it returns a profile whose slug is ${shortExcerpt(invalid)}`)
   }
   return called(first, errors)
 }
 
 /** Short pages, so that most lists have a second one, and only complete days, whose counts are final. */
-function queryFor({ route: { parameters }, verification }: Context): Record<string, string> {
+function queryFor({ route: { parameters }, verification }: TestedEndpoint): Record<string, string> {
   const now = Date.parse(verification.checked_at)
   const day = (ago: number) => utcDay(now - ago * MS_PER_DAY)
   return {
@@ -186,8 +211,11 @@ function queryFor({ route: { parameters }, verification }: Context): Record<stri
 }
 
 /** Repeats a request with `If-None-Match`. Content may change in between, but not every time. */
-async function checkRevalidation(context: Context, target: string, first: DeploymentResponse) {
-  const { send, expected } = context
+async function checkRevalidation(
+  { send, expected }: TestedEndpoint,
+  target: string,
+  first: DeploymentResponse,
+) {
   let knownEtag = first.header('etag') ?? ''
   for (let turn = 0; turn < 3; turn++) {
     const response = await send({ target, headers: { 'if-none-match': knownEtag } })
@@ -211,7 +239,7 @@ interface PageBody {
 }
 
 /** Follows `Link` to the next page, which must not repeat rows of the first one. */
-async function checkNextPage({ send, expected }: Context, path: string, first: DeploymentResponse) {
+async function checkNextPage({ send, expected }: TestedEndpoint, path: string, first: DeploymentResponse) {
   // Valid against the schema.
   const { data, page } = first.json as PageBody
   const link = first.header('link')
@@ -235,7 +263,10 @@ async function checkNextPage({ send, expected }: Context, path: string, first: D
   return repeated ? ['its second page repeats a row of the first'] : []
 }
 
-async function callSignup({ send, verification, route, path, expected }: Context, withSignup: boolean) {
+async function callSignup(
+  { send, verification, route, path, expected }: TestedEndpoint,
+  withSignup: boolean,
+): Promise<SmokeOutcome> {
   if (route.name !== 'sign-up') return skipped('of the endpoints that write, only signups are tested')
   const isTest = verification.key.environment === 'test'
   if (!withSignup) return skipped(`to make a signup, pass --with-signup${isTest ? '' : ' and a test key'}`)
@@ -291,12 +322,12 @@ export function checkResponse(response: DeploymentResponse, expected: Expectatio
 /** Checks the headers that a 200, a 201 and a 304 have in common. */
 function checkCommonHeaders(response: DeploymentResponse, { names, policies, status }: Expectation) {
   const varies = status === 200 ? ['Authorization', names.keyHeader, names.versionHeader] : []
-  const errors = [
-    ...missingMembers(response, 'Vary', varies, (item, name) => item.toLowerCase() === name.toLowerCase()),
-    ...['RateLimit-Policy', 'RateLimit'].flatMap((field) =>
-      missingMembers(response, field, policies, (item, policy) => item.startsWith(`"${policy}"`))
-    ),
-  ]
+  const isSameName = (item: string, name: string) => item.toLowerCase() === name.toLowerCase()
+  const isOfPolicy = (item: string, policy: string) => item.startsWith(`"${policy}"`)
+  const errors = missingMembers(response, 'Vary', varies, isSameName)
+  for (const field of ['RateLimit-Policy', 'RateLimit']) {
+    errors.push(...missingMembers(response, field, policies, isOfPolicy))
+  }
   const origin = response.header('access-control-allow-origin')
   // The service is for servers only: this header lets pages of other sites read the response.
   if (origin !== undefined) errors.push(`it has Access-Control-Allow-Origin: ${shortExcerpt(origin)}`)
@@ -349,11 +380,12 @@ function describeStatus(response: DeploymentResponse, expected: number): string 
   const { status, header, page } = response
   const code = problemCode(response)
   const location = status >= 300 && status < 400 ? header('location') : undefined
-  return [
+  const parts = [
     `it answered ${status}${code === undefined ? '' : ` ${shortExcerpt(code)}`} instead of ${expected}`,
-    ...(location === undefined ? [] : [`a redirect to ${shortExcerpt(location)}, which is not followed`]),
-    ...(page === undefined ? [] : [`with ${page}`]),
-  ].join(', ')
+  ]
+  if (location !== undefined) parts.push(`a redirect to ${shortExcerpt(location)}, which is not followed`)
+  if (page !== undefined) parts.push(`with ${page}`)
+  return parts.join(', ')
 }
 
 function shortExcerpt(text: string): string {

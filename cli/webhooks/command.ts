@@ -27,7 +27,7 @@ import { confirm } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
 
-/** The options of all commands; each has a few. */
+/** The options of the commands for webhooks; each has some of them. */
 interface Options extends SecretOptions {
   readonly url?: URL
   readonly event?: readonly WebhookEventType[]
@@ -154,9 +154,10 @@ function toResult(webhook: Webhook): CommandResult {
 
 async function list(store: Store, { output }: Invocation): Promise<CommandResult> {
   const all = await store.webhooks.listWebhooks()
-  const rows = all.map(({ id, url, state, partner = '–', events, failingSince }) => [
-    ...[id, failingSince === undefined ? state : `${state}, failing`, partner, events.join(' '), url],
-  ])
+  const rows = all.map(({ id, url, state, partner = '–', events, failingSince }) => {
+    const shownState = failingSince === undefined ? state : `${state}, failing`
+    return [id, shownState, partner, events.join(' '), url]
+  })
   const table = formatTable(['id', 'state', 'partner', 'events', 'url'], rows, output)
   return { data: all.map(webhookJson), text: rows.length > 0 ? table : 'There are no webhooks yet.\n' }
 }
@@ -247,7 +248,13 @@ const listDeliveries: StoreAction<[string, Options], void> = async (store, invoc
     deliveryJson,
     ['id', 'created', 'type', 'partner', 'state', 'attempts', 'due or settled', 'last attempt'],
     ({ id, createdAt, type, partner = '–', state, attempts, dueAt, lastStatus = '–', lastError }) => [
-      ...[id, formatTime(createdAt), type, partner, state, String(attempts), formatTime(dueAt)],
+      id,
+      formatTime(createdAt),
+      type,
+      partner,
+      state,
+      String(attempts),
+      formatTime(dueAt),
       String(lastError ?? lastStatus),
     ],
     limit ?? output.pageRows,
