@@ -21,6 +21,9 @@ const UNASKED: readonly string[] = [
   'idempotency_conflict',
   'rotation_conflict',
   'claim_spent',
+  // Returned by endpoints of the host's own alone.
+  'not_found',
+  'conflict',
 ]
 
 /** The required settings of the service. */
