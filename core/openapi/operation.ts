@@ -144,9 +144,9 @@ function queryParameter(
   }
 }
 
-/** The example of a schema, or of the items of its list. */
-function exampleOf({ examples, enum: values, items }: JsonSchema): unknown {
-  const item = items === undefined ? undefined : exampleOf(items)
+/** The example of a schema, or of the items of its list if one is enough. */
+function exampleOf({ examples, enum: values, items, minItems }: JsonSchema): unknown {
+  const item = items === undefined || Number(minItems) > 1 ? undefined : exampleOf(items)
   return examples?.[0] ?? values?.[0] ?? (item === undefined ? undefined : [item])
 }
 

@@ -7,17 +7,36 @@ import { createPartnerApi } from 'partner-api'
 import { createPartnerClient } from 'partner-api-client'
 import { createWorker } from 'partner-api/workers'
 
+/** What the requests of the test do not call. */
+const uncalled = Object.fromEntries(
+  [
+    ...['check', 'findImportedKey', 'listProfiles', 'findProfile', 'listIndustries', 'findBanner', 'listPlans'],
+    ...['createSignup', 'claimSignup', 'isClaimed', 'findSignup', 'summarise', 'listActivity', 'listProblems'],
+    ...['recordEndpoints', 'listEndpoints', 'findPartner', 'listKeys', 'listChain', 'wasChangedByOthers'],
+    ...['findClaim', 'maxKeyLifetimeMs', 'apply'],
+  ].map((name) => [name, () => undefined]),
+)
+
 const worker = createWorker(({ SETTINGS, FACTS }) =>
   createPartnerApi({
     store: {
+      ...uncalled,
       settings: JSON.parse(SETTINGS),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       revision: () => ({ facts: 'unchanging', content: 'unchanging' }),
       findKey: () => JSON.parse(FACTS),
       countProfiles: () => new Map(),
       nextProfileChangeAt: () => undefined,
+      directoryRevision: () => 'unchanging',
+      clock: () => undefined,
+      listModules: () => [],
+      onChange: () => () => {},
       recordKeyUses() {},
       recordUsage() {},
+      replicas: {
+        register: () => ({ registered() {}, replicaCount: () => 1, deregister: () => Promise.resolve() }),
+      },
+      quotas: { sharesLimits: false, leastWindowSeconds: Infinity },
     },
   })
 )
