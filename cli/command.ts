@@ -254,7 +254,7 @@ export function awaitServers(store: Store, output: Output, data: unknown, since:
 
 export function receiptJson({ ms, replicas }: Receipt): Record<string, unknown> {
   const servers = replicas.map(({ name, applied, ms, skewMs }) => {
-    return { name, applied, ms, ...(skewMs !== 0 && { clock_skew_ms: skewMs }) }
+    return skewMs === 0 ? { name, applied, ms } : { name, applied, ms, clock_skew_ms: skewMs }
   })
   return { ms, replicas: servers }
 }

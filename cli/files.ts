@@ -118,14 +118,13 @@ export function invalidLinesError(
   const shown = [...groups].slice(0, maxGroups)
   const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
   const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.`
+  const texts = shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`)
+  if (remaining > 0) texts.push(`… and ${pluralize(remaining, 'more', 'more')}`)
+  if (advice !== undefined) texts.push(advice)
   return new CliError(1, 'invalid_content', detail, {
     remedy,
     members: { lines: errors, line_error_count: errorCount },
-    lines: [
-      ...shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`),
-      ...(remaining > 0 ? [`… and ${pluralize(remaining, 'more', 'more')}`] : []),
-      ...(advice === undefined ? [] : [advice]),
-    ],
+    lines: texts,
   })
 }
 

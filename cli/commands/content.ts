@@ -81,14 +81,12 @@ function dryRunResult(
 ): CommandResult {
   const headings = ['line', kind === 'banners' ? 'partner' : 'slug', 'would be']
   const rows = lines.slice(0, maxShown).map(({ line, slug, change }) => [String(line), slug, change])
+  const summary = `Nothing was written. ${formatCounts(kind, report)}.`
   const more = `… and ${pluralize(lines.length - maxShown, 'more', 'more')}. --json lists all of them.`
   return {
     data: { kind, dry_run: true, ...report, lines },
     text: lines.length === 0 ? '' : formatTable(headings, rows, output),
-    notes: () => [
-      ...lines.length > maxShown ? [more] : [],
-      `Nothing was written. ${formatCounts(kind, report)}.`,
-    ],
+    notes: () => lines.length > maxShown ? [more, summary] : [summary],
   }
 }
 

@@ -38,7 +38,7 @@ export const issue = (message: string, command: string): Issue => ({ message, co
 /** Records the issues of a check: none when all is in order. */
 export type Check = (name: CheckName, ...issues: readonly (Issue | false | undefined)[]) => void
 
-/** One issue of all things of a kind. */
+/** The issue that all things of a kind are; `false` for none. */
 export function findMany(what: string, names: readonly string[], command: string): Issue | false {
   const count = names.length
   const first = names.slice(0, 5)

@@ -275,14 +275,15 @@ const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocatio
   const { overlap: overlapMs, expires, claim, out, quiet, partner, dryRun } = options
   if (claim !== undefined) throw usageError('--claim makes a link for one key: pass its id.')
   const { actor } = invocation
-  const [keys, now] = [createKeyAdministration(store, { actor }), timeOf(store)]
+  const keys = createKeyAdministration(store, { actor })
+  const now = timeOf(store)
   // The command can be repeated: what it has made is not rotated again.
   const successors = new Set<string>()
   for await (const { successorId, retiresAt = 0 } of readKeys(store, { partner })) {
     if (successorId !== undefined && retiresAt > now - MS_PER_DAY) successors.add(successorId)
   }
   await withSecretWriter(
-    invocation.io,
+    invocation.io.stdout,
     dryRun ? undefined : out,
     (writer) =>
       changeSelected(store, invocation, ['rotate', 'active'], options, async function* (page, skip) {

@@ -56,7 +56,7 @@ export async function makeSecret(
   { out, quiet }: SecretOptions,
   make: () => Promise<NewSecret>,
 ): Promise<CommandResult> {
-  return await withSecretWriter(io, out, async (writer) => {
+  return await withSecretWriter(io.stdout, out, async (writer) => {
     writer.check()
     const made = await make()
     const { notes, ...result } = await writer.write(made)
@@ -69,7 +69,7 @@ export async function makeSecret(
 
 /** @param out The new file; without it, secrets are part of the results to print. */
 export async function withSecretWriter<T>(
-  { stdout }: Pick<Io, 'stdout'>,
+  stdout: Io['stdout'],
   out: string | undefined,
   work: (writer: SecretWriter) => Promise<T>,
 ): Promise<T> {

@@ -166,7 +166,8 @@ function table(by: string, series: counts.Series, rows: readonly CountsRow[], ha
 }
 
 function bar(className: string, x: number, y: number, width: number, height: number): Markup {
-  const [left, across] = [x, width].map((value) => Number(value.toFixed(3)))
+  const left = Number(x.toFixed(3))
+  const across = Number(width.toFixed(3))
   return markup`<path class="${className}" d="M${left} ${y}h${across}v${height}h-${across}z"/>`
 }
 

@@ -8,7 +8,7 @@ import type { ExitCode } from '../errors.ts'
 import type { Invocation } from '../command.ts'
 import { pluralize, printable } from '../output/text.ts'
 import {
-  type Connection,
+  type DeploymentConnection,
   type DeploymentResponse,
   displayName,
   openConnection,
@@ -17,7 +17,7 @@ import {
 import { movedTo, nextStep, readVerification, redirectError, verifyKeyPath } from './response.ts'
 import type { SmokeResult } from './smoke.ts'
 
-/** Those of the command line. Durations are in milliseconds. */
+/** The options of `verify`. Durations are in milliseconds. */
 export interface VerifyOptions {
   readonly url: string
   readonly partner: string
@@ -115,7 +115,7 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
 const catalogPath = '/.well-known/api-catalog'
 
 /** The name of the service at `base` in its API catalog, or the default one. A redirect is thrown before the key is sent. */
-async function findServiceName(connection: Connection, base: URL): Promise<string> {
+async function findServiceName(connection: DeploymentConnection, base: URL): Promise<string> {
   const headers = { accept: 'application/linkset+json' }
   const response = await connection.request({ url: urlBelow(base, catalogPath), method: 'GET', headers })
   if (movedTo(response, catalogPath) !== undefined) throw redirectError(response, catalogPath)

@@ -17,7 +17,12 @@ import type { Io } from '../output/print.ts'
 import { excerpt, formatTime, mapStrings, printable, redact } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
 
-export type Connection = Awaited<ReturnType<typeof openConnection>>
+/** A connection to a deployment, perhaps through a proxy. */
+export interface DeploymentConnection {
+  /** @throws {CliError} `unreachable` */
+  request(request: AuthenticatedRequest): Promise<DeploymentResponse>
+  close(): Promise<void>
+}
 
 /** An HTTP response, perhaps not the service's. What it holds is clean: keys and credentials are redacted, texts cut. */
 export interface DeploymentResponse {
@@ -92,14 +97,19 @@ export function urlBelow({ origin, pathname }: URL, path: string): string {
 }
 
 /** Prepares requests, which do not follow redirects: a key would go to another server. @param ending Ends all of them. */
-export async function openConnection(base: URL, env: Io['env'], caFile?: string, ending?: AbortSignal) {
+export async function openConnection(
+  base: URL,
+  env: Io['env'],
+  caFile: string | undefined,
+  ending: AbortSignal,
+): Promise<DeploymentConnection> {
   const { dispatcher, proxyHint } = await createDispatcher(base, env, caFile)
 
   return {
-    async request({ url, ...init }: AuthenticatedRequest): Promise<DeploymentResponse> {
+    async request({ url, ...init }) {
       const startedAt = performance.now()
       try {
-        const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...ending ? [ending] : []])
+        const signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ending])
         const headers = { ...init.headers, 'user-agent': 'partner-api-cli' }
         const response = await request(url, { ...init, headers, dispatcher, signal })
         // JSON has no byte order mark (RFC 8259 §8.1).
@@ -118,7 +128,7 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
         })
       } catch (error) {
         if (error instanceof CliError) throw error
-        if (ending?.aborted) {
+        if (ending.aborted) {
           const late = `The check of ${base.origin} did not end within the time of --timeout.`
           throw new CliError(3, 'unreachable', `${late} To allow more, pass --timeout 5m.`)
         }
@@ -127,7 +137,7 @@ export async function openConnection(base: URL, env: Io['env'], caFile?: string,
       }
     },
 
-    async close(): Promise<void> {
+    async close() {
       // Bun replaces undici by an implementation without this method.
       await dispatcher.destroy?.()
     },
@@ -222,7 +232,7 @@ const isBun = process.versions['bun'] !== undefined
 /** Uses the proxy of the environment, except to this machine. @returns Also a sentence about it, for messages. */
 async function createDispatcher(base: URL, env: Io['env'], caFile: string | undefined) {
   const ca = caFile === undefined ? undefined : await readCaCertificates(caFile)
-  const connect = { timeout: timeoutMs, ...(ca && { ca }) }
+  const connect = ca === undefined ? { timeout: timeoutMs } : { timeout: timeoutMs, ca }
   // Bun reads these variables with every request.
   if (isLoopback(base) && isBun) process.env['no_proxy'] = process.env['NO_PROXY'] = '*'
   const variables = base.protocol === 'https:' ? ['HTTPS_PROXY', 'HTTP_PROXY'] : ['HTTP_PROXY']

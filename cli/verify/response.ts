@@ -11,9 +11,6 @@ import { CliError } from '../errors.ts'
 import { excerpt, pluralize, printable } from '../output/text.ts'
 import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
 
-/** How much is shown of a problem's sentence, in UTF-16 units. */
-const maxDetailLength = 1_000
-
 /** What is read of a problem. A member of another type counts as absent. */
 const problemSchema = v.object({
   code: v.string(),
@@ -51,21 +48,20 @@ export function readVerification(response: DeploymentResponse, request: Verifica
   if (code === 'route_not_found' || code === 'method_not_allowed') {
     throw notFoundError(url, request, 'it has no verify-key there')
   }
-  const sentence = excerpt(detail, maxDetailLength)
   const action = hintFor(code, request, response)
   const [command, ...args] = operatorCommand(code, request) ?? []
   // The default of `serve --log`.
   const isLogged = status === 401 || status === 403 || status >= 500
   const label = isLogged ? "Request ID, for the operator's log" : 'Request ID'
-  const message = `${printable(sentence)} (${displayName(code)})`
+  const members: Record<string, unknown> = { detail }
+  if (action !== '') members['action'] = action
+  if (command !== undefined) members['remedy'] = { command, args }
+  if (request_id) members['request_id'] = excerpt(request_id, maxNameLength)
+  const requestLine = request_id ? `${label}: ${displayName(request_id)}` : ''
+  const message = `${printable(detail)} (${displayName(code)})`
   throw new CliError(status >= 500 ? 3 : 1, excerpt(code, maxNameLength), message, {
-    members: {
-      detail: sentence,
-      ...(action && { action }),
-      ...(command && { remedy: { command, args } }),
-      ...(request_id && { request_id: excerpt(request_id, maxNameLength) }),
-    },
-    lines: [action, request_id ? `${label}: ${displayName(request_id)}` : ''].filter(Boolean),
+    members,
+    lines: [action, requestLine].filter((line) => line !== ''),
   })
 }
 

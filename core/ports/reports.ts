@@ -47,9 +47,9 @@ export interface Reports {
   /**
    * Requests of keys, live and test, over days, both inclusive, by day, key and endpoint.
    *
-   * @param keyIds At most 1,000; `undefined` for all.
+   * @param keyIds At most 1,000.
    */
-  keyUsage(keyIds: readonly string[] | undefined, from: string, to: string): MaybePromise<readonly KeyUsage[]>
+  keyUsage(keyIds: readonly string[], from: string, to: string): MaybePromise<readonly KeyUsage[]>
 
   /**
    * The activity of a partner up to `now`: its live signups, changes of its keys, scopes and modules from the audit log,

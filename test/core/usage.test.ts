@@ -126,7 +126,7 @@ await t.test('every request of a key is counted once, for partners only those of
   await api.flush()
   const { keys } = service.world
   const ofKeys = Map.groupBy(
-    await service.store.keyUsage(undefined, '0001-01-01', '9999-12-31'),
+    await service.store.keyUsage(Object.values(keys).map(({ id }) => id), '0001-01-01', '9999-12-31'),
     ({ keyId }) => keyId,
   )
   t.strictSame(

@@ -186,7 +186,7 @@ await t.test('replicas that add to the same counts do not deadlock', async (t) =
     }
   }))
   const { requestsByEndpoint } = await store.summarise('acme', '2026-01-01', '2026-01-01')
-  const ofKeys = await store.keyUsage(undefined, '2026-01-01', '2026-01-01')
+  const ofKeys = await store.keyUsage([rows[0]!.keyId!], '2026-01-01', '2026-01-01')
   for (const found of [requestsByEndpoint, ofKeys]) {
     t.equal(found.length, 60)
     t.same(new Set(found.map(({ requests }) => requests)), new Set([60]))

@@ -65,12 +65,10 @@ export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
 
     keyUsage(keyIds, from, to) {
       // CROSS JOIN has SQLite read each key by the primary key, and not whole days.
-      const keys = keyIds ? `${idsSql(dialect, '$3')} AS listed CROSS JOIN` : ''
       const sql = `
-        SELECT ${KEY_USAGE.columns} FROM ${keys} partner_api.key_usage
-        WHERE day BETWEEN $1 AND $2 ${keyIds ? 'AND key_id = listed.id' : ''} ORDER BY day, key_id, endpoint`
-      const parameters = keyIds ? [from, to, idsText(keyIds)] : [from, to]
-      return andThen(read(sql, parameters), (rows) => rows.map(KEY_USAGE.read))
+        SELECT ${KEY_USAGE.columns} FROM ${idsSql(dialect, '$3')} AS listed CROSS JOIN partner_api.key_usage
+        WHERE day BETWEEN $1 AND $2 AND key_id = listed.id ORDER BY day, key_id, endpoint`
+      return andThen(read(sql, [from, to, idsText(keyIds)]), (rows) => rows.map(KEY_USAGE.read))
     },
 
     listProblems({ since, partner, environment, keyId, id }, after, limit) {

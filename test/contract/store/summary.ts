@@ -91,9 +91,9 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         '2000-01-01',
         '2027-01-01',
       )
+      const ofKey = await store.keyUsage([count.keyId!], '2000-01-01', '2027-01-01')
       return [signupsByDay, requestsByDay].map((rows) => rows.map(({ day }) => day).sort().join())
-        .concat(`${signupsByPlan[0]?.signups}`)
-        .concat((await store.keyUsage(undefined, '2000-01-01', '2027-01-01')).map(({ day }) => day).join())
+        .concat(`${signupsByPlan[0]?.signups}`, ofKey.map(({ day }) => day).join())
     }
     const all = [oldest, old, T0].map(utcDay).join()
     t.strictSame(await daysOf(), [all, all, '3', all], 'without a first day, nothing is removed')
@@ -121,8 +121,9 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
         { keyId: 'zz', ...plans, endpoint: 'banner', requests: 4, errors: 0 },
       ]
       const february = { ...january[0]!, day: '2026-02-01', requests: 1, errors: 0 }
-      t.strictSame(await store.keyUsage(undefined, '2026-01-31', '2026-01-31'), january)
-      t.strictSame(await store.keyUsage(undefined, '2026-01-01', '2026-02-01'), [...january, february])
+      const all = ['acme-live', 'acme-test', 'zz']
+      t.strictSame(await store.keyUsage(all, '2026-01-31', '2026-01-31'), january)
+      t.strictSame(await store.keyUsage(all, '2026-01-01', '2026-02-01'), [...january, february])
       t.strictSame(await store.keyUsage(['missing', 'acme-live'], '2026-01-01', '2026-12-31'), [
         january[0],
         february,
