@@ -7,20 +7,20 @@ import { createPartnerApi } from 'partner-api'
 import { createPartnerClient } from 'partner-api-client'
 import { createWorker } from 'partner-api/workers'
 
-/** What the requests of the test do not call. */
-const uncalled = Object.fromEntries(
+/** What the test does not need. */
+const empty = Object.fromEntries(
   [
     ...['check', 'findImportedKey', 'listProfiles', 'findProfile', 'listIndustries', 'findBanner', 'listPlans'],
     ...['createSignup', 'claimSignup', 'isClaimed', 'findSignup', 'summarise', 'listActivity', 'listProblems'],
     ...['recordEndpoints', 'listEndpoints', 'findPartner', 'listKeys', 'listChain', 'wasChangedByOthers'],
     ...['findClaim', 'maxKeyLifetimeMs', 'apply'],
-  ].map((name) => [name, () => undefined]),
+  ].map((name) => [name, () => []]),
 )
 
 const worker = createWorker(({ SETTINGS, FACTS }) =>
   createPartnerApi({
     store: {
-      ...uncalled,
+      ...empty,
       settings: JSON.parse(SETTINGS),
       sha256: (text) => createHash('sha256').update(text).digest('hex'),
       revision: () => ({ facts: 'unchanging', content: 'unchanging' }),
@@ -30,6 +30,7 @@ const worker = createWorker(({ SETTINGS, FACTS }) =>
       directoryRevision: () => 'unchanging',
       clock: () => undefined,
       listModules: () => [],
+      knownModules: () => [],
       onChange: () => () => {},
       recordKeyUses() {},
       recordUsage() {},
