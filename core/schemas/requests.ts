@@ -1,5 +1,5 @@
 /** Reads parameters and members of bodies by their schemas. */
-import { type BaseIssue, safeParse } from 'valibot'
+import { type BaseIssue, getDefault, safeParse } from 'valibot'
 import { keepsDigits } from '../lib/json.ts'
 import type { InputSchemas } from './inputs.ts'
 import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
@@ -85,6 +85,8 @@ function readerFor(schema: AnySchema): (text: string) => unknown {
 
 /** What the schema of an input makes of a value, if it is valid. */
 export function checkValue({ schema, describe }: Input, value: unknown, fail: Fail): unknown {
+  // It refuses `undefined`, which no request can send: an object leaves the check out.
+  if (value === undefined && schema.type === 'exact_optional') return getDefault(schema)
   const { success, output, issues } = safeParse(schema, value)
   if (success) return output
   for (const issue of issues) fail(describe(issue), (issue.path ?? []).map(({ key }) => String(key)))

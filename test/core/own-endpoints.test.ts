@@ -465,6 +465,19 @@ t.test('null in a body is what its schema makes of it', async (t) => {
   t.match(await send({ count: null }), { status: 422, json: { errors: [{ pointer: '/count' }] } })
 })
 
+t.test('what is exactly optional may be absent', async (t) => {
+  const schemas = { some: v.exactOptional(v.string()), size: v.exactOptional(v.number(), 3) }
+  const exact = echo('exact', schemas)
+  const { request, post, key } = await serveOrders({ endpoints: [exact, echo('exactly', {}, schemas)] })
+  const ask = async (parameters: string) =>
+    (await request(`/echo/exact?partner=demo${parameters}`, { key })).json.data
+  t.strictSame(await ask(''), { size: 3 })
+  t.strictSame(await ask('&some=a&size=4'), { some: 'a', size: 4 })
+  const send = (body: object) => post('/echo/exactly', { partner: 'demo', ...body }, { key })
+  t.strictSame((await send({})).json.data, { size: 3 })
+  t.match(await send({ some: null }), { status: 422, json: { errors: [{ pointer: '/some' }] } })
+})
+
 t.test('a cursor belongs to the values as they were sent', async (t) => {
   const list = (values: readonly string[]) => ({
     read: (after: readonly [unknown, string] | undefined, limit: number) =>
