@@ -11,6 +11,7 @@ import { conflictsOf, setFromVariables, variableOf, type Variables } from './env
 import { type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
+/** One run of the program, which all of its commands share. */
 export interface Run {
   readonly io: Io
   readonly output: Output
@@ -19,7 +20,9 @@ export interface Run {
   load(name: string): Promise<{ define(command: CliCommand): void }>
 }
 
+/** The global options of a command, and what it reads and writes. */
 export interface Invocation extends StoreAccess {
+  /** The operator in the audit log. */
   readonly actor: string
   readonly wait: boolean
 }
@@ -30,6 +33,7 @@ export type Action<Given extends readonly unknown[]> = (
   ...given: Given
 ) => MaybePromise<CommandResult | ExitCode | void>
 
+/** An action on the store of a run, which is open until its result is printed. */
 export type StoreAction<Given extends readonly unknown[], Result = CommandResult> = (
   store: Store,
   invocation: Invocation,
@@ -93,7 +97,9 @@ export class CliCommand extends Command {
     const parsed = super.parseOptions(argv)
     if (!parsed.unknown.some(isHelpFlag)) setFromVariables(this, this.run.variables, this.run.io.env)
     // An unknown option may be a misspelled required one: Commander would first report that one as missing.
-    if (parsed.unknown.length > 0) { for (const option of this.options) option.makeOptionMandatory(false) }
+    if (parsed.unknown.length > 0) {
+      for (const option of this.options) option.makeOptionMandatory(false)
+    }
     return parsed
   }
 
@@ -109,6 +115,7 @@ export class CliCommand extends Command {
     return this.addHelpText('after', `\n${heading}:${lines.map((line) => `\n  $ ${line}`).join('')}`)
   }
 
+  /** Sets what the command does. A result is printed. */
   act<Given extends readonly unknown[]>(action: Action<Given>): this {
     return this.action(async () => {
       // Commander does not know the types of what it has parsed.
@@ -119,6 +126,7 @@ export class CliCommand extends Command {
     })
   }
 
+  /** Sets what the command does with an existing store. A result is printed. */
   read<Given extends readonly unknown[]>(action: StoreAction<Given, CommandResult | void>): this {
     return this.act((invocation, ...given: Given) =>
       printFromStore(invocation, (store) => action(store, invocation, ...given))

@@ -165,7 +165,9 @@ export async function changeSelected(
   const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)
   const changed = count > 0 ? `Changed ${done} of ${what}` : `There are no such keys to ${name}`
   output.note(`${changed}${others.join('').replace('_', ' ')}.`)
-  if (receipt) { for (const line of receiptLines(receipt)) output.note(line) }
+  if (receipt) {
+    for (const line of receiptLines(receipt)) output.note(line)
+  }
   const detail = 'Other changes interrupted some of these. Repeat the command.'
   if ('concurrent_change' in counts) throw new CliError(1, 'concurrent_change', detail)
   await output.endList(receipt ? { skipped: counts, receipt: receiptJson(receipt) } : { skipped: counts })

@@ -102,6 +102,7 @@ function createStopSignal(): AbortSignal {
   return controller.signal
 }
 
+/** Starts the service and, with a key for their secrets, the delivery of webhooks. */
 async function startServer(
   store: Store,
   { port, host, log: level, api: options, metrics: metricsAddress, reusePort = false, webhooks: given }:
@@ -109,15 +110,13 @@ async function startServer(
   write: (event: LogEvent) => void,
   stop: AbortSignal,
 ) {
-  const log = level !== 'off' && { log: write }
   const metricsModule = metricsAddress && await import('../../adapters/metrics.ts')
   const metrics = metricsModule?.createMetrics({ by: metricsAddress?.by })
   const { registeringStore, registered } = registerAtOnce(store)
-  const observers = [...options.observers ?? [], ...metrics ? [metrics.observer] : []]
-  const api = createPartnerApi(
-    { store: registeringStore },
-    { ...options, observers, ...(log && { ...log, logLevel: level }) },
-  )
+  const observers = [...options.observers ?? []]
+  if (metrics !== undefined) observers.push(metrics.observer)
+  const logging = level === 'off' ? {} : { log: write, logLevel: level }
+  const api = createPartnerApi({ store: registeringStore }, { ...options, ...logging, observers })
   await registered()
   const rootApi = withRootRedirect(api, options, level === 'all' ? write : () => {})
   const address = { port, host, drainTimeoutMs, reusePort }
@@ -126,8 +125,8 @@ async function startServer(
     await api.close()
     throw error
   })
-  const webhooks = given &&
-    startWebhooks(store, { ...log, maxStalenessMs: options.maxStalenessMs, ...given })
+  const { maxStalenessMs } = options
+  const webhooks = given && startWebhooks(store, { ...given, log: logging.log, maxStalenessMs })
   if (metrics === undefined) return { server, webhooks }
   if (webhooks) metrics.add(() => metricsModule!.measureWebhooks(store, webhooks))
   const measured: Measured = {

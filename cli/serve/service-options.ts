@@ -93,9 +93,10 @@ export function toSettings(options: ServiceOptions): PartnerApiOptions {
     throw usageError(`--public-url ${other} must end with the --base-path, ${basePath}.`)
   }
   const names: Readonly<Record<string, string>> = settingNames
-  const settings = Object.entries(others).map(([name, value]) => [names[name] ?? name, value])
+  const renamed = Object.entries(others).map(([name, value]) => [names[name] ?? name, value])
+  const settings: PartnerApiOptions = Object.fromEntries(renamed)
   return {
-    ...Object.fromEntries(settings) as PartnerApiOptions,
+    ...settings,
     deployment: {
       ...(title && { title }),
       ...(logo && { logo }),
