@@ -77,7 +77,8 @@ export function createListener<Request extends NodeRequest = NodeRequest>(
 }
 
 /** Sends a response, unless the client has gone or the host has begun another one. */
-export function sendResponse(response: ServerResponse, httpResponse: HttpResponse): void {
+export function sendResponse(nodeResponse: NodeResponse, httpResponse: HttpResponse): void {
+  const response = nodeResponse as ServerResponse
   if (response.destroyed || response.headersSent) return
   setHeaders(response, httpResponse.headers)
   writeResponse(response, { ...httpResponse, headers: [] }, false)

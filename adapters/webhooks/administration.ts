@@ -5,7 +5,7 @@ import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
-import { assertInteger, assertOptions, type OptionNames } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, type OptionNames, type WebUrl } from '../../core/lib/options.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import {
@@ -202,7 +202,7 @@ export function createWebhookAdministration(
 }
 
 /** The URL of a webhook in its normal form; `undefined` for one that none may have. */
-export function parseWebhookUrl(text: string): URL | undefined {
+export function parseWebhookUrl(text: string): WebUrl | undefined {
   const parsed = URL.parse(text)
   if (parsed === null || text.length > 2_000) return undefined
   const { protocol, username, password, hash } = parsed
