@@ -123,6 +123,8 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
     const httpRequest = new GuardedHttpRequest(request, response, target ?? '/', client, hostBody)
     const admitted = Promise.withResolvers<undefined>()
     const checked = check(httpRequest, ({ grant, headers, body }) => {
+      // The host has begun a response meanwhile, for instance at a time limit: it is left to it.
+      if (response.headersSent) return whenEnded(response)
       grants.set(host, grant)
       grants.set(request, grant)
       // Parsers of the host leave a body alone that has this mark of Connect's.

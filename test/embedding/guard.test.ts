@@ -1,4 +1,5 @@
 /** Middleware for Express, Connect and Fastify (contract, section 12). */
+import { once } from 'node:events'
 import {
   type IncomingMessage,
   request as httpRequest,
@@ -234,6 +235,35 @@ for (const [name, makeHost] of Object.entries(HOSTS)) {
     await t.rejects(response.text(), { name: 'TypeError' }, 'the host ends the connection')
   })
 }
+
+t.test('a response that the host begins meanwhile is left to it, and counted', async (t) => {
+  const log: LogEvent[] = []
+  const { api, key } = await serveShop({ log: (event) => log.push(event), logLevel: 'all' })
+  const app = express()
+  let begin: (() => void) | undefined
+  app.use((_, response, next) => {
+    begin = () => void response.writeHead(503).end('late')
+    next()
+  })
+  let calls = 0
+  app.post('/invoices', createGuard(api, route('POST')), (_, response) => {
+    calls++
+    response.end()
+  })
+  const url = await listen(t, app)
+  const headers = { ...withKey(key), 'content-type': 'application/json', 'content-length': 18 }
+  const sent = httpRequest(`${url}/invoices`, { method: 'POST', headers })
+  sent.write('{"partner":')
+  await until(() => begin !== undefined, 'the request to arrive')
+  begin!()
+  const [response] = await once(sent, 'response')
+  sent.end('"demo"}')
+  t.equal(response.resume().statusCode, 503)
+  await until(() => log.length > 0, 'the response to be logged')
+  t.match(log, [{ endpoint: 'invoice-post', status: 503 }])
+  t.notOk('error' in log[0]!)
+  t.equal(calls, 0)
+})
 
 t.test('of two guards before a route, the last one makes the fields', async (t) => {
   const log: LogEvent[] = []
