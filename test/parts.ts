@@ -26,6 +26,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
       'cli/postgres-tools.test.ts',
       'stores/postgres-hosts.test.ts',
       'stores/postgres-pooler.test.ts',
+      'stores/postgres-replicas.test.ts',
       'stores/postgres-settings.test.ts',
       'stores/postgres-signups.test.ts',
     ],
@@ -36,6 +37,7 @@ export const PARTS: Readonly<Record<string, Part>> = {
     tests: [
       'cli/claims-servers.test.ts',
       'cli/many-keys-load.test.ts',
+      'cli/restore-load.test.ts',
       'cli/reuse-port.test.ts',
       'cli/wait.test.ts',
     ],

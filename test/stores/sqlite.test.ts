@@ -2,6 +2,7 @@ import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
+import fc from 'fast-check'
 import t from 'tap'
 import { copyStore } from '../../adapters/stores/sql/copy.ts'
 import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
@@ -33,11 +34,15 @@ await t.test('the contract of stores', (t) => storeContract(t, openMemoryStore))
 await t.test('the contract of stores that replicas share, in memory', (t) =>
   sharedStoreContract(t, shareMemoryStore))
 
-await t.test('the contract of stores that processes share', (t) =>
-  sharedStoreContract(t, () => {
+await t.test('the contract of stores that processes share', async (t) => {
+  // A file waits for the disk.
+  fc.configureGlobal({ numRuns: 15 })
+  await sharedStoreContract(t, () => {
     const file = newFile()
     return Promise.resolve(() => openSqliteStore(file, { shareLimits: true }))
-  }))
+  })
+  fc.resetConfigureGlobal()
+})
 
 await tamperingContract(t, async () => {
   const file = newFile()
