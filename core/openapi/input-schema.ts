@@ -35,7 +35,7 @@ const SYNTAX: ReadonlyMap<unknown, JsonSchema> = new Map(Object.entries(syntaxes
 
 /** The schema of an input, with the keywords that its form of text stands for. */
 export function toJsonSchema(input: AnySchema): JsonSchema {
-  return withSyntax(convert(input))
+  return withSyntax(convert(input, 'input'))
 }
 
 function withSyntax({ syntax, items, ...schema }: JsonSchema): JsonSchema {

@@ -1,27 +1,46 @@
 /** valibot schemas as JSON Schema. */
 import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
+import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
 import type { JsonSchema } from './inputs.ts'
 
 /**
  * What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to.
  *
+ * @param use Responses may gain members without a new version, also those that have a strict schema.
  * @throws {Error} for a schema that cannot be converted.
  */
-export function convert(schema: GenericSchema): JsonSchema {
+export function convert(schema: GenericSchema, use: Use = 'response'): JsonSchema {
+  // Its type has more than documents use, such as `false` in place of a schema.
+  return JSON.parse(JSON.stringify(toDocument(schema, use)))
+}
+
+type Use = 'response' | 'input'
+
+function toDocument(schema: GenericSchema, use: Use) {
   const { $schema: _, $defs: __, ...converted } = toJsonSchema(schema, {
     target: 'draft-2020-12',
     typeMode: 'input',
     errorMode: 'ignore',
-    overrideSchema: (context) =>
-      context.valibotSchema.type === 'lazy' ? {} : overrideNullable(context) ?? overrideOthers(context),
+    overrideSchema(context) {
+      const { type } = context.valibotSchema
+      if (type === 'lazy') return {}
+      if (type === 'strict_object' && use === 'input') return undefined
+      return overrideRequired(context, use) ?? overrideNullable(context) ?? overrideOthers(context)
+    },
     overrideAction: leaveOutPattern,
   })
-  // Its type has more than documents use, such as `false` in place of a schema.
-  return JSON.parse(JSON.stringify(converted))
+  return converted
 }
 
 type SchemaOverride = NonNullable<ConversionConfig['overrideSchema']>
+
+/** Writes what must not be absent or `null` as what its wrappers hold. */
+function overrideRequired({ valibotSchema }: Parameters<SchemaOverride>[0], use: Use) {
+  const { type, wrapped } = valibotSchema as AnySchema
+  if (wrapped === undefined || !type.startsWith('non_')) return undefined
+  return toDocument(type === 'non_optional' ? wrapped : unwrap(wrapped).base, use)
+}
 
 /** Writes `null` beside one other type as one schema, unless that type is a named schema. */
 const overrideNullable: SchemaOverride = ({ valibotSchema, jsonSchema }) => {

@@ -895,6 +895,28 @@ t.test('what a handler throws after its time is logged', async (t) => {
   t.match(await logged.promise, { level: 'error', endpoint: 'trouble', error: 'Error: too late' })
 })
 
+t.test('documents say which members a strict object has, and what must not be absent', async (t) => {
+  const strict = echo('strict', {}, {
+    strict: v.strictObject({ a: v.string() }),
+    open: v.object({ a: v.string() }),
+    needed: v.nonOptional(v.optional(v.string())),
+    some: v.nonNullish(v.nullish(v.number())),
+    shown: v.nonNullable(v.nullable(v.picklist(['a', 'b']))),
+  })
+  const { api } = await serveOrders({ endpoints: [strict] })
+  const json = await (await api.fetch(new Request('http://x.example/service/openapi.json'))).json()
+  const { schema } = json.paths['/service/echo/strict'].post.requestBody.content['application/json']
+  const { partner: _, ...properties } = schema.properties
+  const open = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'] }
+  t.strictSame(properties, {
+    strict: { ...open, additionalProperties: false },
+    open,
+    needed: { type: 'string' },
+    some: { type: 'number' },
+    shown: { type: 'string', enum: ['a', 'b'] },
+  })
+})
+
 t.test('documents tell own endpoints and modules apart from all others', async (t) => {
   const store = await openMemoryStore()
   const modules = createModuleAdministration(store, { actor: 'test' })
