@@ -39,12 +39,14 @@ export interface StoreClock {
  * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with, its own,
  * or this machine's.
  *
- * @throws {RangeError} for a clock that returns no number.
+ * @throws {RangeError} for what is no function, and for a clock that returns no number.
  */
 export function clockOf(store: StoreClock, given?: () => number): Clock {
   const now = given ?? store.now
   if (now === undefined) return createClock(() => store.clock())
-  if (!Number.isFinite(now())) throw new RangeError('clock must return milliseconds since the epoch.')
+  if (typeof now !== 'function' || !Number.isFinite(now())) {
+    throw new RangeError('clock must return milliseconds since the epoch.')
+  }
   return {
     now: () => Math.floor(now()),
     date: Date.now,

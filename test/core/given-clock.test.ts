@@ -167,6 +167,7 @@ t.test('a clock that is none, and a store with its own', async (t) => {
     message: 'clock must return milliseconds since the epoch.',
   })
   await t.rejects(openSqliteStore(':memory:', { clock: () => Infinity }), RangeError)
+  t.throws(() => createPartnerApi({ store }, { clock: start as never }), RangeError)
   const shared = { ...store, clock: () => ({ at: start, askedAt: 0, answeredAt: 0 }) }
   t.throws(() => createPartnerApi({ store: shared }, { clock: Date.now }), {
     name: 'RangeError',
