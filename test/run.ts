@@ -125,7 +125,7 @@ export function choose(files: readonly string[], words: readonly string[], isWho
     const has = (file: string) => file.includes(word.replace(/^\.\//, ''))
     const found = usual.some(has) ? usual.filter(has) : files.filter(has)
     if (found.length > 0) return found
-    const parts = isWhole ? `, and no part this name. Parts: ${Object.keys(PARTS).join(', ')}` : ''
+    const parts = isWhole ? `, and no part has that name. Parts: ${Object.keys(PARTS).join(', ')}` : ''
     throw new Error(`No test file has ${JSON.stringify(word)} in its path${parts}.`)
   })
   return files.filter((file) => chosen.includes(file))
