@@ -12,12 +12,12 @@ import {
   importContent,
   type LogEvent,
   MODULE_NAMES,
+  type ObservedService,
   type PartnerApi,
   Problem,
   type Profile,
   type Store,
 } from '../../core/mod.ts'
-import { internalsOf } from '../../core/internals.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
 const actor = 'embedder'
@@ -57,6 +57,7 @@ test('a store is filled and served', async (t) => {
   t.match(report, { created: 1 })
 
   const api = createPartnerApi({ store })
+  t.strictSame(Object.keys(api).sort(), ['close', 'fetch', 'flush', 'handle', 'protect'])
   const { status, body } = await read(api, key, '/public/profiles?partner=acme&q=mill')
   t.equal(status, 200)
   t.match(body.data, [{ slug: 'old-mill', country: { code: 'DE' } }])
@@ -296,14 +297,18 @@ test('an invalid row is left out of full pages, logged once and counted', async 
     findProfile: async (...args) => spoil((await valid.findProfile(...args))!),
   }
   const errors: (string | undefined)[] = []
-  const api = createPartnerApi({ store, directory }, { log: ({ error }) => errors.push(error) })
+  let measurements: ObservedService['measurements'] | undefined
+  const api = createPartnerApi({ store, directory }, {
+    log: ({ error }) => errors.push(error),
+    observers: [{ serviceCreated: (service) => measurements = service.measurements }],
+  })
   const first = (await read(api, key, '/public/profiles?partner=acme&limit=2')).body
   const path = `/public/profiles?partner=acme&limit=2&cursor=${first.page.next_cursor}`
   const { data, page } = (await read(api, key, path)).body
   const slugs = [...first.data, ...data].map(({ slug }) => slug)
   t.strictSame([slugs, page.has_more], [['anders', 'cosy', 'day', 'elm'], false])
   t.equal((await read(api, key, '/public/profiles/bad?partner=acme')).status, 404)
-  t.ok((await internalsOf(api).measurements()).invalidRows >= 2)
+  t.ok((await measurements!()).invalidRows >= 2)
   const reason = 'profile "bad": country must be an ISO 3166-1 alpha-2 code or XK, in upper case, not "UK"'
   t.strictSame(
     errors,
