@@ -2,6 +2,7 @@
 import { safeParse } from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
+import { ALL_FAILURES } from '../lib/schema-rules.ts'
 import { formatPath, fromLine, linePath, type Path, type Schema } from './fields.ts'
 
 /** An error in one field of one line. */
@@ -52,7 +53,7 @@ export function createObjectReader<R>(
   function toRecord(value: Readonly<Record<string, unknown>>): R | undefined {
     const before = errorCount
     const selected = fromLine(schema, value, (path) => addError(line, nameOf(path), 'is not a known field'))
-    const { output, issues } = safeParse(schema, selected)
+    const { output, issues } = safeParse(schema, selected, ALL_FAILURES)
     if (issues === undefined) return errorCount === before ? output : undefined
     for (const issue of issues) {
       // JSON has no `undefined`.

@@ -1,6 +1,9 @@
 /** Checks of values by functions that say what is wrong. */
 import * as v from 'valibot'
 
+/** Finds all failures, also where the host has set valibot to stop at the first one. */
+export const ALL_FAILURES = { abortEarly: false, abortPipeEarly: false } as const
+
 /** An action that refuses a value with a sentence. @param check Returns it; `undefined` for a valid value. */
 export function rule<T>(check: (value: T) => string | undefined): v.RawCheckAction<T> {
   return v.rawCheck<T>(({ dataset, addIssue }) => {

@@ -2,6 +2,7 @@
 import { type BaseIssue, getDefault, safeParse } from 'valibot'
 import { keepsDigits } from '../lib/json.ts'
 import type { InputSchemas } from './inputs.ts'
+import { ALL_FAILURES } from '../lib/schema-rules.ts'
 import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
 
 /** A parameter of a query, or a member of a body. */
@@ -87,7 +88,7 @@ function readerFor(schema: AnySchema): (text: string) => unknown {
 export function checkValue({ schema, describe }: Input, value: unknown, fail: Fail): unknown {
   // It refuses `undefined`, which no request can send: an object leaves the check out.
   if (value === undefined && schema.type === 'exact_optional') return getDefault(schema)
-  const { success, output, issues } = safeParse(schema, value)
+  const { success, output, issues } = safeParse(schema, value, ALL_FAILURES)
   if (success) return output
   for (const issue of issues) fail(describe(issue), (issue.path ?? []).map(({ key }) => String(key)))
   return undefined

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { test } from 'tap'
+import * as v from 'valibot'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import {
   COUNTRY_CODES,
@@ -246,6 +247,15 @@ test('all errors are reported at once, by line', (t) => {
   )
   const places = circle.map(({ line, field }) => `${line} ${field}`)
   t.same(places, ['1 parent_slug', '2 name', '2 parent_slug'])
+  t.end()
+})
+
+test('all errors are reported, also where the host has set valibot to stop at the first one', (t) => {
+  v.setGlobalConfig({ abortEarly: true })
+  t.teardown(() => v.deleteGlobalConfig())
+  const reader = createLineReader('industries')
+  reader.read('{"slug":"A","name":""}')
+  t.strictSame(reader.finish()?.errors.map(({ field }) => field), ['slug', 'name'])
   t.end()
 })
 

@@ -465,6 +465,17 @@ t.test('null in a body is what its schema makes of it', async (t) => {
   t.match(await send({ count: null }), { status: 422, json: { errors: [{ pointer: '/count' }] } })
 })
 
+t.test('all failures are reported, also where the host has set valibot to stop at the first one', async (t) => {
+  const { post, key } = await serveOrders({
+    endpoints: [echo('both', {}, { item: v.object({ a: v.string(), b: v.string() }) })],
+  })
+  v.setGlobalConfig({ abortEarly: true })
+  t.teardown(() => v.deleteGlobalConfig())
+  const { json } = await post('/echo/both', { partner: 'demo', item: { a: 1, b: 2 } }, { key })
+  const pointers = json.errors.map(({ pointer }: { readonly pointer: string }) => pointer)
+  t.strictSame(pointers, ['/item/a', '/item/b'])
+})
+
 t.test('what is exactly optional may be absent', async (t) => {
   const schemas = { some: v.exactOptional(v.string()), size: v.exactOptional(v.number(), 3) }
   const exact = echo('exact', schemas)
