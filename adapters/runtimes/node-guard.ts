@@ -34,6 +34,8 @@ export interface GuardedReply {
   readonly raw: NodeResponse
   /** Leaves the response to the caller. */
   hijack(): unknown
+  /** The fields of the reply, of which Node's response knows nothing. */
+  getHeaders(): Readonly<Record<string, number | string | string[] | undefined>>
   /** Whether the reply has a field. */
   hasHeader(name: string): boolean
   /** Sets a field of the reply. */
@@ -176,6 +178,9 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
     })
     if (refusal === undefined) return
     reply.hijack()
+    // What hooks have set stays, as it does in Express.
+    const own = response.headersSent ? [] : Object.entries(reply.getHeaders())
+    for (const [name, value] of own) if (value !== undefined) response.setHeader(name, value)
     sendResponse(response, refusal)
   }
 

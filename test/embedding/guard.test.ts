@@ -236,6 +236,30 @@ for (const [name, makeHost] of Object.entries(HOSTS)) {
   })
 }
 
+t.test('a refusal keeps the fields that the host has set', async (t) => {
+  const { api } = await serveShop()
+  const guard = createGuard(api, route('GET'))
+  const app = express()
+  app.use((_, response, next) => {
+    response.set({ 'X-Own': 'own', 'Cache-Control': 'public' })
+    next()
+  })
+  app.get('/invoices', guard)
+  const fastify = createFastify()
+  fastify.addHook('onRequest', (_, reply, done) => {
+    reply.headers({ 'X-Own': 'own', 'Cache-Control': 'public' })
+    done()
+  })
+  fastify.get('/invoices', { preHandler: guard.fastify }, () => ({}))
+  await fastify.ready()
+  const hosts: readonly RequestListener[] = [app, (request, response) => fastify.routing(request, response)]
+  for (const host of hosts) {
+    const { status, headers } = await fetch(`${await listen(t, host)}/invoices`)
+    t.strictSame([status, headers.get('x-own'), headers.get('cache-control')], [401, 'own', 'no-store'])
+    t.equal(headers.get('content-type'), 'application/problem+json')
+  }
+})
+
 t.test('a response that the host begins meanwhile is left to it, and counted', async (t) => {
   const log: LogEvent[] = []
   const { api, key } = await serveShop({ log: (event) => log.push(event), logLevel: 'all' })
