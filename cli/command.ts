@@ -3,7 +3,7 @@ import { type Argument, Command, Option, type ParseOptionsResult } from 'command
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
-import { CliError, type ExitCode, toCliError, usageError } from './errors.ts'
+import { CliError, type ErrorDetails, type ExitCode, toCliError, usageError } from './errors.ts'
 import { createArgument, createOption, integerBetween } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
@@ -230,7 +230,7 @@ export async function changeStore(
     if (output.json) await output.printNotes(result)
     else await output.print(result)
     const { data, text, lost } = result
-    const receipt = await awaitServers(store, output, data, changedAt)
+    const receipt = await awaitServers(store, output, { data, lost }, changedAt)
     if (output.json) await output.print({ data, text, lost }, { receipt: receiptJson(receipt) })
     else for (const line of receiptLines(receipt)) output.note(line)
   })
@@ -247,7 +247,13 @@ export function printFromStore(
   })
 }
 
-export function awaitServers(store: Store, output: Output, data: unknown, since: number): Promise<Receipt> {
+/** @param made What the change has made, for the error when it is unknown who has applied it. */
+export function awaitServers(
+  store: Store,
+  output: Output,
+  made: Pick<ErrorDetails, 'data' | 'lost'>,
+  since: number,
+): Promise<Receipt> {
   return output.progress(async (report) => {
     report('Waiting until every server has applied the change …')
     try {
@@ -255,7 +261,7 @@ export function awaitServers(store: Store, output: Output, data: unknown, since:
     } catch (error) {
       const { exitCode, code, message } = toCliError(error)
       const detail = `The change is made, but whether every server has applied it is unknown: ${message}`
-      throw new CliError(exitCode, code, detail, { data })
+      throw new CliError(exitCode, code, detail, made)
     }
   })
 }

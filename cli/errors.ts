@@ -1,5 +1,6 @@
 import type { StoreError, StoreErrorCode } from '../adapters/stores/sql/store-error.ts'
 import type { AdminError, Remedy } from '../core/admin/error.ts'
+import type { Loss } from './output/print.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
@@ -12,6 +13,8 @@ export interface ErrorDetails {
   readonly lines?: readonly string[]
   /** What the command did before it failed: `data` beside `error` under `--json`. */
   readonly data?: unknown
+  /** Where `data` has the only copy of a secret. */
+  readonly lost?: Loss | undefined
   /** A command that helps; the output adds it to the message. */
   readonly remedy?: Remedy | undefined
 }
@@ -25,6 +28,7 @@ export class CliError extends Error implements ErrorDetails {
   readonly members: Readonly<Record<string, unknown>>
   readonly lines: readonly string[]
   readonly data: unknown
+  readonly lost: Loss | undefined
   readonly remedy: Remedy | undefined
 
   constructor(
@@ -39,6 +43,7 @@ export class CliError extends Error implements ErrorDetails {
     this.members = details.members ?? {}
     this.lines = details.lines ?? []
     this.data = details.data
+    this.lost = details.lost
     this.remedy = details.remedy
   }
 }

@@ -159,7 +159,7 @@ export async function changeSelected(
     }
   })
   const isAwaited = wait && done > 0
-  const receipt = isAwaited ? await awaitServers(store, output, undefined, performance.now()) : undefined
+  const receipt = isAwaited ? await awaitServers(store, output, {}, performance.now()) : undefined
   const counts: Record<string, number> = {}
   for (const code of skipped.values()) counts[code] = (counts[code] ?? 0) + 1
   const others = Object.entries(counts).map(([code, n]) => `; skipped: ${n} ${code.replace('key_', '')}`)

@@ -246,8 +246,8 @@ export class Output implements TableStyle {
   }
 
   /** Prints why a command failed: on standard error, too, when standard output cannot be written. */
-  async error({ message, code, members, lines, data, remedy }: CliError): Promise<void> {
-    const detail = this.#withRemedy(redact(message), remedy)
+  async error({ message, code, members, lines, data, remedy, lost }: CliError): Promise<void> {
+    let detail = this.#withRemedy(redact(message), remedy)
     if (this.json && code !== unwritable) {
       const error: Record<string, unknown> = { code: redact(code), detail }
       if (remedy !== undefined) error['remedy'] = { command: remedy.command, args: remedy.args }
@@ -256,6 +256,7 @@ export class Output implements TableStyle {
         ? this.#endOfList({ error })
         : this.#format(data === undefined ? { error } : { data, error })
       if (await this.write(document).then(() => true, () => false)) return
+      if (lost !== undefined) detail += ` ${this.#withRemedy(lost.detail, lost.remedy)}`
     }
     const text = [`error: ${detail}`, ...lines.map((line) => `  ${redact(line)}`)]
       .map((line) => `${line.split('\n').map(printable).join('\n')}\n`).join('')

@@ -3,19 +3,29 @@ import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { test } from 'tap'
+import { StoreError } from '../../adapters/stores/sql/store-error.ts'
+import { awaitServers } from '../../cli/command.ts'
+import { type CliError, toCliError } from '../../cli/errors.ts'
+import { Output } from '../../cli/output/print.ts'
+import { lostKey } from '../../cli/output/secrets.ts'
 import { run } from '../../cli/program.ts'
 import { cleanEnv, newFile, temporaryFolder } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
+import { createStubStore } from '../support/stub-store.ts'
 
 const webhookKey = join(temporaryFolder(), 'webhook.key')
 writeFileSync(webhookKey, Buffer.alloc(32, 7).toString('base64'), { mode: 0o600 })
 
+const sink = (write: (text: string) => Error | undefined) =>
+  new Writable({ decodeStrings: false, write: (text, _encoding, done) => done(write(text)) })
+/** A standard output whose reader has gone. */
+const goneOutput = () =>
+  sink(() => Object.assign(new Error('closed'), { code: 'EPIPE' })).on('error', () => {})
+
 /** Runs a command whose standard output fails. @param fd Its descriptor, if it is known to fail before a write. */
 async function runUnwritable(command: string, store: string, fd?: number) {
   let stderr = ''
-  const sink = (write: (text: string) => Error | undefined) =>
-    new Writable({ decodeStrings: false, write: (text, _encoding, done) => done(write(text)) })
-  const stdout = sink(() => Object.assign(new Error('closed'), { code: 'EPIPE' })).on('error', () => {})
+  const stdout = goneOutput()
   const code = await run(command.split(' '), '0.1.0', {
     env: cleanEnv({ PARTNER_API_STORE: store, PARTNER_API_WEBHOOK_KEY_FILE: webhookKey }),
     stdin: Readable.from([]),
@@ -74,4 +84,32 @@ test('otherwise, the error names it and the command that replaces it', async (t)
     const ids = [...rows, ...await store.webhooks.listWebhooks()].map((row) => row.id)
     t.ok(ids.includes(made!), `${command}: it was made`)
   }
+})
+
+test('it does so when the servers cannot be waited for either', async (t) => {
+  let stderr = ''
+  const io = {
+    env: {},
+    stdin: Readable.from([]),
+    stdout: goneOutput(),
+    stderr: sink((text) => {
+      stderr += text
+      return undefined
+    }),
+  }
+  const output = new Output(io, true)
+  const store = createStubStore({
+    revision: () => {
+      throw new StoreError('unreachable', 'The store is away.')
+    },
+  })
+  const lost = lostKey('abcdefghijkl')
+  const error = await awaitServers(store, output, { data: { key: 'secret' }, lost }, 0).catch(toCliError)
+  await output.error(error as CliError)
+  t.equal((error as CliError).exitCode, 3)
+  t.match(
+    stderr,
+    /is unknown: The store is away\. Key abcdefghijkl was issued but is lost\. To replace it: .+\n$/,
+  )
+  t.notMatch(stderr, 'secret')
 })
