@@ -61,7 +61,7 @@ async function writeAll({ title, lead, cards, facts, parts }: ReferenceContent):
 
 /** @param inAllLanguages Whether samples are in all languages, or in Shell alone. */
 function writeSection({ level, title, blocks }: Section, inAllLanguages: boolean): string {
-  const heading = `${'#'.repeat(level)} ${title}`
+  const heading = `${'#'.repeat(level)} ${writeProse(title)}`
   return [heading, ...blocks.map((block) => writeBlock(block, inAllLanguages))].join('\n\n')
 }
 
@@ -85,7 +85,7 @@ function writeBlock(block: Block, inAllLanguages: boolean): string {
 }
 
 function writeOperation({ method, path }: OperationLine): string {
-  return `${method} \`${path}\``
+  return `${method} ${codeSpan(path)}`
 }
 
 /** Items of a list follow each other without a blank line, and those of an ordered one are numbered. */
@@ -106,13 +106,13 @@ function writeParagraphs({ lines }: Paragraphs): string {
 
 /** Links within the reference have no place to lead to. */
 function writeProse(text: Prose): string {
-  return text.replace(/\[([^\]]+)\]\(#[^)]+\)/g, '$1').replace(/\s+/g, ' ').trim()
+  return text.replace(/\[([^\][]+)\]\(#[^()]+\)/g, '$1').replace(/\s+/g, ' ').trim()
 }
 
 function writeLine(pieces: readonly Inline[]): string {
   return pieces.map((piece) => {
     if (typeof piece === 'string') return piece
-    return 'code' in piece ? `\`${piece.code}\`` : `[${piece.text}](${piece.href})`
+    return 'code' in piece ? codeSpan(piece.code) : `[${piece.text}](${piece.href})`
   }).join('')
 }
 
@@ -125,11 +125,23 @@ function writeCode({ caption, note, code }: CodeBlock, inAllLanguages: boolean):
   return parts.join('\n\n')
 }
 
-/** A fence is longer than every one in the code. */
+/** Code on lines of its own. */
 function fence(code: string): string {
-  const longest = Math.max(2, ...Array.from(code.matchAll(/`+/g), ([ticks]) => ticks.length))
-  const mark = '`'.repeat(longest + 1)
+  const mark = '`'.repeat(Math.max(3, longestTicks(code) + 1))
   return `${mark}\n${code}\n${mark}`
+}
+
+/** Code within a line. Spaces keep its own backticks apart from those around it, and are not shown. */
+function codeSpan(code: string): string {
+  const text = code.replace(/\s+/g, ' ')
+  if (!text.includes('`')) return `\`${text}\``
+  const mark = '`'.repeat(longestTicks(text) + 1)
+  return `${mark} ${text} ${mark}`
+}
+
+/** How many backticks follow each other at most: what encloses them has more. */
+function longestTicks(code: string): number {
+  return Math.max(0, ...Array.from(code.matchAll(/`+/g), ([ticks]) => ticks.length))
 }
 
 function writeResponses({ mediaType, success, problems }: Responses): string {
@@ -155,12 +167,12 @@ function writeRows(rows: readonly FieldRow[], indent: string): string {
 }
 
 function writeRow(row: FieldRow): string {
-  if ('values' in row) return `If \`${row.member}\` is ${row.values.map((value) => `\`${value}\``).join(' ')}`
+  if ('values' in row) return `If \`${row.member}\` is ${row.values.map(codeSpan).join(' ')}`
   const { name, about, need, text, limits } = row
   const notes = [about, need ?? ''].filter(Boolean).map((note) => ` (${note})`)
   const bounds = limits.map(writeLine).join(' · ')
   const said = [writeProse(text), bounds && `(${bounds})`].filter(Boolean).join(' ')
-  return `\`${name}\`${notes.join('')}${said && `: ${said}`}`
+  return `${codeSpan(name)}${notes.join('')}${said && `: ${said}`}`
 }
 
 function writeTable({ rows }: Table): string {

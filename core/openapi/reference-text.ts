@@ -4,7 +4,8 @@ import { type Inset, type Markup, markup } from './html.ts'
 
 /** Converts backticks and links. The code of a problem links to it. */
 export function prose(text: string): readonly Inset[] {
-  return text.split(/(`[^`]+`|\[[^\]]+\]\((?:#|https:)[^)]+\))/).map((part) => {
+  return text.split(/(`[^`]+`|\[[^\][]+\]\((?:#|https:)[^()]+\))/).map((part, index) => {
+    if (index % 2 === 0) return part
     const [, code, title, id] = /^`(.*)`$|^\[(.*)\]\((.*)\)$/.exec(part) ?? []
     if (id !== undefined) return markup`<a href="${id}">${title}</a>`
     if (code === undefined) return part

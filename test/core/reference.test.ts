@@ -4,6 +4,7 @@ import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
 import t from 'tap'
+import * as v from 'valibot'
 import { createServiceNames } from '../../core/http/headers.ts'
 import { PROBLEM_ACTIONS } from '../../core/http/problem-actions.ts'
 import { PROBLEMS } from '../../core/http/problem.ts'
@@ -56,6 +57,29 @@ t.test('the page escapes all text', async (t) => {
     { ...settings, problemBase: evil },
   )
   t.equal(hostile.match(/<script/g)?.length, 1, 'the page has only its own script')
+})
+
+t.test('Markdown keeps texts of the host in their place', async (t) => {
+  const summary = 'One\n# Two'
+  const description = 'Three\n# Four'
+  const schema = v.object({ 'a`b\nc': v.picklist(['d\n# e', '`', '``f`']) })
+  const routes = ROUTES.filter(({ name }) => name === 'plans')
+    .map((route) => ({ ...route, name: 'own', summary, description, response: schema }))
+  const described = await createDocument(routes, settings)
+  const [methods] = Object.values(described.paths)
+  const [operation] = Object.values(methods!)
+  const { text } = await createMarkdown(await createReference(described, settings), operation!.operationId)
+  t.match(text, /^### One # Two\n\n/)
+  t.match(text, /\nThree # Four/)
+  t.match(text, '- `` a`b c ``')
+  t.match(text, 'one of `d # e` `` ` `` ``` ``f` ```')
+})
+
+t.test('texts with many unfinished links and codes take linear time', (t) => {
+  const startedAt = performance.now()
+  for (const begin of ['[', '[a](#', '[a](https:', '`a']) prose(begin.repeat(50_000))
+  t.ok(performance.now() - startedAt < 5_000)
+  t.end()
 })
 
 t.test('the assets of the pages are up to date', (t) => {
