@@ -1,7 +1,7 @@
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
-import { andThen, type MaybePromise } from '../lib/promise.ts'
+import { andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
 import { API_VERSION } from '../model.ts'
 
 /** The position of a row in its list: its sort key and, for equal keys, its id. */
@@ -27,7 +27,8 @@ export function readPage<Row>(
   if (cursor !== undefined && position === undefined) throw new Problem('invalid_cursor')
   const [key = '', id = ''] = position ?? []
   // One extra row shows whether there is another page.
-  return andThen(read(position && [key, String(id)], limit + 1), (rows) => {
+  const found = toPromise(read(position && [key, String(id)], limit + 1)) as MaybePromise<readonly Row[]>
+  return andThen(found, (rows) => {
     if (!Array.isArray(rows)) throw new TypeError('read of a list must return an array of rows.')
     const shown = rows.slice(0, limit)
     const last = rows.length > limit ? shown.at(-1) : undefined

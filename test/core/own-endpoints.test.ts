@@ -646,6 +646,39 @@ t.test('a handler that fails is a problem of the service', async (t) => {
   t.match(headers.get('x-request-id'), /^req_/)
 })
 
+t.test('a query builder is run by awaiting it, in a list, a revision and a handler', async (t) => {
+  let runs = 0
+  // Like that of an ORM: no promise, and without effect until it is awaited.
+  const query = <T>(value: T) => {
+    const lazy: PromiseLike<T> = { then: (...handlers) => (runs++, Promise.resolve(value).then(...handlers)) }
+    return lazy as Promise<T>
+  }
+  const base = { method: 'GET', scope: 'read:orders', summary: 'List' } as const
+  const endpoints = [
+    defineEndpoint({
+      ...base,
+      name: 'built',
+      path: '/built',
+      paging: { limit: 1, maximum: 1 },
+      handle: ({ page }) =>
+        page({ read: () => query(['a', 'b']), positionOf: (row): readonly [string, string] => [row, row] }),
+    }),
+    defineEndpoint({
+      ...base,
+      name: 'single',
+      path: '/single',
+      revision: () => query('1'),
+      handle: () => query({ data: 'a' }),
+    }),
+  ]
+  const { request, key } = await serveOrders({ endpoints })
+  const list = await request('/built?partner=demo', { key })
+  t.match([list.status, list.json], [200, { data: ['a'], page: { has_more: true } }])
+  const single = await request('/single?partner=demo', { key })
+  t.strictSame([single.status, single.json], [200, { data: 'a' }])
+  t.equal(runs, 3)
+})
+
 t.test('a list that cannot be read is an error of the host, in one sentence', async (t) => {
   const log: LogEvent[] = []
   const position: { key: unknown; id: unknown } = { key: 1, id: 'a' }
