@@ -1,9 +1,16 @@
 import type { StoreError, StoreErrorCode } from '../adapters/stores/sql/store-error.ts'
 import type { AdminError, Remedy } from '../core/admin/error.ts'
-import type { Loss } from './output/print.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
+
+/** What the error says when the only copy of a secret cannot be written. */
+export interface Loss {
+  /** A sentence that names the secret by its id. */
+  readonly detail: string
+  /** The command that replaces it. */
+  readonly remedy: Remedy
+}
 
 /** What an error has besides its code and its message. */
 export interface ErrorDetails {

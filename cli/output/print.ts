@@ -4,7 +4,7 @@ import { styleText } from 'node:util'
 import type { Remedy } from '../../core/admin/error.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import { readRows } from '../../core/ports/store.ts'
-import { CliError } from '../errors.ts'
+import { CliError, type Loss } from '../errors.ts'
 import {
   createTableFormatter,
   cutToWidth,
@@ -34,14 +34,6 @@ export interface CommandResult {
   readonly notes?: () => MaybePromise<readonly string[]>
   /** Where the result has the only copy of a secret. */
   readonly lost?: Loss | undefined
-}
-
-/** What the error says when the only copy of a secret cannot be written. */
-export interface Loss {
-  /** A sentence that names the secret by its id. */
-  readonly detail: string
-  /** The command that replaces it. */
-  readonly remedy: Remedy
 }
 
 type TerminalWritable = Writable & {

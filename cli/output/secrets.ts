@@ -3,9 +3,9 @@ import { fstatSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import process from 'node:process'
-import { CliError } from '../errors.ts'
+import { CliError, type Loss } from '../errors.ts'
 import { describeFileError, endBySignal, interrupts } from '../files.ts'
-import { type CommandResult, type Io, type Loss, unwritableError } from './print.ts'
+import { type CommandResult, type Io, unwritableError } from './print.ts'
 
 /** The values of the options that `withSecret` adds. */
 export interface SecretOptions {
