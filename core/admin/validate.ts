@@ -89,7 +89,13 @@ export function requireLifetime(expiresAt: number, latest: number, now: number):
 }
 
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
-  if (expiresAt === undefined || (expiresAt > now && expiresAt <= maxExpiry)) return
+  if (expiresAt === undefined || isIntegerBetween(expiresAt, now + 1, maxExpiry)) return
+  if (!Number.isInteger(expiresAt)) {
+    const detail = `The expiry of a key must be an integer, milliseconds since the epoch, not ${
+      formatValue(expiresAt)
+    }.`
+    throw new AdminError('invalid_expiry', detail)
+  }
   const detail = 'The expiry of a key must be in the future and before the year 10000.'
   throw new AdminError('invalid_expiry', detail)
 }
