@@ -22,7 +22,7 @@ import { createWebhookSecret, type WebhookKey } from './secrets.ts'
 export interface NewWebhook {
   /** An `https:` address of at most 2,000 characters, without credentials and fragment; a public one. */
   readonly url: string
-  /** One or more. */
+  /** The types of the events that it is sent, at least one. */
   readonly events: readonly WebhookEventType[]
   /** Slug: only events about this partner; default all. */
   readonly partner?: string | undefined
@@ -30,9 +30,9 @@ export interface NewWebhook {
 
 /** What changes of a webhook. */
 export interface WebhookUpdate {
-  /** As that of a new one. */
+  /** The address, with the rules of that of a new webhook. */
   readonly url?: string | undefined
-  /** One or more, in place of those that it has. */
+  /** The types of events that replace those that it has, at least one. */
   readonly events?: readonly WebhookEventType[] | undefined
 }
 

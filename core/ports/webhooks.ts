@@ -44,7 +44,7 @@ export interface Webhook {
   readonly id: string
   /** Where deliveries are posted. */
   readonly url: string
-  /** One or more. */
+  /** The types of the events that it is sent, at least one. */
   readonly events: readonly WebhookEventType[]
   /** Slug: only events about this partner; `undefined` for all. */
   readonly partner: string | undefined

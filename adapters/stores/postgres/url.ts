@@ -10,7 +10,7 @@ export interface Host {
 
 /** How the connection is encrypted. Files are in PEM; without `rootFile`, the authorities of the runtime count. */
 export interface TlsSettings {
-  /** One of libpq's values of `sslmode`. */
+  /** The mode of encryption: `disable`, `prefer`, `require`, `verify-ca` or `verify-full`, as in libpq. */
   readonly mode: string
   readonly rootFile: string | undefined
   readonly certFile: string | undefined

@@ -112,7 +112,7 @@ function statementsOf(dialect: Dialect) {
       condition: `at <= (SELECT ${dialect.now}) - ${PROBLEM_RETENTION_MS}`,
       batchSize: problemsPruned,
     }),
-    /** One for each table of counts. */
+    /** The statements that delete old counts, one for each table. */
     pruneCounts: [request_counts, signup_counts, key_request_counts].map((table) =>
       pruneSql(dialect, {
         table: table.name,

@@ -178,6 +178,7 @@ function createStatements(driver: DatabaseSync, file: string) {
   function prepareRead<Row>(sql: string): ArrayStatement<Row> {
     const statement = driver.prepare(sql)
     statement.setReturnArrays(true)
+    // The types of node:sqlite describe rows as objects only.
     return statement as unknown as ArrayStatement<Row>
   }
 
