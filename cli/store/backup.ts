@@ -13,19 +13,18 @@ import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { ReplacedStore, Restoration } from '../../adapters/stores/sql/restore.ts'
 import type { SqlDatabase } from '../../adapters/stores/sql/database.ts'
-import { auditEntryJson } from '../../core/admin/record-json.ts'
-import type { AuditEntry } from '../../core/ports/audit.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
 import { type Action, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import { describeFileError, endBySignal, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
-import { formatRecord, formatTime, pluralize, printable, shellQuote } from '../output/text.ts'
+import { formatRecord, printable, shellQuote } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { describeStore, openSqliteFile, requireFile } from './open.ts'
 import { currentUser, holdsPassword, parseDurableUrl } from './url.ts'
 
 const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
+const loadRestoration = () => import('./restoration.ts')
 
 export async function backUp(
   invocation: Invocation,
@@ -87,6 +86,7 @@ export async function restore(
   }
   if (!dryRun) await confirmAsBackedUp(invocation, options)
   const { openCopy, openForReplacement } = await loadBackup()
+  const { printRestoration } = await loadRestoration()
   const target = openForReplacement(store, { isThere, lock: !dryRun })
   try {
     await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
@@ -101,7 +101,8 @@ export async function restore(
       await printRestoration(output, found, target.sql, {
         data: { file, ...contents, replaced, dry_run: dryRun },
         text: formatContents(contents),
-        notes: [dryRun ? 'Nothing was changed. A restore would do this:' : `Restored ${store}.`],
+        note: dryRun ? 'Dry run: nothing was changed.' : `Restored ${store}.`,
+        dryRun,
         replacedUrl: isThere ? `sqlite:${replaced ?? store}` : undefined,
       })
     })
@@ -125,6 +126,7 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
     throw usageError('store reconcile is for PostgreSQL: for SQLite, store restore does the same.')
   }
   await confirmAsBackedUp(invocation, options)
+  const { printRestoration } = await loadRestoration()
   const { assertNotServed, openRestored } = await import('../../adapters/stores/postgres/restored.ts')
   const restored = await openRestored(storeUrl)
   try {
@@ -144,7 +146,7 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
       await printRestoration(output, found, replaced?.sql, {
         data: {},
         text: '',
-        notes: [],
+        dryRun: false,
         replacedUrl: holdsPassword(url) ? 'URL' : url,
       })
     } finally {
@@ -227,99 +229,6 @@ async function secure(
   }
   const detail = `Nothing was changed: the replaced store ${place} cannot be read: ${sentence}. ${advice}`
   throw new CliError(3, code, detail)
-}
-
-/** What is printed of a restore beside its result. */
-interface Printed {
-  /** Further members for `--json`. */
-  readonly data: object
-  /** For people, on standard output. */
-  readonly text: string
-  readonly notes: readonly string[]
-  /** Where the replaced store is now; `undefined` if there was none. */
-  readonly replacedUrl: string | undefined
-}
-
-async function printRestoration(
-  output: Output,
-  found: Restoration,
-  replaced: ReplacedStore | undefined,
-  { data, text, notes, replacedUrl }: Printed,
-): Promise<void> {
-  const { mode, since, narrowed, disabledWebhooks, revokedClaims } = found
-  const { readEntriesAfter } = await import('../../adapters/stores/sql/restore.ts')
-  const entries = () => readEntriesAfter(since!.after, replaced!)
-  const { issuedKeys = 0, erasures = 0 } = since ?? {}
-  const keys = pluralize(narrowed.keys, 'key')
-  const partners = pluralize(narrowed.partners, 'partner')
-  const issued = pluralize(issuedKeys, 'key')
-  const noReplaced = replacedUrl === undefined
-    ? 'There is no replaced store'
-    : `${replacedUrl} cannot be read`
-  const sentences: readonly (readonly [holds: boolean, sentence: string])[] = [
-    [
-      mode === 'narrowed' && narrowed.keys + narrowed.partners > 0,
-      `Narrowed ${keys} and ${partners} to what the replaced store allows.`,
-    ],
-    [
-      mode === 'as_backed_up',
-      'warning: Keys and partners are as in the backup: what was revoked or restricted since is accepted again.',
-    ],
-    [
-      mode === 'unknown',
-      `warning: ${noReplaced}: revocations since the backup are unknown, and what they ended is accepted again.`,
-    ],
-    [
-      disabledWebhooks.length > 0,
-      `warning: Webhooks start disabled, until you run webhooks enable: ${disabledWebhooks.join(' ')}`,
-    ],
-    [
-      revokedClaims > 0,
-      `warning: The restore revoked ${pluralize(revokedClaims, 'open link')}: make others.`,
-    ],
-    [
-      issuedKeys > 0,
-      `warning: ${issued} issued since the backup, successors of rotated keys included, are not in it: issue others.`,
-    ],
-    [
-      erasures > 0,
-      'warning: Signups that were deleted since the backup may be in it: delete them again with signups delete.',
-    ],
-  ]
-  try {
-    await printEntries()
-  } finally {
-    // What a restore did has to be known, also when standard output cannot be written.
-    for (const note of notes) output.note(note)
-    for (const [holds, sentence] of sentences) if (holds) output.note(printable(sentence))
-    if (since !== undefined) {
-      const list = `partner-api --store ${shellQuote(replacedUrl!)} audit list --after ${since.after}`
-      output.note(`${pluralize(since.entries, 'change')} since the backup, and all signups since: ${list}`)
-    }
-  }
-
-  async function printEntries(): Promise<void> {
-    if (output.json) {
-      const record = {
-        ...data,
-        mode,
-        narrowed,
-        disabled_webhooks: disabledWebhooks,
-        revoked_claims: revokedClaims,
-        since: since === undefined ? null : { after: since.after, entries: since.entries },
-      }
-      return await output.recordWithList(record, 'changes', since ? entries() : [], auditEntryJson)
-    }
-    await output.write(text)
-    if (since === undefined || since.entries === 0) return
-    const headings = ['no.', 'when', 'who', 'what', 'partner', 'key', 'about']
-    await output.table(entries(), auditEntryJson, headings, entryCells, output.pageRows)
-  }
-}
-
-function entryCells(entry: AuditEntry): string[] {
-  const { sequence, at, actor, type, partner = '', keyId = '', subject = '' } = entry
-  return [String(sequence), formatTime(at), actor, type, partner, keyId, subject]
 }
 
 /** @returns The file of the store. @throws {CliError} for PostgreSQL, with the commands to run instead. */

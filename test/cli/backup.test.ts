@@ -107,12 +107,16 @@ test('a backup under load has every signup acknowledged before, and restores all
   }
   const plan = await json('store', 'restore', backup, '--dry-run')
   t.match(plan.data, { dry_run: true, replaced: null, ...found })
-  t.match(plan.stderr, /^Nothing was changed\. A restore would do this:\nNarrowed 2 keys /)
+  t.match(plan.stderr, /^Dry run: nothing was changed\.\nA restore would narrow 2 keys to what the present/)
+  t.match(plan.stderr, /^warning: The backup lacks 2 keys issued since, .*: they would no longer work\.$/m)
+  t.match(plan.stderr, /^The present store has 6 changes since the backup, which a restore would not keep: /m)
+  t.notMatch(plan.stderr, /Narrowed|Restored|issue others/)
   t.equal((await json('keys', 'show', second!.id)).data.state, 'revoked')
   t.match(await json('store', 'restore', backup), { code: 1, error: { code: 'store_exists' } })
   const restored = await json('store', 'restore', backup, '--replace')
   t.match(restored.data, { dry_run: false, ...found, seal: data.seal })
-  t.match(restored.stderr, /^warning: 2 keys issued since the backup, .* are not in it/m)
+  t.match(restored.stderr, /^warning: The backup lacks 2 keys issued since, .*: issue others/m)
+  t.match(restored.stderr, /^The replaced store has 6 changes since the backup: .* audit list --after 5$/m)
   const replaced = programOn(`sqlite:${restored.data.replaced}`)
   t.equal((await replaced.json('keys', 'show', lost)).data.state, 'active')
 
