@@ -19,7 +19,7 @@ import { createFailedAuthentications } from './limits/failed-authentications.ts'
 import { followClock, localWindowsOf } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
-import { createAuditWatcher, createRequestLogger, type RequestLogger } from './log.ts'
+import { createAuditWatcher, createRequestLogger, logToConsole, type RequestLogger } from './log.ts'
 import { createPipeline } from './pipeline.ts'
 import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
 import type { Store } from './ports/store.ts'
@@ -73,12 +73,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const settings = resolveSettings(options)
   const { names, limits, trustedProxies, allowBrowsers, logsAll } = settings
   const observer = composeObservers(options.observers ?? [])
-  const logger = createRequestLogger(options.log, logsAll, elapsed, trustedProxies, observer)
+  const logger = createRequestLogger(options.log ?? logToConsole, logsAll, elapsed, trustedProxies, observer)
   let invalidRows = 0
   const bounded = boundPorts(ports, settings, observer, {
     failsOnInvalidRow: settings.failsOnInvalidRow,
     onLeftOut: () => invalidRows++,
-    report: options.log === undefined ? console.error : logger.directoryInvalid,
+    report: logger.directoryInvalid,
   }, { onUnavailable: logger.storeUnavailable, onRecovered: logger.storeRecovered })
   // Before the store knows this service: definitions may be refused.
   const readModules = () => modulesWith(store.knownModules())

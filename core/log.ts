@@ -74,6 +74,11 @@ export interface LogEvent {
   readonly error?: string
 }
 
+/** The log of a program that passes none: prints errors, and what a directory returned wrong. */
+export function logToConsole(event: LogEvent): void {
+  if (event.level === 'error' || event.event === 'directory_invalid') console.error(JSON.stringify(event))
+}
+
 interface LoggedRequest {
   readonly request: HttpRequest
   readonly requestId: string
@@ -104,7 +109,7 @@ type LogFields = {
  * @param observer Its `traceId` replaces what the client sent.
  */
 export function createRequestLogger(
-  sink: ((event: LogEvent) => void) | undefined,
+  sink: (event: LogEvent) => void,
   all: boolean,
   elapsed: () => number,
   trustedProxies: number,
@@ -112,7 +117,7 @@ export function createRequestLogger(
 ) {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     const present = Object.entries(fields).filter(([, value]) => value !== undefined)
-    ignoreFailure(() => sink?.({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) }))
+    ignoreFailure(() => sink({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) }))
   }
 
   const fieldsOf = (logged: LoggedRequest) => requestFields(logged, trustedProxies, observer)

@@ -63,7 +63,10 @@ export interface PartnerApiOptions {
   readonly keepSignupsDays?: number
   /** What an invalid row of a custom directory does: `skip` (default) leaves it out, `fail` makes the response a 500. */
   readonly onInvalidRow?: 'skip' | 'fail'
-  /** Receives the events selected by `logLevel`. */
+  /**
+   * Receives the events selected by `logLevel`. Without it, those with the level `error` and invalid rows of a directory
+   * are lines of JSON on `console.error`; `() => {}` drops all.
+   */
   readonly log?: (event: LogEvent) => void
   /** `errors` (default): rejected credentials, statuses from 500, administrative changes. `all`: every response too. */
   readonly logLevel?: 'errors' | 'all'

@@ -87,14 +87,14 @@ export interface DeliveryContext extends ActiveWebhooks {
 export function createDeliveryContext(
   store: Store,
   maxStalenessMs: number,
-  write?: (event: LogEvent) => void,
+  write: (event: LogEvent) => void,
 ): DeliveryContext {
   const port = store.webhooks
   const logged = new Set<string>()
   let isStoreFailing = false
 
   function log(level: LogEvent['level'], event: LogEvent['event'], fields: Partial<LogEvent>): void {
-    ignoreFailure(() => write?.({ time: new Date().toISOString(), level, event, ...fields }))
+    ignoreFailure(() => write({ time: new Date().toISOString(), level, event, ...fields }))
   }
 
   return {

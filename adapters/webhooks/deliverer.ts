@@ -5,7 +5,7 @@
  */
 import { assertOptions } from '../../core/lib/options.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
-import type { LogEvent } from '../../core/log.ts'
+import { type LogEvent, logToConsole } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { DeliveryResult } from '../../core/ports/webhooks.ts'
 import { enqueueExpiring } from '../../core/webhooks/events.ts'
@@ -47,7 +47,10 @@ export interface WebhookOptions {
   readonly allowPrivate?: boolean | undefined
   /** Milliseconds, 500 or more, default 1,000: no webhook is called later than this after it was disabled or removed. */
   readonly maxStalenessMs?: number | undefined
-  /** Gets the events that begin with `webhook`, and `write_failed`. */
+  /**
+   * Gets the events that begin with `webhook`, and `write_failed`. Without it, those with the level `error` are lines of
+   * JSON on `console.error`.
+   */
   readonly log?: ((event: LogEvent) => void) | undefined
 }
 
@@ -78,7 +81,7 @@ export function startWebhooks(
   options: WebhookOptions,
 ): RunningWebhooks {
   assertOptions('startWebhooks', options, { key: true, allowPrivate: true, maxStalenessMs: true, log: true })
-  const { key, allowPrivate = false, maxStalenessMs = 1_000, log: write } = options
+  const { key, allowPrivate = false, maxStalenessMs = 1_000, log: write = logToConsole } = options
   const context = createDeliveryContext(store, maxStalenessMs, write)
   const { port, targets, log, storeFailed, storeResponded, cannotDeliver } = context
   const closing = new AbortController()

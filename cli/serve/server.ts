@@ -115,8 +115,9 @@ async function startServer(
   const { registeringStore, registered } = registerAtOnce(store)
   const observers = [...options.observers ?? []]
   if (metrics !== undefined) observers.push(metrics.observer)
-  const logging = level === 'off' ? {} : { log: write, logLevel: level }
-  const api = createPartnerApi({ store: registeringStore }, { ...options, ...logging, observers })
+  const log = level === 'off' ? () => {} : write
+  const logLevel = level === 'all' ? 'all' : 'errors'
+  const api = createPartnerApi({ store: registeringStore }, { ...options, log, logLevel, observers })
   await registered()
   const rootApi = withRootRedirect(api, options, level === 'all' ? write : () => {})
   const address = { port, host, drainTimeoutMs, reusePort }
@@ -126,7 +127,7 @@ async function startServer(
     throw error
   })
   const { maxStalenessMs } = options
-  const webhooks = given && startWebhooks(store, { ...given, log: logging.log, maxStalenessMs })
+  const webhooks = given && startWebhooks(store, { ...given, log, maxStalenessMs })
   if (metrics === undefined) return { server, webhooks }
   if (webhooks) metrics.add(() => metricsModule!.measureWebhooks(store, webhooks))
   const measured: Measured = {

@@ -542,6 +542,20 @@ await t.test('secrets that can not be opened are logged, and nothing is delivere
   await receiver.delivery()
 })
 
+await t.test('without a log, what keeps all deliveries back is a line on the console', async (t) => {
+  const store = await openMemoryStore()
+  await enqueue(store, await addWebhook(store, 'https://192.0.2.1/'))
+  const printed = Promise.withResolvers<string>()
+  t.capture(console, 'error', printed.resolve)
+  const webhooks = startWebhooks(store, {})
+  t.match(JSON.parse(await printed.promise), {
+    level: 'error',
+    event: 'webhooks_unavailable',
+    error: /no key/,
+  })
+  await webhooks.close()
+})
+
 await t.test('the key of an expired secret is not needed', async (t) => {
   const store = await openMemoryStore()
   const receiver = await receive(t)

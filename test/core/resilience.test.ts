@@ -135,6 +135,33 @@ t.test('the default log level omits successful requests and logs refused credent
   t.match(events, [{ status: 403, code: 'partner_mismatch', partner: 'acme', key_id: key.split('_')[2] }])
 })
 
+t.test('without a log, errors are lines on the console, and nothing else is', async (t) => {
+  const { store, key } = await createAcme()
+  const failing: Store = {
+    ...store,
+    listProfiles() {
+      throw new Error('the disk is full')
+    },
+  }
+  const printed = t.capture(console, 'error', () => {})
+  const errors = async (options: PartnerApiOptions) => {
+    const api = createPartnerApi({ store: failing }, options)
+    t.equal((await api.handle(get(page, key))).status, 503)
+    t.equal((await api.handle(get(page, 'wrong'))).status, 401)
+    await api.close()
+    return printed().map(({ args }) => args)
+  }
+  const [line, ...more] = await errors({ logLevel: 'all' })
+  t.match(JSON.parse(line![0]), {
+    level: 'error',
+    event: 'request',
+    status: 503,
+    error: 'Error: the disk is full',
+  })
+  t.strictSame([line!.length, more], [1, []])
+  t.strictSame(await errors({ log: () => {} }), [], 'a log that drops events')
+})
+
 t.test('client input is not logged unvalidated', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []

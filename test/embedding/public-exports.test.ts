@@ -134,7 +134,9 @@ test('a profile with another slug than the one asked for is not served', async (
   const api = createPartnerApi({ store, directory })
   const { status, body } = await read(api, key, '/public/profiles/opal?partner=acme')
   t.strictSame([status, body.code], [404, 'profile_not_found'])
-  t.match(printed()[0]?.args[0], /directory\.findProfile: profile "hidden": its slug is not "opal"/)
+  t.match(JSON.parse(printed()[0]?.args[0]), {
+    error: /directory\.findProfile: profile "hidden": its slug is not "opal"/,
+  })
   await api.close()
 })
 
@@ -198,7 +200,9 @@ test('an invalid row of a custom directory is one specific error', async (t) => 
     const messages = ['listProfiles', 'findProfile'].map((method) =>
       new RegExp(`^directory.${method}: profile "opal": ${member} must be .*, not `)
     )
-    t.match(printed().map(({ args: [text] }) => text), messages, 'console.error, once and without a log')
+    const events = printed().map(({ args: [text] }): LogEvent => JSON.parse(text))
+    const invalid = events.filter(({ event }) => event === 'directory_invalid')
+    t.match(invalid.map(({ error }) => error), messages, 'console.error, once and without a log')
     t.match(logged, messages.map(({ source }) => new RegExp(source.replace('^', '^Error: '))))
     await t.rejects(checkDirectory(answers), { message: messages[0]! })
     printed.restore()
