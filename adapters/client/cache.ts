@@ -19,7 +19,7 @@ export interface ResponseCache {
  */
 export function createCachingFetch(
   cache: ResponseCache,
-  send: (request: WebRequest) => Promise<WebResponse> = (request) => fetch(request),
+  send: (request: WebRequest) => WebResponse | Promise<WebResponse> = (request) => fetch(request),
 ): (request: WebRequest) => Promise<WebResponse> {
   return async (request) => {
     if (request.method !== 'GET') return await send(request)

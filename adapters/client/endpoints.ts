@@ -27,8 +27,11 @@ export interface PartnerClientOptions extends Hooks {
   readonly maxRetryAfterSeconds?: number | undefined
   /** Name and version of your program, such as `acme-website/2.1`: added to the `User-Agent` of this package. */
   readonly userAgent?: string | undefined
-  /** Sends a request; defaults to the global `fetch`. `createCachingFetch` makes one that keeps responses. */
-  readonly fetch?: ((request: WebRequest) => Promise<WebResponse>) | undefined
+  /**
+   * Sends a request; defaults to the global `fetch`. `createCachingFetch` makes one that keeps responses; the `fetch` of a
+   * service or an app calls it without a port.
+   */
+  readonly fetch?: ((request: WebRequest) => WebResponse | Promise<WebResponse>) | undefined
 }
 
 /** Options of one call. Its limits default to those of the client. */

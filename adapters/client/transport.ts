@@ -1,5 +1,5 @@
 import { isObject, parseJson } from '../../core/lib/json.ts'
-import { delay, ignoreFailure } from '../../core/lib/promise.ts'
+import { delay, ignoreFailure, type MaybePromise } from '../../core/lib/promise.ts'
 import type { Problem } from '../../core/wire.ts'
 import { PartnerApiError, PartnerProblem, ServiceUnreachableError } from './errors.ts'
 import { describeResponse, type ResponseInfo } from './response.ts'
@@ -23,7 +23,7 @@ export interface TransportOptions extends Hooks {
   readonly retries: number
   /** Whole seconds: a longer `Retry-After` ends the retries. */
   readonly maxRetryAfterSeconds: number
-  readonly fetch: (request: Request) => Promise<Response>
+  readonly fetch: (request: Request) => MaybePromise<Response>
 }
 
 export interface RequestSpec {

@@ -6,6 +6,7 @@ import { inspect } from 'node:util'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import {
+  createCachingFetch,
   createPartnerClient,
   type PartnerClient,
   type PartnerClientOptions,
@@ -35,6 +36,14 @@ function scripted(responses: Answer[], options: Partial<PartnerClientOptions> = 
   })
   return { requested, client }
 }
+
+/** How the handler of a Hono app is typed. */
+const atOnce: (request: Request) => Response | Promise<Response> = () => good()
+
+t.test('fetch may be the handler of an app, which may return a response without a promise', async (t) => {
+  t.strictSame([...await makeClient({ fetch: atOnce }).plans()], [])
+  t.strictSame([...await makeClient({ fetch: createCachingFetch(new Map(), atOnce) }).plans()], [])
+})
 
 const good: Answer = () => Response.json({ data: [] })
 
