@@ -46,19 +46,17 @@ export function readInput(
     else errors.push({ parameter: IDEMPOTENCY_HEADER, detail: read.detail })
   }
   const query = readParameters(rawQuery, route.parameters, route.method === 'GET', errors)
-  errors.push(...route.checkParameters?.(query, grant.now) ?? [])
-  if (errors.length > 0) throw new Problem('invalid_parameter', { errors })
-  const input = { query, rawQuery, idempotencyKey, params, client, rawBody }
-  if (route.body === undefined) return { ...input, body: {}, danglingReferences: [] }
-  const body = readMembers(rawBody, route.body, errors)
+  // The body of a request with a wrong parameter is not read.
+  if (errors.length > 0 && route.body !== undefined) throw new Problem('invalid_parameter', { errors })
+  const body = route.body === undefined ? {} : readMembers(rawBody, route.body, errors)
   for (const place of lossyNumbers.map((path) => pointer(path.map((step) => redactKeys(String(step)))))) {
     const isReported = errors.some((error) => 'pointer' in error && error.pointer === place)
     if (!isReported) errors.push({ pointer: place, detail: LOSSY_NUMBER })
   }
-  // References are reported with the errors of a body, and left to the handler of a valid one.
-  return andThen(route.checkReferences?.(rawBody, grant, ports) ?? [], (danglingReferences) => {
-    if (errors.length === 0) return { ...input, body, danglingReferences }
-    throw new Problem('invalid_body', { errors: [...errors, ...danglingReferences] })
+  const input = { query, rawQuery, idempotencyKey, params, client, body, rawBody }
+  return andThen(route.check?.(input, errors, grant, ports), (checked) => {
+    if (errors.length === 0) return { ...input, checked }
+    throw new Problem(route.body === undefined ? 'invalid_parameter' : 'invalid_body', { errors })
   })
 }
 

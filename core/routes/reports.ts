@@ -1,4 +1,5 @@
 import * as v from 'valibot'
+import { Problem } from '../http/problem.ts'
 import { andThen } from '../lib/promise.ts'
 import { compareCodePoints } from '../lib/text.ts'
 import { ACTIVITY_TYPES, type SummaryCounts } from '../ports/reports.ts'
@@ -25,13 +26,13 @@ export const reportSummary = defineGet({
     from: day('First day, in UTC.'),
     to: day('Last day, in UTC; a period has at most 366 days.'),
   },
-  checkParameters({ from, to }, now) {
-    const period = resolvePeriod(from, to, now)
-    return typeof period === 'string' ? [{ parameter: 'from', detail: period }] : []
-  },
   cacheBy: 'none',
-  handle({ query }, grant, { reports, endpoints }) {
-    const period = resolvePeriod(query.from, query.to, grant.now) as Period
+  check({ query: { from, to } }, errors, { now }) {
+    const period = resolvePeriod(from, to, now)
+    if (typeof period !== 'string') return period
+    throw new Problem('invalid_parameter', { errors: [...errors, { parameter: 'from', detail: period }] })
+  },
+  handle({ checked: period }, grant, { reports, endpoints }) {
     const counts = reports.summarise(grant.partner.slug, period.from, period.to)
     return andThen(counts, (counts) => ({ data: toWireSummary(period, counts, endpoints) }))
   },

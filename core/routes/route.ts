@@ -52,12 +52,6 @@ export interface KeyedRoute extends RouteDescription {
   readonly parameters: Inputs<Parameter>
   /** The members of a body. */
   readonly body?: Inputs | undefined
-  /** Checks what a body refers to. The handler of a body that is valid otherwise decides about the errors. */
-  readonly checkReferences?: (
-    rawBody: JsonObject,
-    grant: Grant,
-    ports: HandlerContext,
-  ) => MaybePromise<readonly InputError[]>
   /** Whether `Idempotency-Key` makes a request safe to retry. */
   readonly takesIdempotencyKey?: boolean
   /** Status of a success, default 200. */
@@ -72,31 +66,56 @@ export interface KeyedRoute extends RouteDescription {
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   /** The revision of an endpoint of the host's own, by which its responses are cached. */
   readonly revision?: ((ports: HandlerContext) => MaybePromise<string>) | undefined
-  /** Checks parameters that depend on each other; the errors are reported with those of each. */
-  checkParameters?(values: InputValues<InputSchemas>, now: number): readonly InputError[]
+  /**
+   * Checks input beyond its schemas. What it returns, the handler gets as `checked`.
+   *
+   * @param errors What the schemas found, in values that are `undefined` then.
+   * @throws {Problem} with these errors and its own.
+   */
+  check?(
+    input: ReadInput,
+    errors: readonly InputError[],
+    grant: Grant,
+    ports: HandlerContext,
+  ): MaybePromise<unknown>
   handle(input: HandlerInput, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
 }
 
 /** A GET that takes a key, with the schemas of its parameters. */
-interface GetDefinition<P extends InputSchemas> extends
+interface GetDefinition<P extends InputSchemas, Checked> extends
   Omit<
     KeyedRoute,
-    'access' | 'method' | 'limits' | 'parameters' | 'body' | 'checkReferences' | 'checkParameters' | 'handle'
+    'access' | 'method' | 'limits' | 'parameters' | 'body' | 'check' | 'handle'
   > {
   readonly parameters: P
-  checkParameters?(values: InputValues<P>, now: number): readonly InputError[]
-  handle(input: HandlerInput<P>, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
+  check?(
+    input: ReadInput<P>,
+    errors: readonly InputError[],
+    grant: Grant,
+    ports: HandlerContext,
+  ): MaybePromise<Checked>
+  handle(
+    input: HandlerInput<P, InputSchemas, Checked>,
+    grant: Grant,
+    ports: HandlerContext,
+  ): MaybePromise<HandlerResult>
 }
 
 /** A POST that takes a key, with the schemas of its body. */
-interface PostDefinition<B extends InputSchemas> extends
+interface PostDefinition<B extends InputSchemas, Checked> extends
   Omit<
     KeyedRoute,
-    'access' | 'method' | 'cacheBy' | 'parameters' | 'body' | 'checkParameters' | 'handle'
+    'access' | 'method' | 'cacheBy' | 'parameters' | 'body' | 'check' | 'handle'
   > {
   readonly body: B
+  check?(
+    input: ReadInput<InputSchemas, B>,
+    errors: readonly InputError[],
+    grant: Grant,
+    ports: HandlerContext,
+  ): MaybePromise<Checked>
   handle(
-    input: HandlerInput<InputSchemas, B>,
+    input: HandlerInput<InputSchemas, B, Checked>,
     grant: Grant,
     ports: HandlerContext,
   ): MaybePromise<HandlerResult>
@@ -191,7 +210,9 @@ export function allowedMethods(routes: readonly Route[]): string[] {
 }
 
 /** Declares a GET that takes a key; its handler gets the types of its parameters. */
-export function defineGet<P extends InputSchemas>(definition: GetDefinition<P>): KeyedRoute {
+export function defineGet<P extends InputSchemas, Checked = undefined>(
+  definition: GetDefinition<P, Checked>,
+): KeyedRoute {
   return {
     ...definition,
     access: 'key',
@@ -202,7 +223,9 @@ export function defineGet<P extends InputSchemas>(definition: GetDefinition<P>):
 }
 
 /** Declares a POST, which takes a key; its handler gets the type of its body. */
-export function definePost<B extends InputSchemas>(definition: PostDefinition<B>): KeyedRoute {
+export function definePost<B extends InputSchemas, Checked = undefined>(
+  definition: PostDefinition<B, Checked>,
+): KeyedRoute {
   return {
     ...definition,
     access: 'key',
@@ -227,22 +250,30 @@ export interface Endpoint extends Omit<RecordedEndpoint, 'service'> {
   readonly summary: string
 }
 
-/** What a handler gets of a request that is valid. */
-export interface HandlerInput<P extends InputSchemas = InputSchemas, B extends InputSchemas = InputSchemas> {
+/** The input of a request, read by the schemas of its route. */
+export interface ReadInput<P extends InputSchemas = InputSchemas, B extends InputSchemas = InputSchemas> {
   readonly query: InputValues<P>
   /** The query as sent. */
   readonly rawQuery: Query
   readonly body: InputValues<B>
   /** The body as sent; empty for a route without one. */
   readonly rawBody: JsonObject
-  /** What the route's `checkReferences` found. */
-  readonly danglingReferences: readonly InputError[]
   /** The value of `Idempotency-Key`, if the route supports it. */
   readonly idempotencyKey: string | undefined
   /** The parameters of the path, decoded. */
   readonly params: PathValues
   /** The address that failures count by, see `ClientAddress.subject`; any, while none is counted. */
   client(): string | undefined
+}
+
+/** What a handler gets of a request that is valid. */
+export interface HandlerInput<
+  P extends InputSchemas = InputSchemas,
+  B extends InputSchemas = InputSchemas,
+  Checked = unknown,
+> extends ReadInput<P, B> {
+  /** What the route's `check` returned. */
+  readonly checked: Checked
 }
 
 export interface HandlerContext {

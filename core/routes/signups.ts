@@ -54,8 +54,8 @@ const members = {
   metadata: input.metadata,
 }
 
-/** Reports a plan or profile that does not exist; the validation rejects anything but slugs. */
-function checkReferences(
+/** Looks for a plan and a profile that do not exist; the schemas refuse anything but slugs. */
+function findDanglingReferences(
   { plan, profile }: JsonObject,
   grant: Grant,
   ports: HandlerContext,
@@ -88,10 +88,20 @@ export const signups = definePost({
   summary: 'Create a signup',
   takesIdempotencyKey: true,
   body: members,
-  checkReferences,
   status: 201,
   limits: ['key', 'signup'],
-  handle({ body, rawBody, danglingReferences, idempotencyKey }, { partner, key, now }, ports) {
+  check({ rawBody }, errors, grant, ports) {
+    return andThen(findDanglingReferences(rawBody, grant, ports), (danglingReferences) => {
+      // Those of a body that is valid otherwise are left to the handler.
+      if (errors.length === 0) return danglingReferences
+      throw new Problem('invalid_body', { errors: [...errors, ...danglingReferences] })
+    })
+  },
+  handle(
+    { body, rawBody, checked: danglingReferences, idempotencyKey },
+    { partner, key, now },
+    ports,
+  ) {
     const { consent_at: consentAt, ...form } = body
     const signup: Signup = {
       ...form,
