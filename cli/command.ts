@@ -4,7 +4,7 @@ import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
 import { CliError, type ErrorDetails, type ExitCode, toCliError, usageError } from './errors.ts'
-import { createArgument, createOption, integerBetween } from './options.ts'
+import { createArgument, createOption, integerBetween, suggestChoices } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
 import { conflictsOf, setFromVariables, variableOf, type Variables } from './environment.ts'
@@ -89,7 +89,7 @@ export class CliCommand extends Command {
 
   override addOption(option: Option): this {
     this.run.variables.set(option, variableOf(pathOf(this), option))
-    return super.addOption(option.conflicts(conflictsOf(option)))
+    return super.addOption(suggestChoices(option).conflicts(conflictsOf(option)))
   }
 
   /** Parses arguments, and sets the options that are not among them from environment variables. */

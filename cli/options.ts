@@ -25,6 +25,7 @@ import { CONTENT_KINDS } from '../core/ports/content.ts'
 import { WEBHOOK_EVENT_TYPES } from '../core/ports/webhooks.ts'
 import { usageError } from './errors.ts'
 import { joinList } from './output/text.ts'
+import { suggest } from './suggest.ts'
 
 const slugHelp = "The partner's slug"
 
@@ -234,7 +235,18 @@ export function createArgument(name: string, description: string | undefined): A
   const argument = new Argument(name, description)
   const { help = '', choices } = placeholders[argument.name()] ?? {}
   argument.description ||= help
-  return choices ? argument.choices(choices) : argument
+  return choices ? suggestChoices(argument.choices(choices)) : argument
+}
+
+/** Lets the error of a value that is none of the choices suggest one. */
+export function suggestChoices<T extends Argument | Option>(target: T): T {
+  const { argChoices: choices, parseArg } = target
+  if (choices === undefined || parseArg === undefined) return target
+  target.argParser((text: string, previous: unknown) => {
+    if (choices.includes(text)) return parseArg(text, previous)
+    throw new InvalidArgumentError(`Allowed choices are ${choices.join(', ')}.${suggest(text, choices)}`)
+  })
+  return target
 }
 
 export function createOption(flags: string, description: string | undefined): Option {
