@@ -3,6 +3,7 @@ import { constants } from 'node:os'
 import process from 'node:process'
 import type { Remedy } from '../core/admin/error.ts'
 import type { LineErrors } from '../core/content/line-reader.ts'
+import type { ContentKind } from '../core/ports/content.ts'
 import { CliError, usageError } from './errors.ts'
 import type { Io, Output } from './output/print.ts'
 import { pluralize } from './output/text.ts'
@@ -58,12 +59,27 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
   if (restLength > 0) yield decode(Buffer.concat(rest))
 }
 
+/** What lines to import are about. */
+export type LineKind = ContentKind | 'keys'
+
+/** A line of each kind, with the fields that it must have. */
+export const exampleLines: Readonly<Record<LineKind, string>> = {
+  profiles:
+    '{"slug":"old-mill","name":"Old Mill","headline":"…","country":"DE","industry":"mills","published_at":null}',
+  banners: '{"partner":"acme","title":"…"}',
+  industries: '{"slug":"mills","name":"Mills"}',
+  plans: '{"slug":"basic","name":"Basic","description":"…","price":{"amount_minor":4900,"currency":"EUR"},' +
+    '"interval":"month","features":[]}',
+  keys: '{"partner":"acme","name":"Shop","digest":"…"}',
+}
+
 /**
  * Like `readLines`, with a warning when all lines are blank.
  * @throws {CliError} `wrong_format` when the first line is not one of JSON Lines.
  */
 export async function* readContentLines(
   file: string,
+  kind: LineKind,
   { io, output }: { readonly io: Io; readonly output: Output },
 ): AsyncGenerator<string> {
   let isFirst = true
@@ -72,8 +88,9 @@ export async function* readContentLines(
     const format = otherFormats.find(([pattern]) => pattern.test(start))
     if (format !== undefined) {
       const name = file === '-' ? 'Standard input' : file
-      const detail = `${name} is ${format[1]}, but import reads JSON Lines: one object per line.${format[2]}`
-      throw new CliError(1, 'wrong_format', detail)
+      const [, found, advice] = format
+      const expected = `one object per line, such as ${exampleLines[kind]}.${advice}`
+      throw new CliError(1, 'wrong_format', `${name} ${found}, but import reads JSON Lines: ${expected}`)
     }
     if (start !== '') isFirst = false
     yield line
@@ -98,10 +115,11 @@ export async function importing<T>(
   }
 }
 
-const otherFormats: readonly (readonly [pattern: RegExp, name: string, advice: string])[] = [
-  [/^\[/, 'a JSON array', " To convert it: jq -c '.[]' FILE"],
-  [/^\{$/, 'JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
-  [/^"?[\w ]+"?(?:[,;\t]"?[\w ]+"?)+$/, 'CSV', ''],
+const otherFormats: readonly (readonly [pattern: RegExp, found: string, advice: string])[] = [
+  [/^\[/, 'is a JSON array', " To convert it: jq -c '.[]' FILE"],
+  [/^\{$/, 'is JSON with line breaks in its objects', ' To convert it: jq -c . FILE'],
+  // Headings, or values where there are no headings.
+  [/^[^{}[\]]*[,;\t][^{}[\]]*$/, 'looks like CSV', ''],
 ]
 
 /** Groups of equal errors, and lines of a group, that are printed for people. */
@@ -110,17 +128,24 @@ const maxLines = 3
 
 /** @param more What helps: a command, or a sentence. */
 export function invalidLinesError(
-  what: string,
+  kind: LineKind,
   { errors, errorCount }: LineErrors,
   { remedy, advice }: { readonly remedy?: Remedy | undefined; readonly advice?: string | undefined } = {},
 ): CliError {
   const groups = Map.groupBy(errors, ({ field, reason }) => field === null ? reason : `${field} ${reason}`)
   const shown = [...groups].slice(0, maxGroups)
   const remaining = errorCount - shown.reduce((sum, [, lines]) => sum + lines.length, 0)
-  const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${what}.`
-  const texts = shown.map(([error, lines]) => `${formatLineNumbers(lines.map(({ line }) => line))}: ${error}`)
+  const detail = `Nothing was imported: ${pluralize(errorCount, 'error')} in the lines of ${kind}.`
+  const texts = shown.map(([error, lines]) => {
+    const numbers = formatLineNumbers(lines.map(({ line }) => line))
+    if (lines[0]!.field !== null) return `${numbers}: ${error}`
+    return lines.length === 1 ? `${numbers} ${error}` : `${numbers}: each ${error}`
+  })
   if (remaining > 0) texts.push(`… and ${pluralize(remaining, 'more', 'more')}`)
   if (advice !== undefined) texts.push(advice)
+  if (errors.some(({ field, reason }) => field === null && reason.includes('JSON'))) {
+    texts.push(`A line of ${kind}: ${exampleLines[kind]}`)
+  }
   return new CliError(1, 'invalid_content', detail, {
     remedy,
     members: { lines: errors, line_error_count: errorCount },

@@ -44,7 +44,7 @@ the profiles that refer to them, and create partners before their banners.`)
 const importFile: Action<[ContentKind, string, DryRunOptions]> = async (invocation, kind, file, options) => {
   const { dryRun = false } = options
   const isMissing = await isMissingStore(invocation)
-  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, invocation)
+  let lines: AsyncIterable<string> | readonly string[] = readContentLines(file, kind, invocation)
   if (dryRun || isMissing) {
     // Before the store is created: an unreadable file, or an invalid line, must not leave a new store behind.
     const read: string[] = []

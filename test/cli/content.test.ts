@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
+import { exampleLines } from '../../cli/files.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
@@ -109,7 +110,7 @@ test('invalid lines are reported with line, field and reason', async (t) => {
     t.same([human.code, human.stdout], [1, ''])
     t.match(
       human.stderr,
-      /^error: Nothing was imported: 4 errors .*\n {2}line 2: slug .*\n {2}line 2: name .*\n {2}line 3: /,
+      /^error: Nothing was imported: 4 errors .*\n {2}line 2: slug .*\n {2}line 2: name .*\n {2}line 3 is not JSON /,
     )
     t.notMatch(human.stderr, '\r', 'no progress without a terminal')
   }
@@ -132,14 +133,32 @@ test('JSON arrays, CSV and other formats are recognized', async (t) => {
     '[\n{"slug":"a","name":"A"}\n]\n': /is a JSON array, .*jq -c '\.\[\]' FILE/,
     '\ufeff\n [{"slug":"a","name":"A"}]': /is a JSON array/,
     '{\n  "slug": "a"\n}\n': /is JSON with line breaks in its objects, .*jq -c \. FILE/,
-    'slug,name\na,A\n': /is CSV, but import reads JSON Lines/,
-    '"slug";"parent slug"\r\na;b\r\n': /is CSV/,
+    'slug,name\na,A\n':
+      /looks like CSV, but import reads JSON Lines: one object per line, such as {"slug":"mills","name":"Mills"}\.$/,
+    '"slug";"parent slug"\r\na;b\r\n': /looks like CSV/,
+    'slug,e-mail\na,b\n': /looks like CSV/,
+    'mills,"Mills",https://mills.example\n': /looks like CSV/,
   }
   for (const [input, detail] of Object.entries(cases)) {
     for (const dryRun of [[], ['--dry-run']]) {
       const ended = await json(['import', 'industries', '-', ...dryRun], input)
       t.match(ended, { code: 1, error: { code: 'wrong_format', detail } })
     }
+  }
+})
+
+test('a line that is not JSON is named with what it should be, such as a line with all required fields', async (t) => {
+  const text = 'no json\n' + lines({ slug: 'fine', name: 'Fine' }) + 'no json\n[]\n'
+  t.match(
+    (await run(['import', 'industries', '-'], text)).stderr,
+    /\n {2}2 lines \(1, 3\): each is not JSON at character 1\n {2}line 4 must be a JSON object\n {2}A line of industries: {"slug":"mills","name":"Mills"}\n$/,
+  )
+  for (const [kind, line] of Object.entries(exampleLines)) {
+    const args = kind === 'keys' ? ['keys', 'import'] : ['content', 'import', kind]
+    const { error } = await programOn('memory:', { input: '{}\n' }).json(...args, '-')
+    const missing = (error['lines'] as { field: string; reason: string }[])
+      .filter(({ reason }) => reason === 'is missing').map(({ field }) => field)
+    t.same(Object.keys(JSON.parse(line)), missing, kind)
   }
 })
 
