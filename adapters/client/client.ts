@@ -55,11 +55,11 @@ const CLIENT_OPTIONS: OptionNames<PartnerClientOptions> = {
  * ```
  */
 export function createPartnerClient(options: PartnerClientOptions): PartnerClient {
-  const { request, read, paginate, below, useKey } = createCalls(options)
+  const { request, read, list, paginate, below, useKey } = createCalls(options)
   let isRotating = false
   return {
     verifyKey: (options) => read('POST /developer/verify-key', options),
-    problems: (query, options) => paginate('GET /developer/problems', { ...options, query }),
+    problems: (query, options) => list('GET /developer/problems', query, options),
     async rotateKey(given) {
       assertOptions('rotateKey', given, { ...CALL_OPTIONS, overlapSeconds: true, store: true })
       const { overlapSeconds, store, ...options } = given
@@ -81,14 +81,14 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     revokeKey: (options) => read('POST /developer/revoke-key', options),
     widget: (options) => read('GET /partner-widget', options),
     recentProfiles: (query, options) => read('GET /public/profiles/recent', options, { query }),
-    profiles: (query, options) => paginate('GET /public/profiles', { ...options, query }),
+    profiles: (query, options) => list('GET /public/profiles', query, options),
     profile: (slug, options) => read('GET /public/profiles/{slug}', options, { params: { slug } }),
     banner: (options) => read('GET /public/banner', options),
     countries: (query, options) => read('GET /public/countries', options, { query }),
     industries: (query, options) => read('GET /public/industries', options, { query }),
     plans: (options) => read('GET /public/plans', options),
     reportSummary: (query, options) => read('GET /partner/reports/summary', options, { query }),
-    reportActivity: (query, options) => paginate('GET /partner/reports/activity', { ...options, query }),
+    reportActivity: (query, options) => list('GET /partner/reports/activity', query, options),
     signUp: async (body, given = {}) => {
       assertOptions('signUp', given, { ...CALL_OPTIONS, idempotencyKey: true })
       const { idempotencyKey = crypto.randomUUID(), ...options } = given
@@ -99,7 +99,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
   }
 }
 
-/** The three kinds of calls: for a whole body, for its `data`, and for a paged list. Paths are relative to the service. */
+/** The kinds of calls: for a whole body, for its `data`, and for a paged list. Paths are relative to the service. */
 function createCalls(options: PartnerClientOptions) {
   const { url, key, partner, serviceName, ownHeaders, transport } = parseOptions(options)
   let build = createRequestBuilder(url, serviceName, key)
@@ -155,6 +155,19 @@ function createCalls(options: PartnerClientOptions) {
     }
   }
 
+  function paginate<Row>(route: Route, options?: RequestOptions): PagedList<Row> {
+    let first: Promise<ListPage<Row>> | undefined
+    const readFirst = () => first ??= readPages<Row>(route, options).next().then(({ value }) => value!)
+    return {
+      then: (...handlers) => readFirst().then(...handlers),
+      catch: (...handlers) => readFirst().catch(...handlers),
+      pages: () => readPages(route, options),
+      async *[Symbol.asyncIterator]() {
+        for await (const { data } of readPages<Row>(route, options)) yield* data
+      },
+    }
+  }
+
   return {
     /** Documents show paths with the name of the service, and `verifyKey` with the base path, too. */
     below(route: Route): Route {
@@ -166,23 +179,18 @@ function createCalls(options: PartnerClientOptions) {
       build = createRequestBuilder(url, serviceName, key)
     },
     request,
-    async read<Data extends object>(route: Route, options?: CallOptions, more?: RequestOptions) {
+    async read<Data extends object>(route: Route, options: CallOptions = {}, more?: RequestOptions) {
+      assertOptions('The request', options, CALL_OPTIONS)
       const { data, response } = await request<Data>(route, { ...options, ...more })
       // Another server may send a primitive value.
       return attachResponse<Data>(Object(data), response)
     },
-    paginate<Row>(route: Route, options?: RequestOptions): PagedList<Row> {
-      let first: Promise<ListPage<Row>> | undefined
-      const readFirst = () => first ??= readPages<Row>(route, options).next().then(({ value }) => value!)
-      return {
-        then: (...handlers) => readFirst().then(...handlers),
-        catch: (...handlers) => readFirst().catch(...handlers),
-        pages: () => readPages(route, options),
-        async *[Symbol.asyncIterator]() {
-          for await (const { data } of readPages<Row>(route, options)) yield* data
-        },
-      }
+    /** A paged list of the service's own. */
+    list<Row>(route: Route, query: object | undefined, options: CallOptions = {}): PagedList<Row> {
+      assertOptions('The request', options, CALL_OPTIONS)
+      return paginate(route, { ...options, query })
     },
+    paginate,
   }
 }
 

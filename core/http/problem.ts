@@ -1,4 +1,4 @@
-import { assertInteger } from '../lib/options.ts'
+import { assertInteger, assertOptions, type OptionNames } from '../lib/options.ts'
 
 /** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
@@ -101,6 +101,15 @@ export interface ProblemMembers {
   readonly allow?: string
 }
 
+const MEMBERS: OptionNames<ProblemMembers> = {
+  detail: true,
+  required_scope: true,
+  required_module: true,
+  errors: true,
+  retryAfterSeconds: true,
+  allow: true,
+}
+
 /** A problem on its way to becoming a response: the only error that a handler throws on purpose. */
 export class Problem extends Error {
   /** Always `Problem`. */
@@ -114,11 +123,12 @@ export class Problem extends Error {
    * Defaults to the `detail` of the code.
    *
    * @param cause The internal error, for the log; never sent to the client.
-   * @throws {TypeError} for a code that does not exist.
+   * @throws {TypeError} for a code or the name of a member that does not exist.
    * @throws {RangeError} unless `retryAfterSeconds` is an integer from 0 to 2,147,483,647.
    */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
     if (!Object.hasOwn(PROBLEMS, code)) throw new TypeError(`There is no problem with the code ${code}.`)
+    assertOptions('Problem', members, MEMBERS)
     const { retryAfterSeconds } = members
     if (retryAfterSeconds !== undefined) {
       assertInteger('retryAfterSeconds', retryAfterSeconds, 0, 2_147_483_647)

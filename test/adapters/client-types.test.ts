@@ -52,7 +52,7 @@ interface Sending {
 
 /** Serves a store. @returns A function that sends a request and records the response. */
 async function recorder(store: Store, options: PartnerApiOptions = {}) {
-  const api = createPartnerApi({ store }, { maxStalenessMs: 0, ...options })
+  const api = createPartnerApi({ store }, { maxStalenessMs: 0, log: () => {}, ...options })
   const server = await serve(api, { port: 0 })
   t.teardown(async () => {
     await server.close()
