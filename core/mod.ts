@@ -17,6 +17,7 @@ export type {
   BuiltInModule,
   BuiltInScope,
   EndpointMethod,
+  EndpointScope,
   Environment,
   Industry,
   Key,

@@ -31,6 +31,11 @@ export type Module = BuiltInModule | (string & Record<never, never>)
 /** One permission of a key. */
 export type Scope = BuiltInScope | (string & Record<never, never>)
 
+/** A scope in the definition of an endpoint: `VERB:NAME`. */
+export type EndpointScope =
+  | BuiltInScope
+  | `${'read' | 'create' | 'update' | 'delete'}:${string & Record<never, never>}`
+
 /** A method of an endpoint. Built-in ones and those of `defineEndpoint` have `GET` or `POST`; `protect` takes each. */
 export type EndpointMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 

@@ -1,9 +1,10 @@
 /** What endpoints of the host's own and its protected routes have in common. */
 import { Problem } from '../http/problem.ts'
+import { formatValue } from '../http/redact.ts'
 import type { WebAbortSignal } from '../lib/options.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { EndpointMethod, Key, Modules, Partner } from '../model.ts'
+import { type EndpointMethod, type Key, type Modules, type Partner, SCOPE_PATTERN } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { HandlerContext, KeyedRoute } from './route.ts'
 
@@ -88,12 +89,25 @@ export function assertUsable(
     ],
     [areLimits, `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`],
     [
-      modules.moduleFor(scope!) !== undefined,
-      `the store has no module with the scope ${scope}. To define one: partner-api modules define`,
+      SCOPE_PATTERN.test(`${scope}`),
+      `its scope must be read, create, update or delete, a colon and a name, such as read:orders, not ${
+        formatValue(scope)
+      }.`,
     ],
+    [modules.moduleFor(scope!) !== undefined, explainMissingModule(`${scope}`, modules)],
   ]
   const broken = rules.find(([holds]) => !holds)
   if (broken !== undefined) throw new RangeError(`The endpoint ${name}: ${broken[1]}`)
+}
+
+/** How to define the module of a scope, for a store on which commands work, and for one of this process alone. */
+function explainMissingModule(scope: string, modules: Modules): string {
+  const [verb, subject = ''] = scope.split(':')
+  const name = modules.names.includes(subject) ? `${subject}-${verb}` : subject
+  const definition = `{ name: '${name}', scope: '${scope}', feature: '${name}' }`
+  return `the store has no module with the scope ${scope}. To define one before the service is created: ` +
+    `await createModuleAdministration(store, { actor: 'setup' }).define(${definition}), or ` +
+    `partner-api modules define ${name} --scope ${scope} --feature ${name}`
 }
 
 /**

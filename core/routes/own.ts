@@ -5,7 +5,7 @@ import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import type { Modules, OverridableLimit, Scope } from '../model.ts'
+import type { EndpointScope, Modules, OverridableLimit } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema, InputSchemas } from '../schemas/inputs.ts'
 import { describeIssue } from '../schemas/issues.ts'
@@ -93,7 +93,7 @@ export interface EndpointDefinition<
   /** Below the service: fixed segments of `A-Za-z0-9._~-`, and `:name` for a parameter. */
   readonly path: Path
   /** The scope that a key needs: a built-in one, or that of a module that the operator has defined. */
-  readonly scope: Scope
+  readonly scope: EndpointScope
   /** What it returns or does, in a few words. */
   readonly summary: string
   /** A sentence or two for the documents. */
@@ -204,7 +204,12 @@ export function defineEndpoint<
       const other = (routes as Route[]).find(({ atRoot, path, method }) =>
         !atRoot && overlap(path, route.path) && (path !== route.path || method === route.method)
       )
-      if (other) throw new RangeError(`The endpoint ${name}: its path is taken by ${other.name}.`)
+      if (other) {
+        throw new RangeError(
+          `The endpoint ${name}: its path is taken. ${route.method} ${route.path} and ${other.method} ` +
+            `${other.path} of ${other.name} match the same path; a parameter matches every fixed segment.`,
+        )
+      }
       routes.push(route)
     },
   }

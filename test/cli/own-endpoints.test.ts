@@ -3,10 +3,16 @@ import { test } from 'tap'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { defineEndpoint } from '../../core/routes/own.ts'
+import type { EndpointScope } from '../../core/model.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { createStore } from '../support/cli-store.ts'
 
-const define = (name: string, method: 'GET' | 'POST', path: `/${string}`, scope = 'read:orders') =>
+const define = (
+  name: string,
+  method: 'GET' | 'POST',
+  path: `/${string}`,
+  scope: EndpointScope = 'read:orders',
+) =>
   defineEndpoint({
     ...{ name, method, path, scope, summary: 'Own', limits: ['key', 'signup'] },
     handle: () => ({ data: null }),

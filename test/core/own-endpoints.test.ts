@@ -743,11 +743,15 @@ t.test('what cannot be served is refused when the service is created', async (t)
     [{ path: '/x/' }, /its path must be/],
     [{ path: '/../x' }, /its path must be/],
     [{ path: 'x' }, /its path must be/],
-    [{ path: '/public/plans' }, /taken by plans/],
-    [{ path: '/public/:kind' }, /taken by profiles/],
-    [{ path: '/openapi.json' }, /taken by openapi/],
+    [
+      { path: '/public/plans' },
+      /its path is taken\. GET \/public\/plans and GET \/public\/plans of plans match the same path/,
+    ],
+    [{ path: '/public/:kind' }, /taken\. GET \/public\/:kind and GET \/public\/profiles of profiles match/],
+    [{ path: '/:any', method: 'POST' }, /taken\. POST \/:any and GET \/partner-widget of widget match/],
     [{ limits: ['nope'] }, /its limits must be a list of key, /],
-    [{ scope: 'read:x' }, /no module with the scope read:x\. To define one: partner-api modules define$/],
+    [{ scope: 'orders' }, /its scope must be read, create, .* such as read:orders, not "orders"\.$/],
+    [{ scope: undefined }, /its scope must be .*, not nothing\.$/],
   ]
   for (const [change, message] of cases) {
     const endpoint = defineEndpoint({ ...base, ...change })
@@ -854,11 +858,38 @@ t.test('what cannot be served is refused when the service is created', async (t)
       createPartnerApi({ store }, {
         endpoints: [one, defineEndpoint({ ...base, name: 'y', path: '/:any' })],
       }),
-    /The endpoint y: its path is taken by widget/,
+    /The endpoint y: its path is taken\. GET \/:any and GET \/partner-widget of widget match/,
   )
   t.ok(
     createPartnerApi({ store }, { endpoints: [one, defineEndpoint({ ...base, name: 'y', method: 'POST' })] }),
   )
+})
+
+t.test('the error for a missing module has what defines it, as a call and as a command', async (t) => {
+  const names = { 'read:x': 'x', 'update:orders': 'orders-update', 'create:banner': 'banner-create' }
+  for (const [scope, name] of Object.entries(names)) {
+    const store = await openMemoryStore()
+    const modules = createModuleAdministration(store, { actor: 'test' })
+    await modules.define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
+    const endpoint = defineEndpoint({
+      name: 'x',
+      method: 'GET',
+      path: '/x',
+      // @ts-expect-error -- a text that need not have the form of a scope does not compile
+      scope,
+      summary: 'X',
+      handle: () => ({ data: 1 }),
+    })
+    const create = () => createPartnerApi({ store }, { endpoints: [endpoint] })
+    const call = `define({ name: '${name}', scope: '${scope}', feature: '${name}' })`
+    const command = `partner-api modules define ${name} --scope ${scope} --feature ${name}`
+    const message =
+      `The endpoint x: the store has no module with the scope ${scope}. To define one before the service is created: ` +
+      `await createModuleAdministration(store, { actor: 'setup' }).${call}, or ${command}`
+    t.throws(create, { name: 'RangeError', message })
+    await modules.define({ name, scope, feature: name })
+    await create().close()
+  }
 })
 
 t.test('a service that is refused leaves nothing in its store', async (t) => {

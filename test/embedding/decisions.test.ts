@@ -137,7 +137,7 @@ t.test(`${runs} requests`, async (t) => {
   const store = await openMemoryStore()
   await createModuleAdministration(store, { actor: 'test' })
     .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
-  const route = { scope: 'read:orders', summary: 'Get an invoice' }
+  const route = { scope: 'read:orders', summary: 'Get an invoice' } as const
   const endpoints = (['GET', 'POST'] as const).map((method) =>
     defineEndpoint({
       ...route,
