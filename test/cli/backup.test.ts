@@ -1,4 +1,4 @@
-/** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
+/** `store backup` and `store restore`. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   appendFileSync,
