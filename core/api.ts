@@ -1,5 +1,6 @@
 import { assertPorts, boundPorts, type PartnerApiPorts } from './bounded-ports.ts'
 import { createResponseCache } from './cache/response-cache.ts'
+import type { RevisionCache } from './cache/revision-cache.ts'
 import { followStore } from './follow-store.ts'
 import { createCursors } from './http/cursor.ts'
 import { createFetch, type PeerInfo } from './http/fetch.ts'
@@ -8,20 +9,21 @@ import { Problem, type ProblemCode, PROBLEMS } from './http/problem.ts'
 import { createResponseWriter, type ResponseWriter } from './http/response.ts'
 import { INTERNALS, type Internals } from './internals.ts'
 import { createAuthenticator } from './keys/authenticator.ts'
-import { createLastUsedRecorder } from './keys/last-used.ts'
-import { createPrincipalCache } from './keys/principal.ts'
+import { createLastUsedRecorder, type LastUsedRecorder } from './keys/last-used.ts'
+import { createPrincipalCache, type PrincipalCache } from './keys/principal.ts'
 import { type Clock, clockOf } from './lib/clock.ts'
 import type { WebRequest, WebResponse } from './lib/options.ts'
 import { ignoreFailure, type MaybePromise } from './lib/promise.ts'
 import { API_VERSION, ENDPOINT_METHODS, modulesWith } from './model.ts'
 import { MS_PER_DAY, utcDay } from './lib/time.ts'
 import { createFailedAuthentications } from './limits/failed-authentications.ts'
-import { followClock, localWindowsOf } from './limits/limiter.ts'
+import { followClock, type Limiter, localWindowsOf } from './limits/limiter.ts'
 import { policiesFor } from './limits/policies.ts'
 import { createSharedLimiter } from './limits/shared-limiter.ts'
 import { createAuditWatcher, createRequestLogger, logToConsole, type RequestLogger } from './log.ts'
 import { createPipeline } from './pipeline.ts'
-import { composeObservers, type Measurements, notifyCompleted, type Observer } from './ports/observer.ts'
+import { composeObservers, notifyCompleted, type Observer } from './ports/observer.ts'
+import type { QuotaStore } from './ports/quotas.ts'
 import type { Store } from './ports/store.ts'
 import { createProtect, createRouteChecks, type Protect } from './protect.ts'
 import { createDocumentLoader } from './public-endpoints.ts'
@@ -86,13 +88,9 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const routes = [...ROUTES]
   for (const endpoint of options.endpoints ?? []) endpoint.addTo(routes, modules)
   const paths = compileRoutes(routes, names.name, settings.basePath)
-  const isClockGiven = (options.clock ?? store.now) !== undefined
-  if (options.clock !== undefined && store.clock() !== undefined) {
-    throw new RangeError(
-      'createPartnerApi: the store has a clock of its own, which its servers share; pass no clock.',
-    )
-  }
+  assertOneClock(store, options.clock)
   const clock = clockOf(store, options.clock)
+  const givenTime = (options.clock ?? store.now) === undefined ? undefined : clock.now
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -103,17 +101,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   )
   const unsubscribe = store.onChange(() => revisionCache.invalidate(elapsed()))
   const principals = createPrincipalCache(bounded.store, limits)
-  const windowTime = isClockGiven ? clock.now : elapsed
-  const sharedLimiter = createSharedLimiter(bounded.quotas, {
-    replicas: replica.replicaCount,
-    elapsed: windowTime,
-    isClockGiven,
-    localFallback: settings.staleIfErrorSeconds > 0,
-    limits,
-    // A store that was copied with other members has the same quotas.
-    windows: localWindowsOf(store.quotas, limits, isClockGiven),
-  })
-  const limiter = isClockGiven ? followClock(sharedLimiter, clock.now) : sharedLimiter
+  const limiter = createLimiter(bounded.quotas, store, settings, replica.replicaCount, givenTime)
   const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
   const uses = createLastUsedRecorder(bounded.store)
@@ -131,11 +119,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     clock,
     revisionCache,
     authenticator: createAuthenticator(principals, store.sha256, store.settings.keyPrefix),
-    failures: createFailedAuthentications(
-      limiter,
-      policiesFor(limits).authfail,
-      isClockGiven ? clock.now : undefined,
-    ),
+    failures: createFailedAuthentications(limiter, policiesFor(limits).authfail, givenTime),
     limiter,
     quotaCounted: createQuotaNotifier(store),
     responseCache: createResponseCache(cacheBytes, bounded.directory, bounded.store),
@@ -175,25 +159,15 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
 
   const refuse = createRefusal(writer, logger, observer)
 
-  async function measurements(): Promise<Measurements> {
-    try {
-      // While no request arrives, the revision grows old.
-      await revisionCache.get(elapsed())
-    } catch {
-      // The age and the availability say so.
-    }
-    return {
-      keyCache: principals.counts,
-      revisionAgeMs: revisionCache.ageMs(elapsed()),
-      maxRevisionAgeMs: settings.maxStalenessMs + settings.staleIfErrorSeconds * 1000,
-      isStoreAvailable: revisionCache.isAvailable,
-      limits: limiter.decisions,
-      invalidRows,
-      dropped: { ...usage.dropped(), uses: uses.dropped() },
-      replicas: replica.replicaCount(),
-    }
-  }
-
+  const measurements = createMeasurements(settings, {
+    principals,
+    revisionCache,
+    limiter,
+    usage,
+    uses,
+    replica,
+    invalidRows: () => invalidRows,
+  })
   const checkRoute = createRouteChecks(handle, (route) => {
     assertUsable(route, paths.endpoints, readModules(), ENDPOINT_METHODS)
     paths.add(route)
@@ -239,6 +213,70 @@ function createRefusal(writer: ResponseWriter, logger: RequestLogger, observer: 
     const { status } = PROBLEMS[code]
     if (observer !== undefined) notifyCompleted(observer, { requestId, status, code, durationMs: 0 })
     return writer.respondProblem(new Problem(code), { requestId, request: undefined }, '/')
+  }
+}
+
+/** @throws {RangeError} for a clock beside that of the store. */
+function assertOneClock(store: Store, clock: PartnerApiOptions['clock']): void {
+  if (clock === undefined || store.clock() === undefined) return
+  throw new RangeError(
+    'createPartnerApi: the store has a clock of its own, which its servers share; pass no clock.',
+  )
+}
+
+/** @param givenTime The clock of the options or of the store, if there is one: windows then follow it. */
+function createLimiter(
+  quotas: QuotaStore,
+  store: Store,
+  { limits, staleIfErrorSeconds }: Settings,
+  replicas: () => number,
+  givenTime: (() => number) | undefined,
+): Limiter {
+  const isClockGiven = givenTime !== undefined
+  const limiter = createSharedLimiter(quotas, {
+    replicas,
+    elapsed: givenTime ?? elapsed,
+    isClockGiven,
+    localFallback: staleIfErrorSeconds > 0,
+    limits,
+    // A store that was copied with other members has the same quotas.
+    windows: localWindowsOf(store.quotas, limits, isClockGiven),
+  })
+  return isClockGiven ? followClock(limiter, givenTime) : limiter
+}
+
+/** The parts of a service that count what it does. */
+interface Measured {
+  readonly principals: Pick<PrincipalCache, 'counts'>
+  readonly revisionCache: RevisionCache
+  readonly limiter: Limiter
+  readonly usage: Pick<UsageCounter, 'dropped'>
+  readonly uses: Pick<LastUsedRecorder, 'dropped'>
+  readonly replica: { replicaCount(): number }
+  invalidRows(): number
+}
+
+function createMeasurements(
+  { maxStalenessMs, staleIfErrorSeconds }: Settings,
+  { principals, revisionCache, limiter, usage, uses, replica, invalidRows }: Measured,
+): Internals['measurements'] {
+  return async () => {
+    try {
+      // While no request arrives, the revision grows old.
+      await revisionCache.get(elapsed())
+    } catch {
+      // The age and the availability say so.
+    }
+    return {
+      keyCache: principals.counts,
+      revisionAgeMs: revisionCache.ageMs(elapsed()),
+      maxRevisionAgeMs: maxStalenessMs + staleIfErrorSeconds * 1000,
+      isStoreAvailable: revisionCache.isAvailable,
+      limits: limiter.decisions,
+      invalidRows: invalidRows(),
+      dropped: { ...usage.dropped(), uses: uses.dropped() },
+      replicas: replica.replicaCount(),
+    }
   }
 }
 

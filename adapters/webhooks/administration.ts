@@ -159,11 +159,7 @@ export function createWebhookAdministration(
       assertOptions('webhooks.update', update, { url: true, events: true })
       const url = update.url === undefined ? undefined : validateUrl(update.url, allowPrivate)
       const events = update.events === undefined ? undefined : validateEvents(update.events)
-      return await change(id, 'webhook.updated', (webhook) => {
-        const changed = { ...webhook, url: url ?? webhook.url, events: events ?? webhook.events }
-        const isSame = changed.url === webhook.url && changed.events.join() === webhook.events.join()
-        return isSame ? webhook : changed
-      })
+      return await change(id, 'webhook.updated', (webhook) => updated(webhook, url, events))
     },
     async enable(id) {
       await requirePartner((await show(id)).partner)
@@ -180,21 +176,11 @@ export function createWebhookAdministration(
       )
       const { secret, stored } = await newSecret(id)
       const at = now()
-      const webhook = await change(id, 'webhook.rotated', (before) => {
-        const [current, ...older] = overlapMs === 0 ? [] : before.secrets
-        const replaced = current === undefined ? [] : [{ ...current, expiresAt: at + overlapMs }]
-        const secrets = [stored, ...replaced, ...older].filter(({ expiresAt = Infinity }) => expiresAt > at)
-        if (secrets.length <= MAX_SECRETS) return { ...before, secrets }
-        throw new AdminError(
-          'too_many_secrets',
-          `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap ends.`,
-          {
-            purpose: 'To end all of them now',
-            command: 'webhooks rotate-secret',
-            args: [id, '--overlap', '0'],
-          },
-        )
-      })
+      const webhook = await change(
+        id,
+        'webhook.rotated',
+        (before) => withNewSecret(before, stored, at, overlapMs),
+      )
       return { webhook, secret }
     },
     remove: (id) => change(id, 'webhook.removed', () => undefined),
@@ -229,6 +215,37 @@ function validateEvents(events: readonly WebhookEventType[]): readonly WebhookEv
     unknown === undefined
       ? 'A webhook needs one event or more.'
       : `There is no event ${formatValue(unknown)}.`,
+  )
+}
+
+function updated(
+  webhook: Webhook,
+  url: string = webhook.url,
+  events: Webhook['events'] = webhook.events,
+): Webhook {
+  const isSame = url === webhook.url && events.join() === webhook.events.join()
+  return isSame ? webhook : { ...webhook, url, events }
+}
+
+/** Puts a secret first; those before it sign until their overlap ends. */
+function withNewSecret(
+  webhook: Webhook,
+  secret: Webhook['secrets'][number],
+  at: number,
+  overlapMs: number,
+): Webhook {
+  const [current, ...older] = overlapMs === 0 ? [] : webhook.secrets
+  const replaced = current === undefined ? [] : [{ ...current, expiresAt: at + overlapMs }]
+  const secrets = [secret, ...replaced, ...older].filter(({ expiresAt = Infinity }) => expiresAt > at)
+  if (secrets.length <= MAX_SECRETS) return { ...webhook, secrets }
+  throw new AdminError(
+    'too_many_secrets',
+    `The webhook has ${MAX_SECRETS} secrets already: wait until an overlap ends.`,
+    {
+      purpose: 'To end all of them now',
+      command: 'webhooks rotate-secret',
+      args: [webhook.id, '--overlap', '0'],
+    },
   )
 }
 

@@ -1,7 +1,7 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
 import * as v from 'valibot'
 import { object, optional, type Schema } from '../content/fields.ts'
-import { createObjectReader, type LineErrors } from '../content/line-reader.ts'
+import { createObjectReader, type LineErrors, type ObjectReader } from '../content/line-reader.ts'
 import { checkedText, LINE, secretText } from '../content/line-scalars.ts'
 import { form, SLUG } from '../content/scalars.ts'
 import { formatValue } from '../http/redact.ts'
@@ -89,23 +89,8 @@ export async function importKeys(
   assertOptions('importKeys', options, IMPORT)
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(lineSchema(await readModules(store)))
-  const rows: Row[] = []
+  const rows = await readRows(lines, reader, options, store.sha256)
   let report: KeyImportReport = { lines: [], unchanged: 0 }
-  let line = 0
-
-  for await (const text of lines) {
-    line++
-    const row = reader.read(text)
-    const scheme = row && schemeOf(row, options, store.sha256)
-    if (Array.isArray(scheme)) reader.addError(line, ...scheme)
-    else if (scheme !== undefined) {
-      const digest = decodeDigest(row!.digest)!
-      rows.push({ ...row!, digest, line, scheme, stored: `${scheme.id}:${digest}` })
-    }
-    if (rows.length <= MAX_IMPORTED_KEYS) continue
-    reader.addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
-    break
-  }
 
   await apply(async (modules) => {
     const target = await readTarget(store, rows)
@@ -141,6 +126,33 @@ export async function importKeys(
     return options.dryRun || !reader.isValid() ? [] : changes
   })
   return reader.errors() ?? report
+}
+
+/** Reads the valid lines of an import. The reader collects the errors of the others. */
+async function readRows(
+  lines: Iterable<string> | AsyncIterable<string>,
+  reader: ObjectReader<KeyLine>,
+  options: KeyImportOptions,
+  sha256: Sha256,
+): Promise<Row[]> {
+  const rows: Row[] = []
+  let line = 0
+  for await (const text of lines) {
+    line++
+    const row = reader.read(text)
+    if (row === undefined) continue
+    const scheme = schemeOf(row, options, sha256)
+    if (Array.isArray(scheme)) {
+      reader.addError(line, ...scheme)
+      continue
+    }
+    const digest = decodeDigest(row.digest)!
+    rows.push({ ...row, digest, line, scheme, stored: `${scheme.id}:${digest}` })
+    if (rows.length <= MAX_IMPORTED_KEYS) continue
+    reader.addError(line, null, `is key ${rows.length}, and an import has at most ${MAX_IMPORTED_KEYS}`)
+    break
+  }
+  return rows
 }
 
 interface Row extends KeyLine {

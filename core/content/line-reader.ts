@@ -23,18 +23,28 @@ export interface LineErrors {
   readonly errorCount: number
 }
 
+/** Reads the lines of a file one by one. */
+export interface ObjectReader<R> {
+  /** Reads the next line, with or without its line end. @returns `undefined` for a blank or invalid line. */
+  read(text: string): R | undefined
+  addError(line: number, field: string | null, reason: string): void
+  isValid(): boolean
+  /** All errors by line; `undefined` when there are none. */
+  errors(): LineErrors | undefined
+}
+
 const maxErrors = 1_000
 
 /** @param inspect Called with each object before its record is read, and its line. */
 export function createObjectReader<R>(
   schema: Schema<R>,
   inspect: (value: Readonly<Record<string, unknown>>, line: number) => void = () => {},
-) {
+): ObjectReader<R> {
   const errors: LineError[] = []
   let errorCount = 0
   let line = 0
 
-  function addError(at: number, field: string | null, reason: string): undefined {
+  function addError(at: number, field: string | null, reason: string): void {
     errorCount++
     if (errors.length < maxErrors) errors.push({ line: at, field, reason })
   }
@@ -66,8 +76,7 @@ export function createObjectReader<R>(
   return {
     addError,
 
-    /** Reads the next line, with or without its line end. @returns `undefined` for a blank or invalid line. */
-    read(text: string): R | undefined {
+    read(text): R | undefined {
       line++
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
@@ -80,8 +89,7 @@ export function createObjectReader<R>(
 
     isValid: () => errorCount === 0,
 
-    /** All errors by line; `undefined` when there are none. */
-    errors: (): LineErrors | undefined =>
+    errors: () =>
       errorCount === 0 ? undefined : { errors: errors.sort((a, b) => a.line - b.line), errorCount },
   }
 }

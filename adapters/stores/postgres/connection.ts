@@ -98,22 +98,18 @@ export function createConnection(
   const sql = openDriver(url, options, open)
   const send = createSender(sql, url.isPooled)
 
-  function query(text: string, parameters: readonly PostgresValue[] = []): Promise<Rows> {
-    return new Promise((resolve, reject) => {
-      if (loss) throw loss
-      const rows = send(text, parameters)
-      inFlight.add(reject)
-      rows.then((found) => {
-        inFlight.delete(reject)
-        isReady = true
-        resolve(found)
-      }, (failure) => {
-        inFlight.delete(reject)
-        const error = fromDriver(failure)
-        if (error instanceof ConnectionLostError) destroy(error)
-        reject(error)
-      })
+  async function query(text: string, parameters: readonly PostgresValue[] = []): Promise<Rows> {
+    if (loss) throw loss
+    // Not awaited: the driver would send it later, perhaps behind the next one.
+    const rows = send(text, parameters).then((found) => {
+      isReady = true
+      return found
+    }, (failure) => {
+      const error = fromDriver(failure)
+      if (error instanceof ConnectionLostError) destroy(error)
+      throw error
     })
+    return await inFlight.track(rows)
   }
 
   return {
@@ -155,13 +151,16 @@ function createInFlight(limitMs: () => number, onSilent: () => void) {
   }
 
   return {
-    add(reject: (error: unknown) => void): void {
-      if (rejects.size === 0) monitor()
-      rejects.add(reject)
-    },
-    delete(reject: (error: unknown) => void): void {
-      rejects.delete(reject)
-      stopIfIdle()
+    /** Settles as `rows` do, or rejects when `rejectAll` is called before that. */
+    track(rows: Promise<Rows>): Promise<Rows> {
+      return new Promise((resolve, reject) => {
+        if (rejects.size === 0) monitor()
+        rejects.add(reject)
+        rows.finally(() => {
+          rejects.delete(reject)
+          stopIfIdle()
+        }).then(resolve, reject)
+      })
     },
     rejectAll(error: Error): void {
       for (const reject of rejects) reject(error)

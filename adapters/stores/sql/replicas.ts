@@ -80,20 +80,22 @@ export function createRegistration(
       if (state === 'registered' && ageOf(lastContact) < REPLICA_RETENTION_MS / 2) return undefined
       return registering ??= register()
     },
-
     replicaCount: () => live,
-
     async deregister() {
       if (state === 'closed') return
       const mayBeStored = state === 'registered' || registering !== undefined
       state = 'closed'
       poller.stop()
       unsubscribe()
-      if (!mayBeStored) return
-      const removed = Promise.allSettled([registering, confirming]).then(() => store.remove(identity[0]))
-      await completesWithin(deregisterTimeoutMs, removed.catch(() => undefined))
+      if (mayBeStored) await removeAfter([registering, confirming], () => store.remove(identity[0]))
     },
   }
+}
+
+/** Removes a registration once the statements in flight have ended. */
+async function removeAfter(inFlight: readonly unknown[], remove: () => MaybePromise<void>): Promise<void> {
+  const removed = Promise.allSettled(inFlight).then(remove)
+  await completesWithin(deregisterTimeoutMs, removed.catch(() => undefined))
 }
 
 /** Polls whenever there may be news, one poll at a time, and otherwise after each `everyMs`. Ignores failures. */

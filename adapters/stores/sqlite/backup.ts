@@ -29,16 +29,7 @@ export async function copyFile(
   { isTrusted, migrates }: { readonly isTrusted: boolean; readonly migrates: boolean },
   progress: (part: number) => void,
 ) {
-  const source = openDatabase(store, { create: false, readOnly: true })
-  try {
-    checkSchema(source, store, migrates && readSchema(source, store).version > 0)
-    await source.copyTo(copy, progress)
-  } catch (error) {
-    if (error instanceof StoreError) throw error
-    throw new StoreError('unreachable', `${store} cannot be copied to ${copy}: ${errorMessage(error)}.`)
-  } finally {
-    source.close()
-  }
+  await copyPages(store, copy, migrates, progress)
   const database = openDatabase(copy, { create: false })
   try {
     // The copy is then one file. Opening it as a store switches back to write-ahead logging.
@@ -51,11 +42,7 @@ export async function copyFile(
     }
     // Before anything is read: a view, or the expression of a check or an index, may never end.
     check()
-    const [damage] = database.statement<[string]>('PRAGMA integrity_check(1)').get()!
-    if (damage !== 'ok') {
-      const remedy = searchIndexRemedy(damage!, store)
-      throw new StoreError('refused', `The store ${store} is damaged: ${damage}.`, remedy)
-    }
+    assertUndamaged(database, store)
     if (migrates) migrate(database, copy, undefined)
     const revisions = createRevisions(database, store)
     const sql = createSqlDatabase(database, revisions)
@@ -64,26 +51,55 @@ export async function copyFile(
     if (brokenAt !== undefined) warnings.push(`the audit log is broken at entry ${brokenAt}`)
     warnings.push(...differences.map(({ kind, id }) => `${kind} ${id} contradicts the audit log`))
     check()
-    const { sequence, hash } = head
     const { facts, content } = revisions.current()
-    const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
-      SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
-        (SELECT count(*) FROM signup)`).get()!
     return {
       bytes: fs.statSync(copy).size,
       schema: readSchema(database, store).version,
-      partners,
-      keys,
-      profiles,
-      signups,
+      ...countRows(database),
       facts_revision: facts,
       content_revision: content,
-      seal: `${sequence}:${hash}`,
+      seal: `${head.sequence}:${head.hash}`,
       warnings,
     }
   } finally {
     database.close()
   }
+}
+
+async function copyPages(
+  store: string,
+  copy: string,
+  migrates: boolean,
+  progress: (part: number) => void,
+): Promise<void> {
+  const source = openDatabase(store, { create: false, readOnly: true })
+  try {
+    checkSchema(source, store, migrates && readSchema(source, store).version > 0)
+    await source.copyTo(copy, progress)
+  } catch (error) {
+    if (error instanceof StoreError) throw error
+    throw new StoreError('unreachable', `${store} cannot be copied to ${copy}: ${errorMessage(error)}.`)
+  } finally {
+    source.close()
+  }
+}
+
+/** @throws {StoreError} `refused` */
+function assertUndamaged(copy: SqliteDatabase, store: string): void {
+  const [damage] = copy.statement<[string]>('PRAGMA integrity_check(1)').get()!
+  if (damage === 'ok') return
+  throw new StoreError(
+    'refused',
+    `The store ${store} is damaged: ${damage}.`,
+    searchIndexRemedy(damage!, store),
+  )
+}
+
+function countRows(database: SqliteDatabase) {
+  const [partners, keys, profiles, signups] = database.statement<[number, number, number, number]>(`
+    SELECT (SELECT count(*) FROM partner), (SELECT count(*) FROM partner_key), (SELECT count(*) FROM profile),
+      (SELECT count(*) FROM signup)`).get()!
+  return { partners, keys, profiles, signups }
 }
 
 /** The tables, indexes, views and triggers that differ from those of a new store with the same schema version. */
