@@ -100,18 +100,16 @@ export function partOf(file: string): string | undefined {
   return Object.keys(PARTS).find((name) => PARTS[name]!.tests.some((start) => path.startsWith(start)))
 }
 
-/** The Debian packages of what a part needs and this machine lacks. */
-export function missingPackages(name: string): string[] {
+/** The Debian packages of the commands and paths that this machine lacks. */
+export function missingPackages(needs: Readonly<Record<string, string>> = {}): string[] {
   // Debian keeps some programs where only root looks.
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin']
   const isThere = (need: string) =>
     existsSync(need) || folders.some((folder) => existsSync(join(folder, need)))
-  return Object.entries(PARTS[name]?.needs ?? {}).filter(([need]) => !isThere(need)).map(([, debian]) =>
-    debian
-  )
+  return Object.entries(needs).filter(([need]) => !isThere(need)).map(([, debian]) => debian)
 }
 
 if (import.meta.main) {
-  const missing = new Set(Object.keys(PARTS).flatMap(missingPackages))
+  const missing = new Set(Object.values(PARTS).flatMap(({ needs }) => missingPackages(needs)))
   if (missing.size > 0) console.log([...missing].join('\n'))
 }

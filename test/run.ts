@@ -211,7 +211,7 @@ function prepareParts(files: readonly string[]): void {
   const parts = new Set(files.map(partOf).filter((part) => part !== undefined))
   if (parts.size === 0) return
   for (const part of parts) {
-    const missing = missingPackages(part)
+    const missing = missingPackages(PARTS[part]?.needs)
     if (missing.length > 0) {
       console.log(`Some tests of ${part} are skipped. Debian packages that they need: ${missing.join(' ')}`)
     }

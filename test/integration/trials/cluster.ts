@@ -14,6 +14,7 @@ import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../../core/ports/store.ts'
+import { missingPackages } from '../../parts.ts'
 import { programOn } from '../../support/cli-program.ts'
 import { createPartner } from '../../support/partner.ts'
 import { describeLanes, startClusterLoad } from './cluster/load.ts'
@@ -41,6 +42,16 @@ interface Fault {
   readonly servesMeanwhile?: boolean
   /** A route for which nothing is promised. */
   readonly except?: RouteName
+}
+
+/** Commands and paths that a run needs, with their Debian packages. */
+const NEEDS = {
+  '/usr/lib/postgresql/15': 'postgresql-15',
+  '/usr/lib/python3/dist-packages/etcd': 'python3-etcd',
+  etcd: 'etcd-server',
+  haproxy: 'haproxy',
+  ip: 'iproute2',
+  patroni: 'patroni',
 }
 
 /** How long a fault goes on after its consequences, and the load after the repair. */
@@ -139,13 +150,20 @@ const routes = mode === 'asynchronous' ? ['haproxy'] : mode === '' ? Object.keys
 let loads = 0
 const unknown = [...routes.filter((name) => !(name in ROUTES)), ...names.filter((name) => !(name in FAULTS))]
 
-if (unknown.length > 0 || process.getuid?.() !== 0) {
-  console.error(
-    unknown.length > 0 ? `Unknown: ${unknown.join(', ')}` : 'Network namespaces need root on Linux.',
-  )
+const refusal = findRefusal()
+
+if (refusal) {
+  console.error(refusal)
   process.exitCode = 2
 } else if (isInside) await run()
 else await runInNamespaces()
+
+function findRefusal(): string | undefined {
+  if (unknown.length > 0) return `Unknown: ${unknown.join(', ')}`
+  if (process.getuid?.() !== 0) return 'Network namespaces need root on Linux.'
+  const missing = missingPackages(NEEDS)
+  return missing.length > 0 ? `Install ${missing.join(' ')} first.` : undefined
+}
 
 async function run(): Promise<void> {
   endWithin(120 + routes.length * names.length * 600)
