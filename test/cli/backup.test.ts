@@ -1,4 +1,4 @@
-/** `store backup` and `store restore`. */
+/** `store backup` and `store restore`. The trial `backup` repeats the drill under load. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   appendFileSync,

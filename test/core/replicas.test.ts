@@ -1,4 +1,7 @@
-/** Replicas on one PostgreSQL: receipts, and replicas that are cut off from the store. */
+/**
+ * Replicas on one PostgreSQL: receipts, and replicas that are cut off from the store.
+ * `test/integration/trials` has longer versions.
+ */
 import { type Test, test } from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { createPartnerApi } from '../../core/api.ts'

@@ -9,12 +9,20 @@ import { type PostgresServer, runServer } from './server.ts'
 import { giveAway } from './unprivileged.ts'
 import { until } from './until.ts'
 
+export interface StandbyOptions {
+  /**
+   * Whether the primary acknowledges a commit only after the standby has written it, too; default false. It then also
+   * waits for a standby that is down, for ever.
+   */
+  readonly synchronous?: boolean
+}
+
 /**
  * Starts a hot standby of a running server, with the same options: it replicates the other and answers queries.
  *
  * @returns When it receives what is written there.
  */
-export async function startStandby(primary: PostgresServer) {
+export async function startStandby(primary: PostgresServer, options: StandbyOptions = {}) {
   const { user, password } = primary
   const name = `standby_${randomBytes(6).toString('hex')}`
   const folder = await createPrivateFolder('standby', !primary.options.durable)
@@ -38,12 +46,20 @@ export async function startStandby(primary: PostgresServer) {
     throw error
   }
 
-  const follows = async (): Promise<boolean> => {
-    const [row] = await primary.admin`select state from pg_stat_replication where application_name = ${name}`
-    return row?.['state'] === 'streaming'
+  const follows = async (column: 'state' | 'sync_state', value: string): Promise<boolean> => {
+    const { admin } = primary
+    const [row] = await admin`select ${
+      admin(column)
+    } from pg_stat_replication where application_name = ${name}`
+    return row?.[column] === value
   }
   try {
-    await until(follows, 'the standby to follow')
+    await until(() => follows('state', 'streaming'), 'the standby to follow')
+    if (options.synchronous) {
+      await primary.admin.unsafe(`alter system set synchronous_standby_names = '${name}'`)
+      await primary.admin`select pg_reload_conf()`
+      await until(() => follows('sync_state', 'sync'), 'the primary to wait for its standby')
+    }
   } catch (error) {
     await server.close()
     throw error

@@ -12,7 +12,6 @@
  */
 import process from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { missingPackages } from '../../parts.ts'
 import { programOn } from '../../support/cli-program.ts'
@@ -22,7 +21,7 @@ import { createMachines, isInside, type Machines, runInNamespaces } from './clus
 import { type NodeName, NODES, type Nodes, password, startNodes } from './cluster/nodes.ts'
 import { type RouteName, ROUTES, startProxies, startServers, WEBS } from './cluster/servers.ts'
 import { checkRevoked, checkSignups } from './load.ts'
-import { check, checkFailures, endWithin, ms } from './setup.ts'
+import { check, checkFailures, endWithin, ms, openStore } from './setup.ts'
 
 interface Scene {
   readonly nodes: Nodes
@@ -175,7 +174,7 @@ async function run(): Promise<void> {
   let key: string | undefined
   const acknowledged: string[] = []
   for (const route of routes as RouteName[]) {
-    const store = await openPostgresStore(ROUTES[route])
+    const store = await openStore(ROUTES[route])
     try {
       key ??= await fill(store, ROUTES[route])
       for (const name of names) {

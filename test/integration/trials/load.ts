@@ -6,27 +6,26 @@ import type { Store } from '../../../core/ports/store.ts'
 import { PARTNER } from '../../support/partner.ts'
 import { check, type Client, READ, type Reply } from './setup.ts'
 
-/** Milliseconds between the requests of a client. */
-const pauseMs = 25
+export type Load = ReturnType<typeof startLoad>
 
-/** Sends one request after the other. */
-export function startLoad(send: () => Promise<Reply>) {
+/** Sends requests from `concurrency` clients, each with a pause after its last response. */
+export function startLoad(send: () => Promise<Reply>, concurrency: number, pauseMs: number) {
   const replies: Reply[] = []
   let isOver = false
-  async function sendAll(): Promise<void> {
+  const all = Promise.all(Array.from({ length: concurrency }, async () => {
     while (!isOver) {
       replies.push(await send())
       await sleep(pauseMs)
     }
-  }
-  const sending = sendAll()
+  }))
   return {
     /** The responses so far. */
     replies: replies as readonly Reply[],
-    /** Stops sending, and resolves when the last response has arrived. */
+    /** Stops sending. @returns All responses, once the last has arrived. */
     async stop() {
       isOver = true
-      await sending
+      await all
+      return replies as readonly Reply[]
     },
   }
 }
@@ -42,6 +41,8 @@ export function signUp(client: Client, key: string, number: number): Promise<Rep
   const body = { partner: PARTNER, email: `someone${number}@mail.example`, name: `Someone ${number}` }
   return client.send('/partner/signups', { key, body, idempotencyKey: `trial-${number}` })
 }
+
+export type Signing = ReturnType<typeof startSigning>
 
 /**
  * Signs up from `atOnce` clients. Each signup goes to one replica, and after a failure to another with the same idempotency
@@ -101,21 +102,22 @@ export async function checkSignups(
   check('every stored signup was acknowledged', ids.size === new Set(acknowledged).size)
 }
 
-const operators = 2
-/** Milliseconds that clients use a key after its revocation: much longer than servers use what they know. */
-const afterwardsMs = 3_000
+/** How a trial revokes keys. */
+export interface RevokingOptions {
+  /** Revokes a key; repeated until it does not throw. @returns Whether there was such a key. */
+  readonly revoke?: (id: string) => Promise<boolean>
+  readonly operators?: number
+  /** Milliseconds between the requests of a client. */
+  readonly pauseMs?: number
+  /** Milliseconds that clients use a key after its revocation. */
+  readonly afterwardsMs?: number
+}
 
-/**
- * Operators who issue and revoke keys, one after another, and clients that continue to use them.
- *
- * @param revoke Revokes a key; repeated until it does not throw. Resolves with whether there was such a key.
- */
-export function startRevoking(
-  clients: readonly Client[],
-  store: Store,
-  revoke: (id: string) => Promise<boolean>,
-) {
+/** Operators who issue and revoke keys, one after another, and clients that continue to use them. */
+export function startRevoking(clients: readonly Client[], store: Store, options: RevokingOptions = {}) {
   const keys = createKeyAdministration(store, { actor: 'test' })
+  const { operators = 1, pauseMs = 20, afterwardsMs = 2500 } = options
+  const revoke = options.revoke ?? ((id) => keys.revoke(id).then(() => true))
   const revoked: { readonly id: string; readonly tookMs: number }[] = []
   const accepted: { readonly id: string; readonly afterMs: number }[] = []
   const lost: string[] = []

@@ -1,7 +1,15 @@
-/** Clients of the trial, and promises with a verdict. */
+/** What trials share: replicas as operators run them, a partner with a key on their store, and promises with a verdict. */
+import type { ChildProcess } from 'node:child_process'
 import process from 'node:process'
 import { Pool } from 'undici'
-import { PARTNER } from '../../support/partner.ts'
+import { openPostgresStore } from '../../../adapters/stores/postgres/store.ts'
+import { openSqliteStore } from '../../../adapters/stores/sqlite/store.ts'
+import { importWebhookKey } from '../../../adapters/webhooks/deliverer.ts'
+import { createWebhookSecret } from '../../../adapters/webhooks/secrets.ts'
+import type { LogEvent } from '../../../core/log.ts'
+import type { Store } from '../../../core/ports/store.ts'
+import { type Start, startServing, stopServing } from '../../support/cli-program.ts'
+import { createPartner, PARTNER } from '../../support/partner.ts'
 
 /** A path with a cached response, so that requests only check the key. */
 export const READ: string = `/public/plans?partner=${PARTNER}`
@@ -9,6 +17,10 @@ export const READ: string = `/public/plans?partner=${PARTNER}`
 /** Options of `serve` without limits, so that only the key matters. */
 export const NO_LIMITS: readonly string[] = ['key=0', 'signup=0', 'verify=0', 'authfail=0']
   .flatMap((limit) => ['--limit', limit])
+
+export async function openStore(url: string): Promise<Store> {
+  return url.startsWith('sqlite:') ? await openSqliteStore(url.slice(7)) : await openPostgresStore(url)
+}
 
 /** The outcome of a request. Instants are those of `performance.now()`. */
 export interface Reply {
@@ -69,7 +81,80 @@ export function createClient(base: string) {
   }
 }
 
+const children: ChildProcess[] = []
+process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')))
 for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => process.exit(1))
+
+export type Replica = Awaited<ReturnType<typeof startReplica>>
+
+/** Starts a process of the program, which ends with this one. @param args Options of `serve` besides port and name. */
+export async function startReplica(
+  name: string,
+  storeUrl: string,
+  args: readonly string[] = NO_LIMITS,
+  start: Start = {},
+) {
+  const served = await startServing(
+    ['serve', '--port', '0', '--replica-name', name, ...args],
+    storeUrl,
+    start,
+  )
+  const { child, url } = served
+  let log = served.words
+  child.stderr.on('data', (text: string) => log += text)
+  children.push(child)
+  const client = createClient(url)
+  return {
+    name,
+    url,
+    client,
+    child,
+    /** Its log so far. */
+    events: (): LogEvent[] =>
+      log.split('\n').filter((line) => /^\{.*\}$/.test(line)).map((line) => JSON.parse(line)),
+    async stop() {
+      await client.close()
+      return await stopServing(served)
+    },
+  }
+}
+
+/** Creates a partner with a key on an empty store, and starts replicas that serve it. */
+export async function startScene(url: string, count = 4) {
+  const store = await openStore(url)
+  const partner = await createPartner(store)
+  const { text: key } = await partner.issue()
+  const replicas = await Promise.all(
+    Array.from({ length: count }, (_, index) => startReplica(`replica-${index + 1}`, url)),
+  )
+  return {
+    ...partner,
+    store,
+    key,
+    replicas,
+    clients: replicas.map(({ client }) => client),
+    async close() {
+      await Promise.all(replicas.map((replica) => replica.stop()))
+      await store.close()
+    },
+  }
+}
+
+/** The key that seals the secrets of webhooks. */
+export const WEBHOOK_KEY: string = Buffer.alloc(32, 7).toString('base64')
+
+/** @param number Of at most 20 digits. @returns The id of the webhook. */
+export async function addWebhook(store: Store, url: string, number: number): Promise<string> {
+  const id = `whk_${String(number).padStart(20, '0')}`
+  const key = await importWebhookKey(WEBHOOK_KEY)
+  const secrets = [{ sealed: await key.seal(createWebhookSecret(), id), expiresAt: undefined }]
+  const at = Date.now()
+  await store.webhooks.changeWebhook(id, 'webhook.created', { actor: 'test', at }, () => ({
+    ...{ id, url, events: ['signup.created'], partner: undefined, state: 'active', createdAt: at, secrets },
+    failingSince: undefined,
+  }))
+  return id
+}
 
 /** Prints whether a promise was kept. A broken promise sets exit code 1. */
 export function check(promise: string, isKept: boolean): void {
@@ -90,6 +175,15 @@ export function endWithin(seconds: number): void {
     console.log(`  BROKEN  the trial did not end within ${seconds} s`)
     process.exit(1)
   }, seconds * 1000).unref()
+}
+
+/** A count from the command line. @param place Of the argument, from 0. */
+export function countAt(place: number, otherwise: number): number {
+  const text = process.argv[2 + place] ?? `${otherwise}`
+  const count = Number(text)
+  if (Number.isInteger(count) && count > 0) return count
+  console.error(`A count must be an integer of at least 1, not ${text}.`)
+  process.exit(2)
 }
 
 /** Formats milliseconds. */

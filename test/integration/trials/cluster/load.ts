@@ -14,6 +14,7 @@ interface Lane {
   readonly replies: readonly Reply[]
 }
 
+const pauseMs = 25
 const perKind = 2
 
 /**
@@ -49,7 +50,7 @@ export async function startClusterLoad(
   const loads = Object.entries(requests).flatMap(([kind, send]) =>
     clients.flatMap((client) =>
       Array.from({ length: perKind }, () => {
-        const load = startLoad(() => send(client))
+        const load = startLoad(() => send(client), 1, pauseMs)
         lanes.push({ kind, replies: load.replies })
         return load
       })
@@ -68,11 +69,17 @@ export async function startClusterLoad(
     }))
     return startSigning(recorded, key, 1, number * 10_000_000 + index * 1_000_000)
   })
-  const revoking = startRevoking(clients, store, async (id) => {
-    const env = { PARTNER_API_STORE: url }
-    const { code, stderr } = await runProgram(['keys', 'revoke', id, '--wait', '--json'], { env })
-    if (code === 3) throw new Error(stderr)
-    return code === 0
+  const revoking = startRevoking(clients, store, {
+    async revoke(id) {
+      const env = { PARTNER_API_STORE: url }
+      const { code, stderr } = await runProgram(['keys', 'revoke', id, '--wait', '--json'], { env })
+      if (code === 3) throw new Error(stderr)
+      return code === 0
+    },
+    operators: 2,
+    pauseMs,
+    // Much longer than servers use what they know.
+    afterwardsMs: 3_000,
   })
 
   const isServed = (since: number) => (lane: Lane) => lane.replies.some((reply) => isGood(reply, since))
