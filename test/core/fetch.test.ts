@@ -77,20 +77,3 @@ await t.test("a fragment and what is no request are not the client's error", asy
     t.match(events.pop(), { event: 'request', status: 500, error: /^TypeError: / })
   }
 })
-
-await t.test('a body that is longer than declared is too large', async (t) => {
-  const store = await openMemoryStore()
-  const { keys } = await fillWorld(store)
-  const api = createPartnerApi({ store })
-  const request = new Request('http://api.example/service/developer/verify-key', {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      'content-length': '18',
-      'x-service-partner-key': keys['demo full'].text,
-    },
-    body: '{"partner":"demo"}'.padEnd(200_000),
-  })
-  t.equal((await api.fetch(request)).status, 413)
-  await api.close()
-})

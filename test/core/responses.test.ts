@@ -4,19 +4,6 @@ import { createPartnerApi } from '../../core/api.ts'
 import { createResponseConverter } from '../../core/http/fetch.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 
-t.test('a response has the status, the headers and the body that it was made of', async (t) => {
-  const respond = createResponseConverter(() => ({ status: 500, headers: [], body: undefined }))
-  const contents = [['text', 'Grüße'], ['bytes', Buffer.from('Grüße')], ['nothing', undefined]] as const
-  for (const [what, body] of contents) {
-    const response = respond({ status: 201, headers: ['Content-Type', 'text/html', 'ETag', '"a"'], body })
-    t.equal(response.status, 201, what)
-    t.strictSame([...response.headers], [['content-type', 'text/html'], ['etag', '"a"']], what)
-    t.equal(await response.text(), body === undefined ? '' : 'Grüße', what)
-  }
-  const late = respond({ status: 408, headers: [], body: undefined })
-  t.strictSame([...late.headers], [['connection', 'close']], 'the rest of a late request is not the next one')
-})
-
 t.test('a response with a field that the platform forbids is the fallback', (t) => {
   const fallback = { status: 500, headers: ['X-Request-Id', 'r'], body: undefined }
   const respond = createResponseConverter(() => fallback)

@@ -121,6 +121,7 @@ async function contentCodings(t: TestContext, { send, root }: Service): Promise<
     const zipped = await request('gzip')
     const tag = zipped.headers.get('etag') ?? ''
     t.ok(/^"[0-9a-f]+"$/.test(tag) && tag !== plain.headers.get('etag'), 'gzip has its own strong tag')
+    t.equal(zipped.headers.get('content-type'), plain.headers.get('content-type'))
     t.ok(zipped.body.length < plain.body.length / 3, `${zipped.body.length} of ${plain.body.length} bytes`)
     for (const acceptEncoding of gzipAccepted.slice(0, isFirst ? undefined : 1)) {
       const response = await request(acceptEncoding)

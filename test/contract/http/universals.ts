@@ -37,6 +37,7 @@ export function conventionViolations(
 
   if (status >= 400) {
     want(headers.get('cache-control') === 'no-store', 'errors are no-store')
+    want(headers.get('referrer-policy') === 'no-referrer', 'errors have Referrer-Policy: no-referrer')
     const isProblem = headers.get('content-type') === 'application/problem+json'
     want(isProblem || isPage, 'errors are application/problem+json')
     if (json !== undefined) {
