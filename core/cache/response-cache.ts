@@ -17,12 +17,14 @@ export interface CachedResponse<Route> extends CachedBody {
   readonly content: string
   /** The revision of facts, when the response depends on it. */
   readonly facts: string | undefined
+  /** The instant that it was made at, milliseconds since the epoch: a clock may go back. */
+  readonly madeAt: number
   /** The instant from which time alone may change the response, milliseconds since the epoch. */
   readonly expiresAt: number
 }
 
 /** A response to cache. */
-interface StoredResponse<Route> extends Omit<CachedResponse<Route>, 'expiresAt'> {
+interface StoredResponse<Route> extends Omit<CachedResponse<Route>, 'madeAt' | 'expiresAt'> {
   /** By default the next instant at which time alone changes what the partner sees. */
   readonly expiresAt?: number | undefined
 }
@@ -55,7 +57,7 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
       if (maxBytes === 0 || !wasRequested(target) && entries.get(target) === undefined) return
       const setUntil = (expiresAt: number): void => {
         const body = typeof response.body === 'string' ? encode(response.body) : response.body
-        entries.set(target, { ...response, body, expiresAt })
+        entries.set(target, { ...response, body, madeAt: now, expiresAt })
       }
       // The response itself is complete.
       ignoreFailure(() => {
@@ -68,7 +70,7 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
 
 /** Whether a handler would still return the same. */
 export function isFresh(cached: CachedResponse<unknown>, revision: Revision, now: number): boolean {
-  return cached.content === revision.content && now < cached.expiresAt &&
+  return cached.content === revision.content && now >= cached.madeAt && now < cached.expiresAt &&
     (cached.facts === undefined || cached.facts === revision.facts)
 }
 
@@ -101,10 +103,13 @@ function createExpirySchedule(
   directory: Directory,
   catalog: Catalog,
 ): (partner: string, content: string, now: number) => MaybePromise<number> {
-  const entries = createLruCache<{ readonly content: string; readonly at: number }>(maxSchedules)
+  const entries = createLruCache<{ readonly content: string; readonly from: number; readonly at: number }>(
+    maxSchedules,
+  )
   return (partner, content, now) => {
     const entry = entries.get(partner)
-    if (entry !== undefined && entry.content === content && now < entry.at) return entry.at
+    const isKnown = entry?.content === content && now >= entry.from && now < entry.at
+    if (isKnown) return entry.at
     return all<[number | undefined, Banner | undefined], number>(
       [directory.nextProfileChangeAt(partner, now), catalog.findBanner(partner)],
       ([due, banner]) => {
@@ -112,7 +117,7 @@ function createExpirySchedule(
         const at = Math.min(
           ...instants.filter((instant) => instant !== undefined && instant > now) as number[],
         )
-        entries.set(partner, { content, at })
+        entries.set(partner, { content, from: now, at })
         return at
       },
     )

@@ -22,15 +22,16 @@ export function createQuotaNotifier(
   store: Pick<Store, 'webhooks' | 'quotas' | 'findPartner' | 'sha256'>,
 ): QuotaObserver {
   const { webhooks, quotas, sha256 } = store
-  /** By quota and level, until when the next event is not due, milliseconds since the epoch. */
-  const notBefore = createLruCache<number>(10_000)
+  /** By quota and level, when no other event is due, milliseconds since the epoch. The clock may go back before that. */
+  const pauses = createLruCache<{ readonly from: number; readonly until: number }>(10_000)
 
   return ({ policy: { name: policy, quota }, subject }, slug, { remaining, resetSeconds, term }, at) => {
     if (remaining > quota * warningShare) return
     const type = remaining === 0 ? 'quota.reached' : 'quota.warning'
     const level = `${type} ${policy} ${subject} ${quota}`
-    if (at < (notBefore.get(level) ?? 0)) return
-    notBefore.set(level, at + retryMs)
+    const pause = pauses.get(level)
+    if (pause !== undefined && at >= pause.from && at < pause.until) return
+    pauses.set(level, { from: at, until: at + retryMs })
     // To the second, as the time until then is.
     const resetsAt = Math.floor(at / 1000 + resetSeconds) * 1000
     const enqueue = async () => {
@@ -45,7 +46,7 @@ export function createQuotaNotifier(
       const { remaining: unsent } = await quotas.leaseQuota({ ...sent, wanted: 0 })
       if (unsent > 0) await webhooks.enqueue([event])
       await quotas.leaseQuota({ ...sent, wanted: 1 })
-      notBefore.set(level, resetsAt)
+      pauses.set(level, { from: at, until: resetsAt })
     }
     void enqueue().catch(() => undefined)
   }

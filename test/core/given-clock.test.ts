@@ -8,7 +8,9 @@ import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { importContent } from '../../core/content/lines.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
+import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
+import { until } from '../postgres/until.ts'
 import { newFile } from '../support/cli-program.ts'
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000]
@@ -158,6 +160,64 @@ t.test('content falls due, months begin, and claims end by it', async (t) => {
   t.equal(await open(), 200)
   time.now += HOUR
   t.equal(await open(), 410)
+})
+
+t.test('after a clock went back, no response and no event waits for the future', async (t) => {
+  const { time, api, store, issue, operator, partners } = await openWorld()
+  const { text } = await issue()
+  const get = () =>
+    api.fetch(
+      new Request('http://a.example/service/public/profiles?partner=acme', {
+        headers: { 'X-Service-Partner-Key': text },
+      }),
+    )
+  await importContent(store, 'industries', ['{"slug":"travel","name":"Travel"}'], { ...operator, now: start })
+  const profiles = [1, 2].map((day) =>
+    JSON.stringify({
+      slug: `day-${day}`,
+      name: `Day ${day}`,
+      headline: 'Beds',
+      country: 'DE',
+      industry: 'travel',
+      published_at: new Date(start + day * DAY).toISOString(),
+    })
+  )
+  await importContent(store, 'profiles', profiles, { ...operator, now: start })
+  // A response is kept from the second request on.
+  for (const days of [3, 3, 3, 0, 0, 0, 1, 1, 1, 2]) {
+    time.now = start + days * DAY
+    const { data } = await (await get()).json()
+    t.equal(data.length, Math.min(days, 2), `profiles of day ${days}`)
+  }
+
+  await partners.update('acme', { limits: { set: { partner: { quota: 1, windowSeconds: 60 } } } })
+  const webhook: Webhook = {
+    id: 'whk_1',
+    url: 'https://hooks.example',
+    events: ['quota.reached'],
+    partner: undefined,
+    state: 'active',
+    createdAt: start,
+    failingSince: undefined,
+    secrets: [],
+  }
+  const context = { actor: 'test', at: start }
+  await store.webhooks.changeWebhook('whk_1', 'webhook.created', context, () => webhook)
+  const statuses: number[] = []
+  for (const minutes of [24 * 60, 2, 4]) {
+    time.now = start + minutes * MINUTE
+    statuses.push((await get()).status)
+    if (minutes === 2) continue
+    await until(
+      async () => {
+        const sent = await store.webhooks.listDeliveries('whk_1', undefined, undefined, 9)
+        return sent.some(({ createdAt }) => createdAt === time.now)
+      },
+      `the event of minute ${minutes}`,
+      10_000,
+    )
+  }
+  t.strictSame(statuses, [200, 429, 200])
 })
 
 t.test('a clock that is none, and a store with its own', async (t) => {

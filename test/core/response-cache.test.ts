@@ -51,7 +51,12 @@ t.test('a response is kept from the second request of its target on, as bytes', 
   t.equal(reads.length, 0, 'nothing is read for what is not kept')
   cache.store('/a', now, response)
   const kept = cache.lookup('/a')
-  t.strictSame(kept, { ...response, body: new TextEncoder().encode(response.body), expiresAt: Infinity })
+  t.strictSame(kept, {
+    ...response,
+    body: new TextEncoder().encode(response.body),
+    madeAt: now,
+    expiresAt: Infinity,
+  })
   t.equal(cache.lookup('/b'), undefined)
   const body = new Uint8Array([1])
   cache.store('/a', now, { ...response, body })
@@ -114,6 +119,8 @@ t.test('the instant is read once for a partner, until it has passed or the conte
   t.equal(reads.length, 3)
   keep('/b', { content: '2' }, now + 10)
   t.equal(reads.length, 4)
+  keep('/b', { content: '2' }, now + 9)
+  t.equal(reads.length, 5, 'nor for an earlier one')
   t.end()
 })
 
@@ -134,10 +141,11 @@ t.test('a response whose instant is read later is kept then, and never if the re
 })
 
 t.test('a response is fresh before it expires, at the revisions that it depends on', (t) => {
-  const kept = { ...response, expiresAt: now, facts: '5' }
+  const kept = { ...response, madeAt: now - 2, expiresAt: now, facts: '5' }
   const revision = { content: '1', facts: '5' }
   t.equal(isFresh(kept, revision, now - 1), true)
   t.equal(isFresh(kept, revision, now), false)
+  t.equal(isFresh(kept, revision, now - 3), false, 'nor before it was made')
   t.equal(isFresh(kept, { ...revision, content: '2' }, now - 1), false)
   t.equal(isFresh(kept, { ...revision, facts: '6' }, now - 1), false)
   t.equal(isFresh({ ...kept, facts: undefined }, { ...revision, facts: '6' }, now - 1), true)
