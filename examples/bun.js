@@ -19,4 +19,10 @@ const server = Bun.serve({
 })
 console.log('ready')
 
-process.once('SIGTERM', () => server.stop().then(() => api.close()).then(() => store.close()))
+async function stop() {
+  setTimeout(() => server.stop(true), 10_000).unref()
+  await server.stop()
+  await api.close()
+  await store.close()
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import express from 'express'
 import { createPartnerApi } from 'partner-api'
 import { createListener } from 'partner-api/node'
@@ -14,4 +15,12 @@ app.use(['/service', '/.well-known/api-catalog'], createListener(api))
 app.get('/', (_request, response) => response.send('The rest of the site'))
 const server = app.listen(process.env.PORT ?? 3000, () => console.log('ready'))
 
-process.once('SIGTERM', () => server.close(() => api.close().then(() => store.close())))
+async function stop() {
+  // Ends connections that their clients keep using, and at last those that still wait.
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+  setTimeout(() => server.closeAllConnections(), 10_000).unref()
+  await once(server.close(), 'close')
+  await api.close()
+  await store.close()
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)

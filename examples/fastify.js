@@ -9,7 +9,8 @@ const api = createPartnerApi({ store })
 // The URL as `rewriteUrl` left it.
 const answer = createListener(api, { target: ({ url }) => url })
 
-const fastify = Fastify()
+// While it stops, requests on open connections still get their responses.
+const fastify = Fastify({ return503OnClosing: false })
 // Runs before Fastify reads the body: the service reads it itself.
 fastify.addHook('onRequest', async ({ raw, url }, reply) => {
   if (!url.startsWith('/service/') && url !== '/.well-known/api-catalog') return
@@ -20,4 +21,10 @@ fastify.get('/', () => 'The rest of the site')
 await fastify.listen({ port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
 
-process.once('SIGTERM', () => fastify.close().then(() => api.close()).then(() => store.close()))
+async function stop() {
+  setTimeout(() => fastify.server.closeAllConnections(), 10_000).unref()
+  await fastify.close()
+  await api.close()
+  await store.close()
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)

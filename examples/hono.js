@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { serve } from '@hono/node-server'
 import { getConnInfo } from '@hono/node-server/conninfo'
 import { Hono } from 'hono'
@@ -17,4 +18,12 @@ app.get('/', (context) => context.text('The rest of the site'))
 const port = Number(process.env.PORT ?? 3000)
 const server = serve({ fetch: app.fetch, port }, () => console.log('ready'))
 
-process.once('SIGTERM', () => server.close(() => api.close().then(() => store.close())))
+async function stop() {
+  // Ends connections that their clients keep using, and at last those that still wait.
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
+  setTimeout(() => server.closeAllConnections(), 10_000).unref()
+  await once(server.close(), 'close')
+  await api.close()
+  await store.close()
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)

@@ -1,5 +1,5 @@
 // app/service/[...path]/route.ts; /.well-known/api-catalog needs a route of its own. Start Next.js with
-// NEXT_MANUAL_SIG_HANDLE=true: otherwise it exits on SIGTERM before the last counts are written.
+// NEXT_MANUAL_SIG_HANDLE=true: otherwise it exits before the last counts are written.
 import { createPartnerApi, type PartnerApi } from 'partner-api'
 import { openSqliteStore } from 'partner-api/sqlite'
 
@@ -10,11 +10,12 @@ async function open(): Promise<PartnerApi> {
   const store = await openSqliteStore('partner-api.db')
   // Next.js does not add to X-Forwarded-For: a proxy in front has to.
   const api = createPartnerApi({ store }, { trustedProxies: 1 })
-  process.once('SIGTERM', async () => {
+  async function stop() {
     await api.close()
     await store.close()
     process.exit()
-  })
+  }
+  process.once('SIGTERM', stop).once('SIGINT', stop)
   return api
 }
 

@@ -21,4 +21,8 @@ const api = createPartnerApi({ store, signups })
 const server = await serve(api, { port: Number(process.env.PORT ?? 3000) })
 console.log('ready')
 
-process.once('SIGTERM', () => server.close().then(() => api.close()).then(() => store.close()))
+async function stop() {
+  await server.close()
+  await store.close()
+}
+process.once('SIGTERM', stop).once('SIGINT', stop)

@@ -31,10 +31,9 @@ const programs = {
 for (const [name, command] of Object.entries(programs)) {
   await t.test(name, async (t) => {
     const { folder, key } = await project.open(name.replace('.js', ''))
-    const { url, stop } = await start(t, folder, [...command, name])
+    const { url } = await start(t, folder, [...command, name])
     t.equal(await (await fetch(url)).text(), 'The rest of the site')
     await holdsMounted(t, { url, key })
-    await counted(t, { url, key, folder, stop })
   })
 }
 
@@ -308,27 +307,6 @@ t.test('the examples are formatted', async (t) => {
   const style = ['--line-width=110', '--single-quote', '--no-semicolons', '--indent-width=2']
   await t.resolves(run(binary('deno'), ['fmt', '--check', '--no-config', ...style, EXAMPLES], ROOT))
 })
-
-/** Stops an example right after a request, and checks that its store has counted it. */
-async function counted(
-  t: Test,
-  { url, key, folder, stop }: {
-    readonly url: string
-    readonly key: string
-    readonly folder: string
-    stop(): Promise<number | null>
-  },
-): Promise<void> {
-  const headers = { 'x-service-partner-key': key }
-  for (let count = 0; count < 5; count++) {
-    await (await fetch(`${url}/service/public/industries?partner=demo`, { headers })).text()
-  }
-  t.equal(await stop(), 0)
-  const store = new DatabaseSync(join(folder, 'partner-api.db'))
-  const rows = store.prepare('SELECT * FROM key_usage').all()
-  store.close()
-  t.match(rows.filter((row) => Object.values(row).includes('industries')), [{ requests: 5 }])
-}
 
 /** The signups that the command line lists. */
 async function listed(folder: string): Promise<Record<string, string>[]> {

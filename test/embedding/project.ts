@@ -79,13 +79,20 @@ export async function createProject(more: readonly string[] = []): Promise<Proje
   }
 }
 
-/** Runs an example until the test ends. Resolves once the example prints that it listens. `stop` ends it as a supervisor does. */
+/** A running example. */
+export interface Running extends Pick<Mounted, 'url'> {
+  said(): string
+  /** Ends it, as a supervisor does by default. @returns Its exit code. */
+  stop(signal?: 'SIGTERM' | 'SIGINT'): Promise<number | null>
+}
+
+/** Runs an example until the test ends. Resolves once the example prints that it listens. */
 export async function start(
   t: Test,
   folder: string,
   [program = '', ...words]: readonly string[],
   env: Readonly<Record<string, string>> = {},
-): Promise<Pick<Mounted, 'url'> & { said(): string; stop(): Promise<number | null> }> {
+): Promise<Running> {
   const port = await freePort()
   const child = spawn(program, words, {
     cwd: folder,
@@ -106,8 +113,8 @@ export async function start(
     }
     void ended.then(() => reject(new Error(`${words.join(' ')} ended: ${said}`)))
   })
-  const stop = () => {
-    child.kill('SIGTERM')
+  const stop = (signal: 'SIGTERM' | 'SIGINT' = 'SIGTERM') => {
+    child.kill(signal)
     return ended
   }
   return { url: `http://127.0.0.1:${port}`, said: () => said, stop }
