@@ -35,7 +35,6 @@ export const PARTS: Readonly<Record<string, Part>> = {
   /** Several processes on one store, programs that are killed, and large stores. */
   load: {
     tests: [
-      'cli/claims-servers.test.ts',
       'cli/many-keys-load.test.ts',
       'cli/restore-load.test.ts',
       'cli/reuse-port.test.ts',

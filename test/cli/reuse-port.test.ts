@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import process from 'node:process'
 import { test } from 'tap'
 import { freePort } from '../postgres/free-port.ts'
-import { newFile, programOn, type Served, startServing, stopServing } from '../support/cli-program.ts'
+import { programOn, type Served, startServing, stopServing } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
 
 const skip = process.platform === 'linux' ? false : 'only Linux spreads connections over processes'
@@ -14,8 +14,6 @@ const serveOn = (
   port: number,
   ...more: string[]
 ) => ['serve', '--reuse-port', '--port', String(port), ...more]
-const eventsOf = (log: string): { readonly event: string; readonly created?: boolean }[] =>
-  log.trimEnd().split('\n').map((line) => JSON.parse(line))
 
 /** Sends requests on connections of their own, 16 at once. @returns The number of responses by status. */
 async function sendMany(port: number, key: string, requests: number): Promise<Record<number, number>> {
@@ -71,20 +69,6 @@ test('two processes on SQLite serve as one', { skip }, async (t) => {
   t.same(await sendMany(port, revoked.text, 16), { 401: 16 })
   t.match(await stopServing(second), { code: 0 })
   await store.close()
-})
-
-test('two processes may create the store at once', { skip }, async (t) => {
-  for (let round = 0; round < 3; round++) {
-    const port = await freePort()
-    const url = `sqlite:${newFile()}`
-    const servers = await Promise.all([1, 2].map(() => startServing(serveOn(port), url)))
-    t.equal((await fetch(`http://127.0.0.1:${port}/service/health`)).status, 200)
-    const ended = await Promise.all(servers.map((served) => stopServing(served)))
-    t.same(ended.map(({ code }) => code), [0, 0])
-    for (const { stderr } of ended) {
-      t.same(eventsOf(stderr).map(({ event }) => event), ['store_opened', 'stopped'])
-    }
-  }
 })
 
 test('--reuse-port is refused where it cannot be', { skip }, async (t) => {

@@ -241,19 +241,3 @@ await t.test('a change that waited for a migration checks the schema version aga
   t.same(await sql`select state from partner_api.partner`, [{ state: 'active' }])
   await running.close()
 })
-
-await t.test('a store is unusable until a copy into it is finished', async (t) => {
-  const url = await server.createDatabase()
-  const running = await openPostgresStore(url, PATIENT)
-  const { facts } = await running.revision()
-  const sql = openSql(t, url)
-  await sql`update partner_api.store set is_incomplete = true`
-  const unfinished = { code: 'refused', message: /a copy into it was not finished/ }
-  await t.rejects(openPostgresStore(url), unfinished)
-  await t.rejects(openPostgresStore(url, { migrate: false }), unfinished)
-  await t.rejects(async () => await running.revision(), unfinished)
-  await t.rejects(async () => await running.apply([], facts, { actor, at: T0 }), unfinished)
-  await sql`update partner_api.store set is_incomplete = false`
-  t.equal((await running.revision()).facts, facts)
-  await running.close()
-})

@@ -47,13 +47,6 @@ await t.test('the contracts of a store, in a database with odd settings', { skip
   }
   await sharedStoreContract(t, () => emptied().then(() => open))
 
-  await t.test('ten programs that start at once create one store', async (t) => {
-    const url = pooled(await server.createDatabase())
-    const stores = await Promise.all(Array.from({ length: 10 }, () => openPostgresStore(url, PATIENT)))
-    t.equal(new Set(stores.map(({ settings }) => settings.cursorSecret)).size, 1)
-    await Promise.all(stores.map((store) => store.close()))
-  })
-
   await t.test('statements are pipelined on a direct connection only', async (t) => {
     const direct = await startCounter(server.port)
     const counted = await startCounter(pooler.port)

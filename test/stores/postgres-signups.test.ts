@@ -78,23 +78,6 @@ await t.test('a signup without an instant is rejected, and does not hold up late
   t.match(await store.createSignup(signup('2'), undefined), { outcome: 'created' })
 })
 
-await t.test('a statement takes many small signups, or few large ones with any characters', async (t) => {
-  const { store, sql } = await createPlace(t)
-  const text = String.raw`\"\u000a ` + '\n\t\x1b\x7f\u2028é\u{1F600}'
-  const statements = []
-  for (const [name, times] of [['small', 1], ['large', 180]] as const) {
-    const message = text.repeat(times)
-    const sent = Array.from({ length: 100 }, (_, index) => signup(`${name}${index}`, { message }))
-    await Promise.all(sent.map((one) => store.createSignup(one, undefined)))
-    t.strictSame(await store.findSignup(sent[99]!.id), sent[99])
-    const [row] = await sql`
-      SELECT count(DISTINCT xmin::text)::integer AS statements FROM partner_api.signup WHERE id LIKE ${`%${name}%`}`
-    statements.push(row!.statements)
-  }
-  t.equal(statements[0], 1)
-  t.ok(statements[1]! > 4, `${statements[1]} statements`)
-})
-
 await t.test('an attempt that waits too long for another is a conflict', async (t) => {
   const { url, store: direct, sql, open } = await createPlace(t)
   const store = await open(pooled(url))
