@@ -67,7 +67,13 @@ export function readVerification(response: DeploymentResponse, request: Verifica
 
 /** Names the base path and the name of the service that `url` was made of. */
 function notFoundError(url: string, { names }: VerificationRequest, reason: string): CliError {
-  const basePath = new URL(url).pathname.slice(0, -verifyKeyPath(names).length) || '/'
+  const { origin, pathname } = new URL(url)
+  const basePath = pathname.slice(0, -verifyKeyPath(names).length) || '/'
+  const [before] = `${basePath}/`.split(`/${names.name}/`)
+  if (before !== `${basePath}/`) {
+    const base = displayName(`${origin}${before}`)
+    return notThisServiceError(url, reason, `--url ends before the name of the service: pass --url ${base}.`)
+  }
   const tried = `The base path in --url is ${displayName(basePath)}, and the service name ${names.name}`
   return notThisServiceError(url, reason, `${tried}: check --url and --service-name.`)
 }

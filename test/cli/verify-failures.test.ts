@@ -195,7 +195,11 @@ const cases: Readonly<Record<string, Case>> = {
   ),
   'an address that ends in /service': failed(
     `${here}/service/`,
-    /\/service\/service\/\S+ is not .* The base path in --url is \/service, and the service name service: check/,
+    /\/service\/service\/\S+ is not .* --url ends before the name of the service: pass --url http:\/\/[\d.]+:\d+\.$/m,
+  ),
+  'the address of an endpoint': failed(
+    `${here}/api/service/developer/verify-key`,
+    /--url ends before the name of the service: pass --url http:\/\/[\d.]+:\d+\/api\.$/m,
   ),
   'a wrong service name': failed(
     acme,
