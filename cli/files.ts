@@ -54,7 +54,7 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
     }
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw new CliError(1, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
+    throw unreadableFileError(name, error)
   }
   if (restLength > 0) yield decode(Buffer.concat(rest))
 }
@@ -165,6 +165,11 @@ export function requireOwnFile(path: string): void {
   // Windows has no file modes.
   if (process.platform === 'win32' || !stats?.isFile() || (stats.mode & 0o022) === 0) return
   throw usageError(`Other accounts can write ${path}, so it is not used. To fix it: chmod go-w ${path}`)
+}
+
+/** For a file that an option or an argument names, and that cannot be read. */
+export function unreadableFileError(name: string, error: unknown): CliError {
+  return new CliError(2, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
 }
 
 export function describeFileError(error: unknown): string {

@@ -2,13 +2,13 @@ import { createReadStream } from 'node:fs'
 import { Option } from 'commander'
 import type { KeyImportOptions } from '../../core/admin/import-keys.ts'
 import type { CliCommand, StoreAction } from '../command.ts'
-import { CliError, usageError } from '../errors.ts'
+import { usageError } from '../errors.ts'
 import {
-  describeFileError,
   importing,
   invalidLinesError,
   readContentLines,
   requireOwnFile,
+  unreadableFileError,
 } from '../files.ts'
 import { formatCount, joinList } from '../output/text.ts'
 
@@ -88,7 +88,7 @@ const maxSecretBytes = 4_096
 async function readSecret(file: string): Promise<Uint8Array> {
   requireOwnFile(file)
   const bytes = await createReadStream(file, { end: maxSecretBytes }).toArray().catch((error) => {
-    throw new CliError(1, 'unreadable_file', `${file} can't be read: ${describeFileError(error)}.`)
+    throw unreadableFileError(file, error)
   })
   const secret = Buffer.concat(bytes)
   if (secret.length > maxSecretBytes) throw usageError(`The file ${file} is too long for a secret.`)

@@ -6,7 +6,7 @@ import { integerBetween, optionParser } from '../options.ts'
 import { joinList, listeningLine } from '../output/text.ts'
 import type { ServerSettings } from './server.ts'
 import { addServerOptions, type ServiceOptions, toSettings } from './service-options.ts'
-import { describeStore, exposedFiles, isMissingStore, withStore } from '../store/open.ts'
+import { describeStore, exposedFiles, withStore } from '../store/open.ts'
 import { parseStoreUrl, type StoreAddress } from '../store/url.ts'
 import { readWebhookKey, webhookKeyOption } from '../webhooks/encryption-key.ts'
 
@@ -82,10 +82,11 @@ async function serveStore(invocation: Invocation, options: ServeOptions): Promis
   const address = parseStoreUrl(invocation.storeUrl)
   if (options.reusePort) checkReusePort(options, address)
   const settings = await readSettings(invocation, options, address)
-  const created = address.kind === 'memory' || await isMissingStore(invocation)
   // By default, processes share limits on PostgreSQL, and on SQLite those with long windows.
   const shareLimits = options.limitsPerProcess ? false : options.reusePort
-  await withStore(invocation, { create: true, shareLimits }, async (store) => {
+  // Programs read standard error as JSON lines, where `created` says it.
+  const announce = invocation.io.stderr.isTTY === true
+  await withStore(invocation, { create: true, announce, shareLimits }, async (store, created) => {
     const opened = { ...await describeOpened(invocation, address), created }
     const { serveUntilStopped } = await import('./server.ts')
     await serveUntilStopped(

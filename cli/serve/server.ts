@@ -59,13 +59,14 @@ export async function serveUntilStopped(
   const stop = createStopSignal()
   const stopped = once(stop, 'abort')
   const log = createLog(opened === undefined ? 'off' : settings.log)
-  log.event('store_opened', opened)
   const { server, webhooks, measured } = await startServer(
     store,
     { ...settings, api: { ...api, replicaName } },
     log.write,
     stop,
   )
+  // Not before: a server that cannot listen ends with one sentence.
+  log.event('store_opened', opened)
   if (BLOCKED_PORTS.has(server.port)) {
     const warning =
       `Browsers and fetch refuse to connect to port ${server.port}. Choose another one with --port.`

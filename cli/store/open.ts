@@ -16,6 +16,8 @@ export interface StoreOptions {
   readonly create?: boolean
   /** Change nothing in the store, not even by opening it. */
   readonly readOnly?: boolean
+  /** Whether to say that the store is new, if it is; default true. */
+  readonly announce?: boolean
   /** First part of every key of a new store. */
   readonly keyPrefix?: string | undefined
   /** Whether to share limits with other processes that open the store so; default as that of the store. */
@@ -29,18 +31,24 @@ export interface StoreAccess {
   readonly output: Output
 }
 
+/** @param command Gets the store, and whether it was created for this command. */
 export async function withStore<T>(
-  { storeUrl, io, output }: StoreAccess,
+  access: StoreAccess,
   options: StoreOptions,
-  command: (store: Store) => Promise<T>,
+  command: (store: Store, isNew: boolean) => Promise<T>,
 ): Promise<T> {
+  const { storeUrl, io, output } = access
+  const { create = false, announce = true } = options
   const address = parseStoreUrl(storeUrl)
   if (address.kind === 'memory') {
     output.note('warning: A memory: store starts empty and ends with this command.')
   }
+  const isMissing = create && await isMissingStore(access)
   const store = await openStore(address, io.env, options)
+  // The name of another store may be misspelled.
+  if (isMissing && announce) output.note(`Created a new, empty store at ${await describeStore(access)}.`)
   try {
-    return await command(store)
+    return await command(store, isMissing || address.kind === 'memory')
   } catch (error) {
     if (/_not_found$|^usage$/.test(toCliError(error).code)) {
       const { suggestStored } = await import('../suggest.ts')

@@ -23,7 +23,9 @@ export function parseStoreUrl(url: string): StoreAddress {
   const file = /^sqlite:(?:\/\/)?(.*)$/s.exec(url)?.[1]
   if (file === ':memory:') throw usageError('The URL of a store in memory is `memory:`.')
   if (file && /\?\w+=/.test(file)) throw usageError('The URL of a SQLite file has no parameters.')
-  if (file === undefined || file === '' || file.includes('\0')) {
+  const isFile = file !== undefined && file !== '' && !file.includes('\0') &&
+    !/^[a-z][\w+.-]*:\/\//i.test(file)
+  if (!isFile) {
     throw usageError(
       'A store URL is sqlite:FILE, postgres://HOST/NAME or memory:. (--store URL or PARTNER_API_STORE)',
     )

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs'
 import { extractKeyId, isWellFormedKey, KEY_PREFIX_PATTERN } from '../../core/keys/format.ts'
 import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError, requireOwnFile } from '../files.ts'
+import { requireOwnFile, unreadableFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { promptHidden } from '../prompt.ts'
 
@@ -40,7 +40,7 @@ async function readLimited(stream: AsyncIterable<Buffer | string>, name: string)
     }
   } catch (error) {
     if (error instanceof CliError) throw error
-    throw usageError(`The key can't be read from ${name}: ${describeFileError(error)}.`)
+    throw unreadableFileError(name, error)
   }
   return text
 }

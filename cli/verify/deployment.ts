@@ -12,7 +12,7 @@ import {
 import { parseJson } from '../../core/lib/json.ts'
 import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError } from '../files.ts'
+import { unreadableFileError } from '../files.ts'
 import type { Io } from '../output/print.ts'
 import { excerpt, formatTime, mapStrings, printable, redact } from '../output/text.ts'
 import { isLoopback } from './credential.ts'
@@ -265,7 +265,7 @@ async function readCaCertificates(file: string): Promise<string[]> {
     throw usageError('Bun does not support --ca-file. Use NODE_EXTRA_CA_CERTS=FILE instead.')
   }
   const pem = await readFile(file, 'utf8').catch((error) => {
-    throw usageError(`The certificates can't be read from ${file}: ${describeFileError(error)}.`)
+    throw unreadableFileError(file, error)
   })
   try {
     new X509Certificate(pem)

@@ -3,7 +3,7 @@ import { Option } from 'commander'
 import { importWebhookKey, type WebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { readVariable } from '../environment.ts'
 import { CliError, usageError } from '../errors.ts'
-import { describeFileError, requireOwnFile } from '../files.ts'
+import { requireOwnFile, unreadableFileError } from '../files.ts'
 import { exposedFiles, type StoreAccess } from '../store/open.ts'
 
 /** The option of `serve` and of the commands that open secrets. */
@@ -31,10 +31,8 @@ export async function readWebhookKey(
     return await importWebhookKey(text)
   } catch (error) {
     if (error instanceof CliError) throw error
-    const reason = error instanceof RangeError
-      ? error.message
-      : `It can't be read: ${describeFileError(error)}.`
-    throw usageError(`The webhook key ${name} cannot be used. ${reason}`)
+    if (!(error instanceof RangeError)) throw unreadableFileError(name, error)
+    throw usageError(`The webhook key ${name} cannot be used. ${error.message}`)
   }
 }
 

@@ -19,17 +19,22 @@ const lines = (...values: unknown[]) => values.map((value) => `${JSON.stringify(
 
 test('a failed import and a dry run create no store', async (t) => {
   const latin1 = Buffer.from('{"slug":"a","name":"A"}\n{"name":"\xe9"}', 'latin1')
-  const cases: readonly (readonly [args: readonly string[], input: string | Uint8Array, error: object])[] = [
-    [['plans', join(folder, 'nowhere.jsonl')], '', { code: 'unreadable_file', detail: 'no such file' }],
-    [['plans', folder], '', { code: 'unreadable_file', detail: 'it is a folder' }],
-    [['industries', '-'], latin1, wrongLine(2, 'is not UTF-8')],
-    [['people', '-'], '', { code: 'usage', detail: 'profiles, banners, industries, plans' }],
-    [['plans', '-'], lines({ slug: 'a' }), { code: 'invalid_content' }],
-    [['profiles', '-'], readFileSync(fixture('profiles')), { code: 'invalid_content' }],
-  ]
-  for (const [args, input, error] of cases) {
-    const ended = await json(['import', ...args], input)
-    t.match(ended, { code: args[0] === 'people' ? 2 : 1, error }, args.join(' '))
+  const unreadable = (detail: string) => ({ code: 2, error: { code: 'unreadable_file', detail } })
+  const invalid = { code: 1, error: { code: 'invalid_content' } }
+  const cases: readonly (readonly [args: readonly string[], input: string | Uint8Array, expected: object])[] =
+    [
+      [['plans', join(folder, 'nowhere.jsonl')], '', unreadable('no such file')],
+      [['plans', folder], '', unreadable('it is a folder')],
+      [['industries', '-'], latin1, { code: 1, error: wrongLine(2, 'is not UTF-8') }],
+      [['people', '-'], '', {
+        code: 2,
+        error: { code: 'usage', detail: 'profiles, banners, industries, plans' },
+      }],
+      [['plans', '-'], lines({ slug: 'a' }), invalid],
+      [['profiles', '-'], readFileSync(fixture('profiles')), invalid],
+    ]
+  for (const [args, input, expected] of cases) {
+    t.match(await json(['import', ...args], input), expected, args.join(' '))
   }
   const dry = await run(['import', 'industries', '-', '--dry-run'], lines({ slug: 'a', name: 'A' }))
   t.match(dry, { code: 0, stdout: /1 +a +created/, stderr: 'Nothing was written' })
@@ -52,7 +57,8 @@ test('import reports created, replaced and unchanged records', async (t) => {
   const path = join(folder, 'industries.jsonl')
   writeFileSync(path, readFileSync(fixture('industries')))
   const first = await run(['import', 'industries', path])
-  t.match(first, { code: 0, stderr: '', stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
+  const stderr = `Created a new, empty store at ${file}.\n`
+  t.match(first, { code: 0, stderr, stdout: 'industries: 17 created, 0 replaced, 0 unchanged\n' })
   const { data } = await json(['import', 'industries', path])
   t.same(data, { kind: 'industries', dry_run: false, created: 0, replaced: 0, unchanged: 17 })
   const changed = '\ufeff' + lines({ slug: 'education', name: 'Lehre' }) + '\r\n' +

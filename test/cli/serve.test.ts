@@ -14,6 +14,7 @@ import {
   ending,
   programOn,
   runProcess,
+  runProgram,
   startProgram,
   startServing,
   stopServing,
@@ -229,7 +230,14 @@ test('serve reports why it cannot listen', async (t) => {
   t.teardown(() => blocker.close())
   const { port } = blocker.address() as AddressInfo
   const taken = await runProcess(['serve', '--port', String(port)], { env })
-  t.match(taken, { code: 1, stdout: '', stderr: `Port ${port} on 127.0.0.1 is in use` })
+  t.match(taken, {
+    code: 1,
+    stdout: '',
+    stderr: /^error: Port \d+ on 127\.0\.0\.1 is in use\. .*--port 0 .*\n$/,
+  })
+  const start = { columns: 80, env: { NO_COLOR: '1', PARTNER_API_STORE: storeUrl('misspelled.db') } }
+  const created = await runProgram(['serve', '--port', String(port)], start)
+  t.match(created.stderr, /^Created a new, empty store at .*misspelled\.db\.\nerror: /, 'on a terminal')
   const nowhere = await run('serve', '--port', '0', '--host', '192.0.2.1')
   t.match(nowhere, { code: 1, stdout: '', stderr: 'no address 192.0.2.1' })
   const { receipt } = await json('partners', 'create', 'unserved', '--name', 'Unserved', '--wait')

@@ -1,5 +1,5 @@
 /** Store URLs, and unusable SQLite files. */
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { test } from 'tap'
@@ -28,6 +28,11 @@ test('invalid store URLs are refused', async (t) => {
     'postgres:user:hush@db/x',
     'mysql://user:hush@db/x',
     'postgres://user:hush/hush@db/x',
+    'sqlite:postgres://user:hush@db/x',
+    'sqlite:https://user:hush@db/x',
+    'user:hush@db/x',
+    'localhost/x',
+    'partner-api.db',
   ]
   for (const url of wrong) {
     const { code, stdout, stderr } = await runProgram(['--store', url, 'partners', 'list'])
@@ -35,6 +40,45 @@ test('invalid store URLs are refused', async (t) => {
     t.match(stderr, /^(?:warning: .*\n)?error: [^\n]*\n$/)
     t.notMatch(stderr, 'hush')
   }
+})
+
+test('a command that creates a store names it, and others create none', async (t) => {
+  const creating = [
+    'migrate',
+    'partners create acme --name Acme',
+    'content import plans -',
+    'demo --no-serve',
+  ]
+  for (const [index, command] of creating.entries()) {
+    const file = path(`created-${index}.db`)
+    const { run } = programOn(`sqlite:${file}`)
+    const sentence = `Created a new, empty store at ${file}.\n`
+    const first = await run(...command.split(' '))
+    t.equal(first.code, 0)
+    t.ok(first.stderr.includes(sentence), command)
+    t.notMatch((await run(...command.split(' '))).stderr, 'Created a new', `${command}, again`)
+  }
+  const file = path('misspelled.db')
+  const reading = [
+    'partners list',
+    'keys list',
+    'keys issue acme --name K',
+    'scopes grant K read:plans',
+    'content export plans',
+    'content remove plans basic',
+    'signups list',
+    'reports',
+    'problems',
+    'audit verify',
+    'claims list',
+    'webhooks list',
+    'store show',
+    'store update --no-max-key-lifetime',
+    'migrate --status',
+  ]
+  const expected = Object.fromEntries(reading.map((command) => [command, '3 store_missing']))
+  await programOn(`sqlite:${file}`).refuses(t, expected)
+  t.notOk(existsSync(file))
 })
 
 test('commands in messages repeat --store', async (t) => {

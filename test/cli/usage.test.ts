@@ -140,6 +140,23 @@ test('invalid usage is refused with a suggestion', async (t) => {
   }
 })
 
+test('a file that is named and cannot be read is a usage error', async (t) => {
+  const verify = 'verify --url http://127.0.0.1:9 --partner acme'
+  const commands = [
+    `${verify} --key-file none`,
+    `keys import none`,
+    `keys import - --secret-file none`,
+    `content import plans none`,
+    `serve --webhook-key-file none`,
+  ]
+  const store = programOn('memory:', { env: { PARTNER_API_KEY: mintKey('spk', 'live').text } })
+  for (const command of [...commands, `${verify} --ca-file none`]) {
+    const { code, error } = await store.json(...command.split(' '))
+    const detail = "none can't be read: there is no such file."
+    t.match({ code, error }, { code: 2, error: { code: 'unreadable_file', detail } }, command)
+  }
+})
+
 test('mistyped partners and keys have suggestions', async (t) => {
   const { issue, run } = await createStore()
   const { key: { id } } = await issue()
