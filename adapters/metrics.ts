@@ -24,7 +24,7 @@ export type MetricsSample = readonly Metric[]
 
 /** The metrics of this process. */
 export interface Metrics {
-  /** For the option `observers` of a service: measures it, its requests, and the keys of its store that end soon. */
+  /** The observer that measures a service, its requests, and the keys of its store that end soon. Pass it in `observers`. */
   readonly observer: Observer
   /** Adds metrics that are read when the metrics of this process are collected. */
   add(source: () => MaybePromise<MetricsSample>): void
@@ -261,7 +261,7 @@ async function countWebhooks(port: WebhookStore): Promise<{ pending: number; fai
   let pending = 0
   for (const { id, state } of webhooks) {
     if (state === 'active') pending += await port.countPending(id)
-    // A synchronous store would not let the server answer requests meanwhile.
+    // With a synchronous store, the server would answer no request during this.
     await delay(1)
   }
   return { pending, failing: webhooks.filter(({ failingSince }) => failingSince !== undefined).length }

@@ -51,7 +51,7 @@ export function createTracing(options: TracingOptions = {}): Observer {
       // The host traces the request, unless the span has ended. One that is not sampled never records.
       const isNested = outer && (outer.isRecording() || (outer.spanContext().traceFlags & 1) === 0)
       const parent = isNested ? active : sdk.propagation.extract(trace.deleteSpan(active), request, headers)
-      // What samplers need. Methods and paths that are none are left out: a client may send anything in their place.
+      // What samplers need. Malformed methods and paths are left out: a client may send anything in their place.
       const method = registeredMethod(request.method)
       const [path = ''] = request.target.split('?', 1)
       const attributes = {

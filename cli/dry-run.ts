@@ -58,7 +58,7 @@ interface RefusedKey {
 
 /** What a change would refuse. */
 interface Found {
-  /** By endpoint, policy and code. */
+  /** The refusals, by endpoint, policy and code. */
   readonly totals: Map<string, Refusal & { readonly keys: number }>
   /** The keys with the most requests. */
   keys: RefusedKey[]

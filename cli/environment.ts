@@ -52,7 +52,7 @@ const conflicts: readonly (readonly [attribute: string, other: string])[] = [
 
 const secrets: ReadonlySet<string> = new Set(['PARTNER_API_KEY', 'PARTNER_API_WEBHOOK_KEY'])
 
-/** Variables that are no option; the last two are of the client's examples. */
+/** Variables that no option reads; the last two belong to the client's examples. */
 const furtherVariables: ReadonlySet<string> = new Set([
   ...secrets,
   'PARTNER_API_DEBUG',
@@ -134,7 +134,7 @@ function parseValue(option: Option, text: string): unknown {
   return texts.reduce((previous: unknown, each) => option.parseArg!(each, previous), undefined)
 }
 
-/** The variables of this program's prefix that are none. A misspelled `PARTNER_API_STORE` would create another store. */
+/** The unknown variables with this program's prefix. A misspelled `PARTNER_API_STORE` would create another store. */
 export function unknownVariables(variables: Variables, env: Io['env']): readonly string[] {
   const known = new Set([...variables.values()].map(({ name }) => name))
   return Object.keys(env).filter((name) =>
@@ -143,7 +143,7 @@ export function unknownVariables(variables: Variables, env: Io['env']): readonly
   )
 }
 
-/** Says that there is no such variable, and which one may be meant. */
+/** The sentence about an unknown variable, with the known one that may be meant. */
 export function describeUnknown(unknown: string, variables: Variables): string {
   const all = [...variables.values()]
   const regular = all.find(({ regularName }) => regularName === unknown)

@@ -30,7 +30,7 @@ export interface ErrorDetails {
 export class CliError extends Error implements ErrorDetails {
   override readonly name = 'CliError'
   readonly exitCode: ExitCode
-  /** For scripts: `error.code` under `--json`. */
+  /** The code for scripts, which `--json` prints as `error.code`. */
   readonly code: string
   readonly members: Readonly<Record<string, unknown>>
   readonly lines: readonly string[]

@@ -238,7 +238,7 @@ export function createArgument(name: string, description: string | undefined): A
   return choices ? suggestChoices(argument.choices(choices)) : argument
 }
 
-/** Lets the error of a value that is none of the choices suggest one. */
+/** Lets the error of a value that is not among the choices suggest one. */
 export function suggestChoices<T extends Argument | Option>(target: T): T {
   const { argChoices: choices, parseArg } = target
   if (choices === undefined || parseArg === undefined) return target

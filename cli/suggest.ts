@@ -4,7 +4,7 @@ import type { Store } from '../core/ports/store.ts'
 import { toCliError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
-/** Of partners and keys, of which a store may have millions. */
+/** The most names that are compared: a store may have millions of partners and keys. */
 const maxCompared = 10_000
 
 /** Asks whether one of the known names that are most like this one is meant; empty when none is like it. */

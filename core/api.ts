@@ -205,7 +205,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   return api
 }
 
-/** Makes the function that responds to what is no request that the pipeline can handle. */
+/** Makes the function that answers what the pipeline cannot handle as a request. */
 function createRefusal(writer: ResponseWriter, logger: RequestLogger, observer: Observer | undefined) {
   return (code: ProblemCode, address?: string, error?: unknown): HttpResponse => {
     const requestId = writer.nextRequestId()

@@ -40,7 +40,7 @@ export interface LogEvent {
   readonly request_id?: string
   /** A registered method; absent for any other. */
   readonly method?: string
-  /** As sent, without the query; `/` if it could not be parsed or contains something that looks like a key. */
+  /** The path as sent, without the query; `/` if it could not be parsed or contains something that looks like a key. */
   readonly path?: string
   /** Name of the endpoint; absent if no path and method matched. */
   readonly endpoint?: string

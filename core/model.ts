@@ -103,7 +103,7 @@ export function modulesWith(own: readonly ModuleDefinition[]): Modules {
   }
 }
 
-/** Those of a store without others. */
+/** The modules of a store for which none were defined. */
 export const BUILT_IN_MODULES: Modules = modulesWith([])
 
 /** Names in the order of the contract, each once; others after them, by code points. */
@@ -208,7 +208,7 @@ export interface KeyDetails {
   readonly tags: readonly string[]
 }
 
-/** Those of a partner without any. */
+/** The details of a partner for which none were set. */
 export const NO_PARTNER_DETAILS: PartnerDetails = {
   contact: undefined,
   tags: [],
@@ -217,7 +217,7 @@ export const NO_PARTNER_DETAILS: PartnerDetails = {
   selfService: [],
 }
 
-/** Those of a key without any. */
+/** The details of a key for which none were set. */
 export const NO_KEY_DETAILS: KeyDetails = { owner: undefined, tags: [] }
 
 /** A tenant. */
@@ -261,7 +261,7 @@ export interface Key extends KeyDetails {
    * replaced, and its overlap was 0 or ended early. It is no longer valid, whatever the clocks say.
    */
   readonly state: 'active' | 'disabled' | 'retired' | 'revoked'
-  /** In force while an active module of the partner needs them; in the order of the specification. */
+  /** The scopes, in the order of the specification. Each is in force while an active module of the partner needs it. */
   readonly scopes: readonly Scope[]
   /** Address ranges in CIDR notation from which the key may be used; empty allows any address. */
   readonly allow: readonly string[]

@@ -164,7 +164,7 @@ function setRoute(context: RequestContext, path: string, params: PathValues, rou
   return route
 }
 
-/** Step 3: version, media type, which is the host's affair on its routes, and, where a key is needed, no browser. */
+/** Step 3: the version; the media type, which the host's own routes decide; and no browser where a key is needed. */
 function negotiate(context: RequestContext, route: Route): void {
   const { request } = context
   const version = request.header(context.service.names.versionHeaderLowerCase)

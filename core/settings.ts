@@ -29,7 +29,7 @@ export interface PartnerApiOptions {
   readonly storeTimeoutMs?: number
   /**
    * Seconds, 0–3,600, default 0: how long beyond `maxStalenessMs` cached keys keep working while the store is
-   * unavailable. Keys that are revoked meanwhile work as long; `verify-key` and `health` report the outage.
+   * unavailable. Keys that are revoked in that time work as long; `verify-key` and `health` report the outage.
    */
   readonly staleIfErrorSeconds?: number
   /**

@@ -29,17 +29,17 @@ export interface ProfileCard extends Named {
 
 /** A complete profile. */
 export interface Profile extends ProfileCard {
-  /** Long description. */
+  /** The long description. */
   readonly description: string | null
   /** URL of the website. */
   readonly website_url: string | null
-  /** City. */
+  /** The city, as its directory names it. */
   readonly city: string | null
   /** Year of foundation. */
   readonly founded_year: number | null
   /** Number of employees. */
   readonly employees: { readonly min: number | null; readonly max: number | null } | null
-  /** Tags. */
+  /** The tags, in the order of its directory. */
   readonly tags: readonly string[]
   /** Contact details. */
   readonly contact: { readonly email: string | null; readonly phone: string | null } | null
@@ -137,9 +137,9 @@ export interface KeyRotation {
   readonly key: string
   /** Its last four characters. */
   readonly hint: string
-  /** That of the predecessor. */
+  /** The environment of its predecessor. */
   readonly environment: Environment
-  /** Those of the predecessor. */
+  /** The scopes of its predecessor. */
   readonly scopes: readonly Scope[]
   /** When it expires, like its predecessor. */
   readonly expires_at: string | null
@@ -190,9 +190,9 @@ export interface ReportSummary {
   /** Signups with live keys, largest counts first. */
   readonly signups: {
     readonly total: number
-    /** By slug of the plan, `null` for those without one. */
+    /** The signups of each plan, by slug; `null` for signups without one. */
     readonly by_plan: readonly { readonly plan: string | null; readonly signups: number }[]
-    /** By ISO 3166-1 alpha-2 code or `XK`, `null` for those without one. */
+    /** The signups of each country, by ISO 3166-1 alpha-2 code or `XK`; `null` for signups without one. */
     readonly by_country: readonly { readonly country: string | null; readonly signups: number }[]
   }
   /** Requests with live keys, largest counts first. */
@@ -200,7 +200,7 @@ export interface ReportSummary {
     readonly total: number
     /** Number of responses with status 400 or above. */
     readonly errors: number
-    /** By endpoint, its path with `{slug}` for a parameter. */
+    /** The requests of each endpoint; its path has `{slug}` for a parameter. */
     readonly by_endpoint: readonly (
       & { readonly method: EndpointMethod; readonly path: string }
       & RequestCounts

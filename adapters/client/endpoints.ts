@@ -93,7 +93,7 @@ export interface ProfilesQuery extends ProblemsQuery {
   readonly country?: string | readonly string[] | undefined
   /** Slug of an industry, or up to 20: profiles of any of them. */
   readonly industry?: string | readonly string[] | undefined
-  /** By name, or newest first; default `name`. */
+  /** The order: by name, or newest first. Default: `name`. */
   readonly sort?: 'name' | '-published_at' | undefined
 }
 

@@ -35,7 +35,7 @@ export class PartnerProblem extends PartnerApiError {
   constructor(problem: Problem, response?: ResponseInfo) {
     // The empty pointer is that of the whole body.
     const places = [problem.errors ?? []].flat().filter(isObject)
-      // What has members may have a `toString` that is no function.
+      // A value with members may have a `toString` that is not a function.
       .map(({ pointer, parameter = 'the body', detail }) =>
         [pointer || parameter, detail].filter((part) => Object(part) !== part).join(': ')
       )

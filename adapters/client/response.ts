@@ -16,7 +16,7 @@ export interface ResponseInfo {
   readonly headers: WebHeaders
   /** `X-Request-Id`: include it in support requests. */
   readonly requestId: string | undefined
-  /** From `RateLimit-Policy` and `RateLimit`. */
+  /** The limits that `RateLimit-Policy` and `RateLimit` name. */
   readonly rateLimits: readonly RateLimit[]
   /** Whole seconds from `Retry-After`. */
   readonly retryAfterSeconds: number | undefined

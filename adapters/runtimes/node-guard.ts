@@ -125,7 +125,7 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
     const httpRequest = new GuardedHttpRequest(request, response, target ?? '/', client, hostBody)
     const admitted = Promise.withResolvers<undefined>()
     const checked = check(httpRequest, ({ grant, headers, body }) => {
-      // The host has begun a response meanwhile, for instance at a time limit: it is left to it.
+      // The host has begun a response in the meantime, for instance at a time limit of its own.
       if (response.headersSent) return whenEnded(response)
       grants.set(host, grant)
       grants.set(request, grant)

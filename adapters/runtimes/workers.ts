@@ -65,7 +65,7 @@ export function createWorker<Env>(
 
   function startCreating(env: Env): Promise<PartnerApi> {
     const started = createOnce(env).finally(() => {
-      // Another request may have started meanwhile.
+      // Another request may have started since then.
       if (creating === started) creating = undefined
     })
     return creating = started

@@ -38,7 +38,7 @@ export interface WebhookUpdate {
 
 /** A webhook and its new signing secret, which is stored encrypted and shown only here. */
 export interface WebhookWithSecret {
-  /** As it is stored. */
+  /** The webhook as it is stored. */
   readonly webhook: Webhook
   /** `whsec_` and 32 bytes in Base64. */
   readonly secret: string

@@ -32,7 +32,7 @@ export interface Target {
 
 /** The active webhooks, as this process last read them. */
 interface ActiveWebhooks {
-  /** By id. */
+  /** The webhooks to call, by id. */
   readonly targets: Map<string, Target>
   /** Reads them again. */
   refresh(): Promise<void>

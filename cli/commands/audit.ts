@@ -143,7 +143,7 @@ export async function verifyAudit(store: Store, seal?: AuditHead): Promise<Comma
   }
 }
 
-/** Whether tables or rows are not as the program writes them, which is no outage. */
+/** Whether tables or rows are not as the program writes them, which is not an outage. */
 function isTampering(error: unknown): boolean {
   // An integer beyond ±2^53, a text that is not JSON, a JSON value of another type.
   if (error instanceof RangeError || error instanceof SyntaxError || error instanceof TypeError) return true

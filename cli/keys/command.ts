@@ -55,7 +55,7 @@ type BulkOptions = Omit<Options, 'scope' | 'tag'> & SelectionOptions
 
 const endForms = 'End: a duration (90d), a date (end of the day, UTC) or an RFC 3339 instant'
 
-/** For changes without --wait. */
+/** The end of the sentence about a change without `--wait`. */
 const stalenessNote = ': running servers refuse it within their max staleness (1 s by default).'
 
 const details = ['owner', 'tag'] as const

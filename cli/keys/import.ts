@@ -84,7 +84,7 @@ const importFile: StoreAction<[string, ImportOptions]> = async (store, invocatio
 /** More bytes are another file. */
 const maxSecretBytes = 4_096
 
-/** Editors end a file with a line end, which is no part of the secret. */
+/** Editors end a file with a line end, which is not part of the secret. */
 async function readSecret(file: string): Promise<Uint8Array> {
   requireOwnFile(file)
   const bytes = await createReadStream(file, { end: maxSecretBytes }).toArray().catch((error) => {

@@ -68,7 +68,7 @@ export async function toFilter(store: Store, options: SelectionOptions, now: num
 /** How often a change of one key is tried, each time until other changes have interrupted it eight times. */
 const maxTries = 20
 
-/** Handles the error of a key: others may have changed it meanwhile. @throws the error of anything else. */
+/** Handles the error of a key: others may have changed it since it was selected. @throws the error of anything else. */
 type Skip = (id: string) => (error: unknown) => undefined
 
 /**

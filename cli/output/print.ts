@@ -26,9 +26,9 @@ export interface Io {
 }
 
 export interface CommandResult {
-  /** For `--json`. */
+  /** The value that `--json` prints. */
   readonly data: unknown
-  /** For people, on standard output. */
+  /** The text for people, on standard output. */
   readonly text: string
   /** Further sentences for people. Called after the rest is printed: a new key must not wait for a failing query. */
   readonly notes?: () => MaybePromise<readonly string[]>
@@ -76,7 +76,7 @@ export class Output implements TableStyle {
     this.json = json
   }
 
-  /** Columns of the terminal that standard output is; `Infinity` if it is none. */
+  /** Columns of the terminal on standard output; `Infinity` if it is not a terminal. */
   get width(): number {
     return widthOf(this.#io.stdout)
   }
@@ -267,7 +267,7 @@ export class Output implements TableStyle {
     })
   }
 
-  /** Shows the progress of a long command on one line of the terminal, and nothing when standard error is no terminal. */
+  /** Shows the progress of a long command on one line of the terminal, and nothing when standard error is not a terminal. */
   async progress<T>(work: (report: (text: string) => void) => Promise<T>): Promise<T> {
     const { stderr } = this.#io
     if (!stderr.isTTY) return await work(() => {})

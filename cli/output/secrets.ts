@@ -34,7 +34,7 @@ export interface SecretWriter {
   write(made: NewSecret, line?: string): Promise<CommandResult>
 }
 
-/** For each kind of secret, how it is printed, and where it is in a file. */
+/** The sentences for each kind of secret: when it is printed, and when it is in a file. */
 const secretNotes = {
   key: ['This key is shown only once. Store it now.', 'The only copy of the key is in'],
   link: ['This link is shown only once.', 'The only copy of the link is in'],

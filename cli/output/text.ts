@@ -29,7 +29,7 @@ export function redact(text: string): string {
 function redactPostgresUrl(word: string): string {
   const end = word.lastIndexOf('@')
   const { index, 0: scheme = '' } = /\bpostgres(?:ql)?:\/\//i.exec(word.slice(0, end + 1)) ?? {}
-  // A user name alone is no secret, and a printed command needs it.
+  // A user name alone is not a secret, and a printed command needs it.
   if (index === undefined || /^[\w.-]+$/.test(word.slice(index + scheme.length, end))) return word
   return `${word.slice(0, index)}${scheme}[credentials]${word.slice(end)}`
 }
@@ -121,7 +121,7 @@ export function formatRelative(ms: number | undefined, now: number): string {
   return ms > now ? `in ${text}` : `${text} ago`
 }
 
-/** In seconds: the length of each unit, and the shortest time that is given in it. */
+/** Each unit of time with its length and the shortest time that is given in it, in seconds. */
 const relativeUnits = [
   ['year', 31_536_000, 63_072_000],
   ['month', 2_592_000, 8_640_000],

@@ -33,7 +33,7 @@ export interface ServerSettings {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
-  /** With it, the log starts with this event and ends with `stopped`. */
+  /** The event with which the log starts; with it, the log ends with `stopped`. */
   readonly opened?: Partial<ServeEvent>
   readonly api: PartnerApiOptions
   /** Where metrics and readiness are served; default nowhere. */

@@ -181,7 +181,7 @@ async function confirmAsBackedUp({ io }: Invocation, { asBackedUp, yes }: Restor
 
 /** The replaced store of a restore. */
 interface Replaced {
-  /** `undefined` if there is none, or it cannot be read. */
+  /** The replaced store; `undefined` if there is none, or it cannot be read. */
   readonly sql: ReplacedStore | undefined
   /** Why it cannot be read. */
   readonly failure: Error | undefined

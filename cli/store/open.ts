@@ -25,7 +25,7 @@ export interface StoreOptions {
 }
 
 export interface StoreAccess {
-  /** As given; it may contain a password and is never printed. */
+  /** The store's URL as given; it may contain a password and is never printed. */
   readonly storeUrl: string
   readonly io: Io
   readonly output: Output

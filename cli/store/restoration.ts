@@ -9,7 +9,7 @@ import { formatTime, joinList, pluralize, printable, shellQuote } from '../outpu
 export interface Printed {
   /** Further members for `--json`. */
   readonly data: object
-  /** For people, on standard output. */
+  /** The text for people, on standard output. */
   readonly text: string
   /** The first sentence for people, if there is one. */
   readonly note?: string

@@ -50,7 +50,7 @@ interface TestedEndpoint {
   readonly send: Send
   readonly verification: Verification
   readonly route: KeyedRoute
-  /** With `{slug}` for a parameter. */
+  /** The path, with `{slug}` for a parameter. */
   readonly path: string
   /** The slug of one profile of each list that was tested before. */
   readonly slugs: string[]

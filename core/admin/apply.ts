@@ -23,7 +23,7 @@ const maxAttempts = 8
 
 /**
  * @returns `apply`, which builds changes from the current facts and applies them, and builds them again when the
- * facts have changed meanwhile. An empty list changes nothing.
+ * facts have changed since it was decided. An empty list changes nothing.
  * @throws {RangeError} for an actor that the audit log cannot show.
  * @throws {TypeError} for the name of a member of the operator that does not exist.
  */

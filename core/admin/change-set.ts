@@ -23,11 +23,11 @@ import { AdminError } from './error.ts'
 
 /** What the changes refer to, as it is before them. */
 export interface StoredFacts {
-  /** By slug. */
+  /** The partners, by slug. */
   readonly partners: ReadonlyMap<string, Partner>
-  /** By id; also the unrevoked keys of a partner to be removed, and those that hold the scope of a module to be forgotten. */
+  /** The keys, by id, with the unrevoked ones of a partner to be removed and the holders of a scope to be forgotten. */
   readonly keys: ReadonlyMap<string, Key>
-  /** Those that the operator has defined, by name. */
+  /** The modules that the operator has defined, by name. */
   readonly modules: ReadonlyMap<Module, ModuleDefinition>
 }
 

@@ -29,7 +29,7 @@ export type AdminErrorCode =
   | 'key_disabled'
   /** A key is rotated once. */
   | 'key_rotated'
-  /** As many keys of its chain are in force as a partner may have by rotating them itself. */
+  /** The chain has as many keys in force as a partner may have by rotating them itself. */
   | 'chain_full'
   /** The keys that a successor would replace have no address in common. */
   | 'addresses_disjoint'
@@ -41,7 +41,7 @@ export type AdminErrorCode =
   /** The URL of a webhook that none may have. */
   | 'invalid_url'
   | 'invalid_event'
-  /** As many secrets of a webhook overlap as may. */
+  /** The webhook has as many overlapping secrets as it may have. */
   | 'too_many_secrets'
   /** Other changes interrupted every attempt. */
   | 'concurrent_change'
@@ -70,7 +70,7 @@ export class AdminError extends Error {
 
 /** A command of `partner-api` that helps after an error, such as `keys rotate`. */
 export interface Remedy {
-  /** Such as `To replace it`. */
+  /** What the command is for, as in `To replace it`. */
   readonly purpose: string
   /** Its name. */
   readonly command: string

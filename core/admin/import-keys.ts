@@ -38,9 +38,9 @@ const minSecretBytes = 16
 
 /** Options of `importKeys`. */
 export interface KeyImportOptions {
-  /** For lines without an algorithm. */
+  /** The algorithm of lines that name none. */
   readonly algorithm?: DigestScheme['algorithm'] | undefined
-  /** For lines without a prefix. Default: empty, for digests of whole keys. */
+  /** The prefix of lines that name none. Default: empty, for digests of whole keys. */
   readonly prefix?: string | undefined
   /** The bytes of the HMAC secret, 16 or more. The store keeps it. */
   readonly secret?: Uint8Array | undefined
@@ -185,7 +185,7 @@ function schemeOf(
 
 /** What rows are compared with. */
 interface ImportTarget {
-  /** Those that are not removed, by slug. */
+  /** The partners that are not removed, by slug. */
   readonly partners: ReadonlyMap<string, Partner>
   /** The keys with digests of the import, by these. */
   readonly keys: ReadonlyMap<string, Key>

@@ -4,7 +4,7 @@ import type { Key, Modules, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
 
 /**
- * The changes after which a partner may do no more than in either store. What is no access, such as its name and limits,
+ * The changes after which a partner may do no more than in either store. What gives no access, such as its name and limits,
  * stays as it was in the backup.
  *
  * @param replaced The partner in the replaced store. A partner that it does not have is suspended: it refused its keys.

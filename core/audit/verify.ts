@@ -44,7 +44,7 @@ export async function verifyChain(
   // Also finds rows inserted before the first entry.
   let after = -Infinity
   for (;;) {
-    // Read before each page, so that entries written meanwhile never look cut off: `readRows` cannot do that.
+    // Read before each page, so that entries written during the read never look cut off: `readRows` cannot do that.
     const head = await log.auditHead()
     const entries = await log.listAudit(after, pageSize)
     for (const entry of entries) {

@@ -25,7 +25,7 @@ export interface CachedResponse<Route> extends CachedBody {
 
 /** A response to cache. */
 interface StoredResponse<Route> extends Omit<CachedResponse<Route>, 'madeAt' | 'expiresAt'> {
-  /** By default the next instant at which time alone changes what the partner sees. */
+  /** When the response expires; by default, the next instant at which time alone changes what the partner sees. */
   readonly expiresAt?: number | undefined
 }
 

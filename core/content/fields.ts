@@ -48,7 +48,7 @@ export function mustBe(expected: string, value: unknown): string {
 interface Shape {
   readonly isInstant?: true
   readonly item?: Shape | undefined
-  /** By the names of fields in lines. */
+  /** The members of an object, by the names of fields in lines. */
   readonly members?: ReadonlyMap<string, Member>
 }
 

@@ -15,7 +15,7 @@ export function isCountryCode(text: string): boolean {
   return englishNames.has(text)
 }
 
-/** Parses a country code in either case; letters whose upper case would be a code (`ß`, `ﬁ`) are none. */
+/** Parses a country code in either case; letters that only upper case turns into a code (`ß`, `ﬁ`) are refused. */
 export function parseCountryCode(text: string): string | undefined {
   const code = /^[a-z]{2}$/i.test(text) ? text.toUpperCase() : ''
   return isCountryCode(code) ? code : undefined
@@ -92,7 +92,7 @@ const codesByExponent: Readonly<Record<number, string>> = {
   4: 'CLF UYW',
 }
 
-/** Those with 2 decimals. Not a set, so that bundlers can drop it from a service that imports nothing. */
+/** The currencies with two decimals. Not a set, so that bundlers can drop it from a service that imports nothing. */
 const twoDecimalCodes =
   'AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE CHF ' +
   'CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG ' +

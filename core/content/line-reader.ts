@@ -7,7 +7,7 @@ import { formatPath, fromLine, linePath, type Path, type Schema } from './fields
 
 /** An error in one field of one line. */
 export interface LineError {
-  /** From 1, blank lines included. */
+  /** The number of the line, from 1, blank lines included. */
   readonly line: number
   /** The field, as in `links[0].url`; `null` for the line as a whole. */
   readonly field: string | null

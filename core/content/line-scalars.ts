@@ -7,7 +7,7 @@ import { partRule, rule } from '../lib/schema-rules.ts'
 import { INSTANT, mustBe, type Schema } from './fields.ts'
 import { type Form, type Scalars, SLUG } from './scalars.ts'
 
-/** Text with a check. @param noun What messages ask for instead of a value that is no text. */
+/** Text with a check. @param noun What messages ask for instead of a value that is not text. */
 export function checkedText(noun: string, check: (text: string) => string | undefined): Schema<string> {
   return v.pipe(v.string(({ input }) => mustBe(noun, input)), rule(check))
 }

@@ -13,12 +13,12 @@ export function toInteger(value: unknown, min = -Infinity, max = Infinity): numb
 /** What messages call an instant. */
 export const instantName = 'whole milliseconds since the epoch'
 
-/** In the years 0–9999, as RFC 3339 writes them. */
+/** Reads an instant in milliseconds since the epoch, within the years 0–9999 of RFC 3339. */
 export function toInstant(value: unknown): number | undefined {
   return toInteger(value, -62_167_219_200_000, 253_402_300_799_999)
 }
 
-/** A value that is converted. @param convert Returns `undefined` for what is not `expected`. */
+/** A value that is converted. @param convert Returns `undefined` for anything but what `expected` names. */
 function converted(expected: string, convert: (value: unknown) => number | undefined) {
   return v.rawTransform<unknown, number>(({ dataset: { value }, addIssue, NEVER }) => {
     const result = convert(value)

@@ -12,7 +12,7 @@ export interface Scalars {
   readonly email: Schema<string>
   /** Text of one form, which messages call by a name. */
   code(form: Form): Schema<string>
-  /** One of several words. @param name What messages call them. */
+  /** A field that is one of several words. @param name What messages call the words. */
   oneOf<const T extends string>(words: readonly T[], name: string): Schema<T>
   /** The slug of something that exists, if all of these are known. */
   reference(noun: string, known: Slugs | undefined): Schema<string>
@@ -40,7 +40,7 @@ export interface Slugs {
 export interface Form {
   /** What messages ask for instead of a text in another form. */
   readonly name: string
-  /** What they ask for instead of a value that is no text, in a line. Default: text. */
+  /** What they ask for instead of a value that is not text, in a line. Default: text. */
   readonly noun?: string
   isValid(text: string): boolean
 }

@@ -26,7 +26,7 @@ export function createFetch(
       const fetched = new FetchRequest(request, info)
       return fetched.hasSmallBody ? fetched.arrive(answer) : Promise.resolve(answer(fetched))
     } catch (error) {
-      // What the host passed is no `Request`.
+      // The host passed something other than a `Request`.
       return Promise.resolve(respond(createFallback(error)))
     }
   }
@@ -80,7 +80,7 @@ export class FetchRequest implements HttpRequest {
    * checks, and none has to be repeated.
    *
    * @param handle Never throws.
-   * @throws what the method that reads the body throws at once, where the request is none.
+   * @throws what the method that reads the body throws at once, if the argument is not a request.
    */
   arrive<T>(handle: (request: this) => MaybePromise<T>): Promise<T> {
     const { promise, resolve } = Promise.withResolvers<T>()

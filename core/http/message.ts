@@ -67,7 +67,7 @@ export interface Page {
 
 /** A request as plain values, which are cheaper than a `Request`: a runtime has them already. */
 export interface HttpRequest {
-  /** As sent: methods are case-sensitive (RFC 9110 §9.1). */
+  /** The method as sent: methods are case-sensitive (RFC 9110 §9.1). */
   readonly method: string
   /** Path and query as sent, percent-encoding untouched, in origin form (RFC 9112 §3.2.1), or `*` of OPTIONS. */
   readonly target: string

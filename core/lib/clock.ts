@@ -39,7 +39,7 @@ export interface StoreClock {
  * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with, its own,
  * or this machine's.
  *
- * @throws {RangeError} for what is no function, and for a clock that returns no number.
+ * @throws {RangeError} for anything but a function, and for a clock that returns anything but a number.
  */
 export function clockOf(store: StoreClock, given?: () => number): Clock {
   const now = given ?? store.now

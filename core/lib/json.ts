@@ -28,7 +28,7 @@ export function keepsDigits(number: string): boolean {
   return decimalOf(number) === decimalOf(String(Number(number)))
 }
 
-/** A decimal number without the zeros at its ends; `undefined` for a text that is none. */
+/** A decimal number without the zeros at its ends; `undefined` for text that is not a decimal number. */
 function decimalOf(number: string): string | undefined {
   const [, sign, integer, fraction = '', exponent = '0'] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(number) ?? []
@@ -46,7 +46,7 @@ function decimalOf(number: string): string | undefined {
 /** A number of more than 15 digits, or with an exponent. */
 const mayLoseDigits = /\d[.\d]{15}|\d[eE]/
 
-/** The tokens of a JSON text that say where its numbers are. Strings that are no names match without a group. */
+/** The tokens of a JSON text that say where its numbers are. Strings that are not names match without a group. */
 const numberTokens =
   /(?<name>"[^"\\]*(?:\\.[^"\\]*)*")\s*:|"[^"\\]*(?:\\.[^"\\]*)*"|(?<mark>[{}[\],])|(?<number>-?\d[-+.\deE]*)/g
 

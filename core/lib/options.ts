@@ -13,14 +13,14 @@ export function assertInteger(name: string, value: number, min: number, max: num
   throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
 }
 
-/** The names of all options of `T`: one that is missing, and one that is none, does not compile. */
+/** The names of all options of `T`: a list that misses one, or has another, does not compile. */
 export type OptionNames<T> = { readonly [Name in keyof T]-?: true }
 
 /**
  * Refuses names that no option has: a misspelt option would be ignored, and some restrict a key.
  *
  * @param where The function that takes the options: `createListener`, `keys.issue`.
- * @throws {TypeError} for an unknown name, with the nearest one, and for a value that is no object.
+ * @throws {TypeError} for an unknown name, with the nearest one, and for a value that is not an object.
  */
 export function assertOptions<T extends object>(where: string, given: T, options: OptionNames<T>): void {
   if (typeof given !== 'object' || given === null) {

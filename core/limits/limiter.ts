@@ -68,7 +68,7 @@ function forPolicies<T>(create: (name: LimitName) => T): Readonly<Record<LimitNa
 
 const maxWindows = 100_000
 
-/** The windows of each policy by subject, without those that were least recently used: `onEvict` gets these. */
+/** The windows of each policy by subject, without those that were least recently used: `onEvict` receives the evicted ones. */
 export function createWindows<W>(
   onEvict?: (evicted: Map<string, W>) => void,
 ): Readonly<Record<LimitName, LruCache<W>>> {

@@ -174,7 +174,7 @@ class SharedLimiter implements Limiter {
     return isPartnerQuota(policy.name) ? { ...state, term: window.term } : state
   }
 
-  /** One lease at a time: requests that arrive meanwhile wait for the next one together. */
+  /** One lease at a time: requests that arrive during it wait together for the next one. */
   async #serveWaiting(window: LeasedWindow, policy: Policy, subject: string): Promise<void> {
     window.isLeasing = true
     for (let served = window.waiting; served.length > 0; served = window.waiting) {
@@ -192,7 +192,7 @@ class SharedLimiter implements Limiter {
           Object.assign(window, { term, remaining, endsAt: askedAt + resetMs, checkedAt: askedAt })
         }
         for (const waiter of served) {
-          // Requests that arrived meanwhile may have taken what was held.
+          // Requests that have arrived since then may have taken what was held.
           if (window.held > 0 || window.remaining === 0) waiter.resolve(this.#take(window, policy, askedAt))
           else window.waiting.push(waiter)
         }

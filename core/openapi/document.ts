@@ -162,7 +162,7 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 export function createApiCatalog({ names, basePath, servers }: DocumentSettings): StaticDocument {
   const catalog = '/.well-known/api-catalog'
   const { pathname = basePath } = servers?.[0] ? new URL(servers[0].url, 'http://relative.example') : {}
-  // The root of the service is no resource.
+  // The root of the service is not a resource.
   const root = `${pathname.replace(/\/+$/, '')}/${names.name}`
   const api = `${root}/docs`
   const linkset = [

@@ -54,7 +54,7 @@ export interface Grant {
   readonly request: HttpRequest
   /** The key as it was when the request arrived, with its body still to come. */
   readonly arrivedKey?: Key | undefined
-  /** Of a request that changes its key: checks it again by the facts of the change. @throws {Problem} */
+  /** Checks a request that changes its key again, by the facts that the change finds. @throws {Problem} */
   readonly recheck?: ((facts: KeyFacts, modules: Modules) => void) | undefined
 }
 

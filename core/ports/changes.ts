@@ -29,9 +29,9 @@ export interface KeyFilter {
   readonly tag?: string | undefined
   /** Any of these states at `now`. */
   readonly states?: readonly KeyState[] | undefined
-  /** In force at `now`, and its expiry or the end of its overlap is before this: milliseconds since the epoch. */
+  /** Selects keys in force at `now` that expire or end their overlap before this: milliseconds since the epoch. */
   readonly endsBefore?: number | undefined
-  /** In force at `now`, created before this and not used since: milliseconds since the epoch. */
+  /** Selects keys in force at `now` that were created before this and not used since: milliseconds since the epoch. */
   readonly unusedSince?: number | undefined
   /** Milliseconds since the epoch; by default the current time. */
   readonly now?: number | undefined
@@ -156,7 +156,7 @@ export type Change =
     & Pick<Key, 'id' | 'name' | 'allow' | 'limits' | 'expiresAt' | 'owner' | 'tags'>
   )
   | { readonly type: 'key.disabled' | 'key.enabled'; readonly id: string }
-  /** With `ifUnused`, refused for a key that was used: uses move no revision. */
+  /** A revocation. With `ifUnused` it is refused for a key that was used: uses do not move the revision. */
   | { readonly type: 'key.revoked'; readonly id: string; readonly ifUnused?: true }
   /** The claim as it is afterwards; it was open before. */
   | { readonly type: 'claim.created' | 'claim.used' | 'claim.revoked'; readonly claim: Claim }

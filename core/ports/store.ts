@@ -60,7 +60,7 @@ export interface Store
   /**
    * Calls back before a change of facts or content through this object returns: services of the same process apply it at
    * once.
-   * @returns A function that ends this.
+   * @returns A function that ends the subscription.
    */
   onChange(listener: () => void): () => void
   /** The revision of the content, see `Directory.directoryRevision`. */

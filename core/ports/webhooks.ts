@@ -149,7 +149,7 @@ export interface WebhookStore {
    * Leases pending deliveries of an active webhook, those that are due longest, in the order of their events: no other
    * caller gets them until the lease ends. Then they are due again.
    *
-   * @param limit 1–500. SQLite takes some 50 µs for each, and does nothing else meanwhile.
+   * @param limit 1–500. SQLite takes some 50 µs for each, and does nothing else in that time.
    */
   leaseDeliveries(webhook: string, limit: number, leaseMs: number): MaybePromise<readonly Delivery[]>
 

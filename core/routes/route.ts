@@ -48,7 +48,7 @@ export interface KeyedRoute extends RouteDescription {
   readonly scope?: Scope
   /** What it does in place of the operator: the partner must be allowed to. */
   readonly selfService?: SelfService
-  /** Those of the query, without `partner`, which the policy checks. */
+  /** The parameters of the query, without `partner`, which the policy checks. */
   readonly parameters: Inputs<Parameter>
   /** The members of a body. */
   readonly body?: Inputs | undefined
@@ -186,7 +186,7 @@ export interface ClaimPages {
 /** The parameters of a path. */
 export type PathValues = Readonly<Record<string, string>>
 
-/** Those of a path without any. */
+/** The values of a path without parameters. */
 export const NO_PARAMS: PathValues = Object.freeze({})
 
 /** The complete path of a route, `:name` for a parameter. */
@@ -286,7 +286,7 @@ export interface HandlerContext {
   loadClaimPages(): Promise<ClaimPages>
   /** The store, for changes by partners. */
   readonly administration: KeyStore & Pick<Store, 'findClaim'>
-  /** Those of the service, which apply to keys of partners without their own. */
+  /** The limits of the service, which apply to keys and partners without their own. */
   readonly limits: ServiceLimits
   readonly uses: LastUsedRecorder
   readonly revisionCache: RevisionCache

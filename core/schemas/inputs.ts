@@ -11,11 +11,11 @@ import { rule } from '../lib/schema-rules.ts'
 
 /** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
 export interface EndpointSchema {
-  /** Of valibot: schemas of other libraries are not described. */
+  /** The mark of a valibot schema: schemas of other libraries are not described. */
   readonly kind: 'schema'
   /** Whether its check is asynchronous, which none may be. */
   readonly async: false
-  /** Of Standard Schema, version 1. */
+  /** The interface of Standard Schema, version 1. */
   readonly '~standard': {
     readonly vendor: 'valibot'
     readonly types?: { readonly input: unknown; readonly output: unknown } | undefined

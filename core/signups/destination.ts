@@ -9,7 +9,7 @@ export function createDestinationSignups(
   store: Pick<SignupStore, 'claimSignup' | 'createSignup' | 'isClaimed' | 'findSignup'>,
   destination: SignupDestination,
 ): Pick<SignupStore, 'createSignup' | 'isClaimed'> {
-  /** Of two attempts at once, the second finds what the first has stored. */
+  /** Stores a signup. The second of two attempts at once finds what the first has stored. */
   async function complete(signup: Signup): Promise<void> {
     try {
       await store.createSignup(withoutPersonalData(signup), undefined)

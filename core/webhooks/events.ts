@@ -65,7 +65,7 @@ function publicJson(partner: Partner): Readonly<Record<string, unknown>> {
   return data
 }
 
-/** For other webhooks. Without the URL, which may be a secret of its receiver. */
+/** The event that tells other webhooks of a disabled one. It has no URL, which may be a secret of its receiver. */
 export function webhookDisabledEvent(webhook: Webhook, context: AuditContext): WebhookEvent {
   const { url: _, ...data } = webhookJson(webhook)
   return changeEvent('webhook.disabled', webhook.partner, data, ['state'], context)
@@ -81,7 +81,7 @@ function changeEvent(
   return createEvent({ id: drawId('msg_'), type, partner, createdAt: at }, { ...data, actor, changed })
 }
 
-/** Days before the end of a key at which a notice is due; and days after it, if no server has run meanwhile. */
+/** Days before the end of a key at which a notice is due; and days after it, if no server has run in between. */
 const [noticeDays, maxExpiredDays] = [[3, 14], 3]
 
 /** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
@@ -120,7 +120,7 @@ export async function enqueueExpiring(
     for await (const page of pagesOf<Key>((after, limit) => store.listKeys(filter, after, limit), 200)) {
       await store.webhooks.enqueue(page.map((key) => endEvent(key, each, now, store.sha256)))
     }
-    // A synchronous store would not let the server answer requests meanwhile.
+    // With a synchronous store, the server would answer no request during this.
     await delay(1, signal)
   }
 }

@@ -133,7 +133,7 @@ function createInFlight(limitMs: () => number, onSilent: () => void) {
   let timer: NodeJS.Timeout | undefined
 
   function monitor(since: number = performance.now()): void {
-    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
+    // Immediate: after this process was suspended, what arrived during that time is read first.
     const own = timer = setTimeout(() =>
       setImmediate(() => {
         if (timer !== own) return

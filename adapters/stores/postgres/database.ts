@@ -69,7 +69,7 @@ export interface ConnectOptions {
 interface RunOptions {
   /** Default: a slot of the pool, used exclusively. */
   readonly shared?: Slot
-  /** By `performance.now()`. */
+  /** When the attempts end, by `performance.now()`. */
   readonly deadline?: number
   /** Whether `work` is a statement that commits. */
   readonly commits?: boolean

@@ -12,7 +12,7 @@ interface PendingLookup {
   readonly reject: (error: unknown) => void
 }
 
-/** In a larger batch, the first id would wait for the last. */
+/** The most ids of one statement: in a larger batch, the first would wait for the last. */
 const maxBatch = 500
 
 /** The server answers one query while this process reads another. More of them would mean smaller batches. */

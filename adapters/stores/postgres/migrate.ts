@@ -48,7 +48,7 @@ export async function migrate(
   while (pendingMigrations(place, schema, migrations).length > 0) {
     try {
       return await database.transaction(async (query) => {
-        // Again, within the transaction: another program may have migrated meanwhile.
+        // Again, within the transaction: another program may have migrated in between.
         const schema = await readSchema(query, place)
         const pending = pendingMigrations(place, schema, migrations)
         if (schema.version === 0) await createSchema(query, place)

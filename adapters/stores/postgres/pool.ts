@@ -91,7 +91,7 @@ export function createPool(slots: readonly Slot[], late: () => Error): Pool {
 export function before<T>(deadline: number, promise: Promise<T>, late: () => Error): Promise<T> {
   if (deadline === Infinity) return promise
   return new Promise((resolve, reject) => {
-    // Immediate: when this process was suspended, what has arrived meanwhile is read first.
+    // Immediate: after this process was suspended, what arrived during that time is read first.
     const giveUp = () => setImmediate(() => reject(late()))
     const timer = setTimeout(giveUp, Math.max(0, deadline - performance.now()))
     promise.finally(() => clearTimeout(timer)).then(resolve, reject)

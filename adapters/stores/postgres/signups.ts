@@ -30,7 +30,7 @@ const resendPauseMs = 200
 /** Milliseconds to wait for another attempt with the same idempotency key. */
 const claimLockTimeoutMs = 2_000
 
-/** Signups of one statement, and characters from which on it takes no more: nothing else is answered meanwhile. */
+/** The most signups of one statement, and the characters after which it takes no more: they delay all other requests. */
 const maxGroup = 100
 const maxGroupLength = 125_000
 

@@ -9,7 +9,7 @@ import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT } from './sql.ts'
 
-/** Milliseconds for each statement of a transaction that is no administrative change: what a single statement has. */
+/** Milliseconds for each statement of a transaction other than an administrative change: as long as for a single statement. */
 const statementTimeoutMs = 10_000
 
 export function createSqlDatabase(database: PostgresDatabase, revisions: Revisions): SqlDatabase {

@@ -71,7 +71,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     await revisions.current(database.read)
     const change: PostgresQuery = (sql, parameters) =>
       database.transaction(async (query) => {
-        // No key can be issued meanwhile.
+        // No key can be issued during this.
         await revisions.lock(query, 'facts')
         return await query(sql, parameters)
       })

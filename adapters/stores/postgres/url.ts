@@ -19,7 +19,7 @@ export interface TlsSettings {
 
 /** A URL with its defaults. */
 export interface PostgresUrl {
-  /** In the order in which they are tried. */
+  /** The hosts, in the order in which they are tried. */
   readonly hosts: readonly Host[]
   readonly user: string
   readonly password: string
@@ -29,7 +29,7 @@ export interface PostgresUrl {
   readonly primaryOnly: boolean
   /** Whether a pooler may run each transaction on another server connection. */
   readonly isPooled: boolean
-  /** For reads and transactions. */
+  /** The number of connections for reads and transactions. */
   readonly connections: number
   readonly connectTimeoutMs: number | undefined
   /** Parameters of the startup message. */

@@ -50,7 +50,7 @@ export type CopyProgress = (doing: 'copying' | 'comparing', table: TableName, ro
  * the target is marked, and refuses to be opened.
  *
  * @param openTarget Opens the target, which is closed when the copy ends.
- * @throws {StoreError} `missing` without a source, `refused` when servers use it, when it changes meanwhile, when the
+ * @throws {StoreError} `missing` without a source, `refused` when servers use it, when it changes during the copy, when the
  * target is not empty, and when both differ in the end.
  */
 export async function copyStore(

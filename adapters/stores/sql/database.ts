@@ -36,7 +36,7 @@ export interface SqlReader {
 
 /** A database as the SQL stores use it. */
 export interface SqlDatabase extends SqlReader {
-  /** For a short read that a request waits for. */
+  /** Runs a short read that a request waits for. */
   readonly lookUp: SqlQuery
   /** Runs a statement that changes rows, and commits it. */
   readonly write: SqlQuery

@@ -12,9 +12,9 @@ interface QuotaDatabase {
   readonly prune: SqlDatabase['prune']
   /** Prepares a look-up of one row at most, with parameters that the statement casts. */
   lookUpOne<R>(sql: string): (parameters: readonly SqlValue[]) => MaybePromise<R | undefined>
-  /** For what a crash must not undo. */
+  /** Runs a statement that a crash must not undo. */
   readonly commit: SqlQuery
-  /** A crash may undo it. */
+  /** Runs a statement that a crash may undo. */
   readonly asyncCommit: SqlQuery
   /** The number of windows opened between deletions. Each deletes up to twice as many expired ones, so that none accumulate. */
   readonly pruneEvery: number

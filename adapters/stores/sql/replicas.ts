@@ -23,7 +23,7 @@ export interface ReplicaStatements {
   /** @returns The number of other live replicas. */
   confirm(identity: ReplicaIdentity, revision: Revision, skewMs: number): MaybePromise<number>
   remove(id: string): MaybePromise<void>
-  /** Calls back when there may be a new revision. @returns A function that ends this. */
+  /** Calls back when there may be a new revision. @returns A function that ends the subscription. */
   listen(callback: () => void): () => void
 }
 

@@ -54,7 +54,7 @@ export interface Restoration {
 
 /**
  * What a replaced store refuses cannot be known: it cannot be read, it is another store than that of the backup, it is older
- * than the restored one, or it was changed meanwhile.
+ * than the restored one, or it was changed during the restore.
  */
 export class ReplacedStoreError extends Error {
   override readonly name = 'ReplacedStoreError'

@@ -97,7 +97,7 @@ export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<v
   function startGroup(): void {
     if (groups === atOnce) return
     groups++
-    // Not at once: requests that have arrived meanwhile join the group, and others are answered.
+    // Not at once: requests that have arrived by then join the group, and others are answered.
     setImmediate(storeGroup)
   }
 

@@ -28,7 +28,7 @@ export function unfinishedCopyError(place: string): StoreError {
   )
 }
 
-/** For a program that had the store open during the copy: everything it has cached belongs to another store. */
+/** The error of a program that had the store open during the copy: everything it has cached belongs to another store. */
 export function replacedByCopyError(place: string): StoreError {
   return new StoreError(
     'refused',
@@ -36,7 +36,7 @@ export function replacedByCopyError(place: string): StoreError {
   )
 }
 
-/** For a store whose tables are there, but not what was written into them when it was created. */
+/** The error of a store that has its tables, but not the settings that its creation writes. */
 export function missingSettingsError(place: string): StoreError {
   return new StoreError('unreachable', `The store ${place} cannot be read: its settings are missing.`)
 }

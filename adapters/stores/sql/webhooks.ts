@@ -236,7 +236,7 @@ function newestFirst(a: Delivery, b: Delivery): number {
   return b.createdAt - a.createdAt || compareCodePoints(b.id, a.id)
 }
 
-/** Applies a change to a webhook. Its audit record has no secrets, and `failingSince` is no change. */
+/** Applies a change to a webhook. Its audit record has no secrets, and `failingSince` does not count as a change. */
 export function changeWebhook(
   stored: readonly Webhook[],
   id: string,

@@ -157,7 +157,7 @@ export function putInPlace(copy: string, file: string): void {
  *
  * @param options.isThere Whether there is a file to be replaced.
  * @returns `sql` to read it, or why that fails. Both are `undefined` without a file.
- * @throws {StoreError} `refused` while another process has it open, when another has replaced it meanwhile, and for the
+ * @throws {StoreError} `refused` while another process has it open, when another has replaced it in between, and for the
  * database of another program.
  */
 export function openForReplacement(file: string, { isThere, lock }: { isThere: boolean; lock: boolean }) {

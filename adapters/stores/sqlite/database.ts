@@ -42,7 +42,7 @@ export interface SqliteDatabase {
   iterate<Row extends readonly SqlValue[]>(sql: string): Iterable<Row>
 
   /**
-   * Runs `work` on one state of the file, whatever others commit meanwhile. It takes the read lock once, which costs more
+   * Runs `work` on one state of the file, whatever others commit during it. It takes the read lock once, which costs more
    * than a short statement.
    */
   snapshot<T>(work: () => T): T
@@ -73,7 +73,7 @@ export interface SqliteDatabase {
    * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
    */
   eraseRemains(sql: 'VACUUM' | 'PRAGMA wal_checkpoint(TRUNCATE)'): void
-  /** Copies one state of the file, whatever others commit meanwhile. `progress` gets the part done, from 0 to 1. */
+  /** Copies one state of the file, whatever others commit during it. `progress` gets the part done, from 0 to 1. */
   copyTo(copy: string, progress: (part: number) => void): Promise<void>
   close(): void
 }
@@ -97,7 +97,7 @@ export function openDatabase(
   const identity = trackFileIdentity(file)
   const { exec, statement, iterate, synchronous } = createStatements(driver, file)
 
-  /** Closing the last connection removes the write-ahead log, which is no loss of the file. */
+  /** Closing the last connection removes the write-ahead log, which does not mean that the file is lost. */
   function assertOpen(): void {
     if (!driver.isOpen) throw closedError(file)
   }

@@ -22,7 +22,7 @@ export function createDirectory(database: SqliteDatabase) {
   )
   const runTimeSliced = createTimeSlicer(database)
   const search = createProfileSearch(database, runTimeSliced)
-  /** By recency, profiles that are not due come before this label. */
+  /** The label of the first due profile by recency: profiles that are not due come before it. */
   const firstDueAt = (now: number) => selectFirstDue.get(-now)?.[0] ?? MAX_LABEL
   const countListed = createProfileCount(database, firstDueAt)
 

@@ -34,7 +34,7 @@ const dialect: SchemaDialect = {
 /**
  * Reads the schema version of a file, and changes nothing.
  *
- * @throws {StoreError} `unreachable` when the file does not exist or is no SQLite database, `refused` when it belongs to
+ * @throws {StoreError} `unreachable` when the file does not exist or is not an SQLite database, `refused` when it belongs to
  * another program.
  */
 export function migrationStatus(file: string): MigrationStatus {
@@ -62,7 +62,7 @@ export function migrate(
   }
   if (pendingMigrations(file, found, migrations).length === 0) return
   database.transaction(() => {
-    // Read again under the lock: another process may have migrated the file meanwhile.
+    // Read again under the lock: another process may have migrated the file in between.
     const schema = readSchema(database, file)
     const pending = pendingMigrations(file, schema, migrations)
     runWork(applyMigrations(dialect, schema, pending, keyPrefix), createQuery(database))
@@ -107,7 +107,7 @@ function hasMigrations(database: SqliteDatabase): boolean {
 
 function readIdentity(database: SqliteDatabase, file: string): [tables: number, applicationId: number] {
   try {
-    // The first statement that reads the file: it fails when the file is no database.
+    // The first statement that reads the file: it fails when the file is not a database.
     const [tables] = database.statement<[number]>('SELECT count(*) FROM sqlite_schema').get()!
     const [id] = database.statement<[number]>('PRAGMA application_id').get()!
     return [tables, id]

@@ -164,7 +164,7 @@ export function anyOf(terms: readonly string[]): string {
   return `(${terms.map(quote).join(' OR ')})`
 }
 
-/** In FTS5's quotes, any text is one term. */
+/** Puts a term into FTS5's quotes, in which any text is one term. */
 function quote(term: string): string {
   return `"${term.replaceAll('"', '""')}"`
 }

@@ -173,7 +173,7 @@ function createReplicaStatements(use: Use): ReplicaStatements {
         const isWritten = facts === revision.facts && content === revision.content
         const isDue = live.length === others || Math.abs(clock.now() - at) >= heartbeatMs
         if (!isWritten) write(query, identity, revision)
-        // On a full disk, the server continues: the store cannot change meanwhile, and the next confirmation tries again.
+        // On a full disk, the server continues: the store cannot change then, and the next confirmation tries again.
         else if (isDue) ignoreFailure(() => write(query, identity, revision))
         return others
       }),

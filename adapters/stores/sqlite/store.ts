@@ -79,7 +79,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
     checkSchema(database, file, mayMigrate)
     // A command that lists a million keys reads most pages once.
     await configure(database, readOnly, mayMigrate ? 256 : 4)
-    // Waits without blocking: a signal can end the program meanwhile.
+    // Waits without blocking: a signal can end the program during the wait.
     if (!readOnly) await retryWhileBusy(() => migrate(database, file, keyPrefix))
     if (mayMigrate) cleanUpAbandonedImport(database)
     const revisions = createRevisions(database, file)
