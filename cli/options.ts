@@ -4,20 +4,20 @@ import type { DetailsChange, LimitChange } from '../core/admin/validate.ts'
 import { createServiceNames } from '../core/http/headers.ts'
 import { parseDuration, parseInstant } from '../core/lib/time.ts'
 import {
-  isPartnerLimit,
+  countsPerPartner,
   isPartnerQuota,
+  KEY_POLICY_NAMES,
   MAX_QUOTA,
   MAX_QUOTA_SECONDS,
   maxWindowSeconds,
-  OVERRIDABLE_LIMITS,
-  PARTNER_LIMITS,
+  PARTNER_POLICY_NAMES,
 } from '../core/limits/policies.ts'
 import {
   type KeyDetails,
   type Limit,
-  type LimitName,
   type LimitOverrides,
   type PartnerDetails,
+  type PolicyName,
   SELF_SERVICE,
   TAG_PATTERN,
 } from '../core/model.ts'
@@ -81,7 +81,7 @@ export const endOption: (text: string) => ResolveEnd = optionParser(
 )
 
 /** A parser of `POLICY=QUOTA/SECONDS`, `month=QUOTA`, or `POLICY=0` for none, each policy once. */
-export function limitParser<N extends LimitName>(
+export function limitParser<N extends PolicyName>(
   names: readonly N[],
 ): (text: string, previous?: Partial<Record<N, Limit>>) => Partial<Record<N, Limit>> {
   return (text, previous) => {
@@ -90,7 +90,7 @@ export function limitParser<N extends LimitName>(
     const quota = Number(digits)
     const windowSeconds = name === 'month' ? MAX_QUOTA_SECONDS : Number(seconds ?? 60)
     const word = text.split('=')[0]!
-    if (names.every((known) => known !== word) && isPartnerLimit(word)) {
+    if (names.every((known) => known !== word) && countsPerPartner(word)) {
       const command = `partner-api partners update SLUG --limit ${text.replace(/[^a-z0-9=/]/g, '')}`
       throw new InvalidArgumentError(`Only a partner has this limit, for all of its keys: ${command}`)
     }
@@ -220,15 +220,15 @@ const placeholders: Readonly<Record<string, Placeholder>> = {
   module: { help: 'Names of modules, see modules list' },
   scope: { help: 'Names of scopes, see scopes list' },
   type: { choices: WEBHOOK_EVENT_TYPES },
-  policy: { choices: OVERRIDABLE_LIMITS },
-  limit: { choices: PARTNER_LIMITS },
+  policy: { choices: KEY_POLICY_NAMES },
+  limit: { choices: PARTNER_POLICY_NAMES },
   action: { choices: SELF_SERVICE },
   duration: { parse: durationOption },
   when: { parse: endOption },
   // With white space around it, the URL of a store would be that of another, empty one.
   url: { parse: (text) => text.trim() },
-  'policy=quota/seconds': { parse: limitParser(OVERRIDABLE_LIMITS) },
-  'policy=quota': { parse: limitParser(PARTNER_LIMITS) },
+  'policy=quota/seconds': { parse: limitParser(KEY_POLICY_NAMES) },
+  'policy=quota': { parse: limitParser(PARTNER_POLICY_NAMES) },
 }
 
 export function createArgument(name: string, description: string | undefined): Argument {

@@ -138,14 +138,14 @@ export type EndpointName =
   | 'show-claim'
   | 'use-claim'
 
-/** The rate limit policies. */
-export type LimitName = ServiceLimit | PartnerQuota
+/** The name of a rate limit policy. */
+export type PolicyName = ServicePolicyName | PartnerQuotaName
 
-/** Those that a service sets. */
-export type ServiceLimit = 'key' | 'signup' | 'verify' | 'rotate' | 'authfail'
+/** The name of a policy whose limit a service sets. */
+export type ServicePolicyName = 'key' | 'signup' | 'verify' | 'rotate' | 'authfail'
 
-/** Those that only a partner has, and its live keys share: of a window, and of a calendar month in UTC. */
-export type PartnerQuota = 'partner' | 'month'
+/** The name of a quota that only a partner has, and its live keys share: of a window, or of a calendar month in UTC. */
+export type PartnerQuotaName = 'partner' | 'month'
 
 /** A quota of requests in a window. */
 export interface Limit {
@@ -163,15 +163,15 @@ export interface MonthLimit {
   readonly windowSeconds?: undefined
 }
 
-/** The policies whose limits a key may override. */
-export type OverridableLimit = Exclude<ServiceLimit, 'rotate' | 'authfail'>
+/** The name of a policy whose limit a key may override. */
+export type KeyPolicyName = Exclude<ServicePolicyName, 'rotate' | 'authfail'>
 
-/** The policies whose limits a partner may override. */
-export type PartnerLimit = OverridableLimit | 'rotate' | PartnerQuota
+/** The name of a policy whose limit a partner may override. */
+export type PartnerPolicyName = KeyPolicyName | 'rotate' | PartnerQuotaName
 
 /** The limits of a partner or a key itself. */
 export type LimitOverrides = Readonly<
-  Partial<Record<Exclude<PartnerLimit, 'month'>, Limit> & { readonly month: MonthLimit }>
+  Partial<Record<Exclude<PartnerPolicyName, 'month'>, Limit> & { readonly month: MonthLimit }>
 >
 
 /** What a partner may be allowed to do with its keys itself. */

@@ -4,7 +4,7 @@ import { drawId } from './lib/ids.ts'
 import { assertInteger, assertOptions, type OptionNames } from './lib/options.ts'
 import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
-import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServiceLimit } from './model.ts'
+import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServicePolicyName } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
 import type { OwnEndpoint } from './routes/own.ts'
@@ -21,7 +21,7 @@ export interface PartnerApiOptions {
   /** Milliseconds, 0–10,000, default 1,000: how long changes in the store may take to become effective. */
   readonly maxStalenessMs?: number
   /** Overrides of the default limits; a quota of 0 turns a policy off. */
-  readonly limits?: Readonly<Partial<Record<ServiceLimit, Limit>>>
+  readonly limits?: Readonly<Partial<Record<ServicePolicyName, Limit>>>
   /**
    * Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. Looking up
    * keys and checking for changes, which other requests wait for, may take a fifth of it.
@@ -125,7 +125,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
   /** Without a trailing slash; empty at the root of the origin. */
   readonly basePath: string
   readonly replicaName: string
-  readonly limits: Readonly<Record<ServiceLimit, Limit>>
+  readonly limits: Readonly<Record<ServicePolicyName, Limit>>
   readonly allowBrowsers: boolean
   /** Without a trailing slash. */
   readonly problemBase: string
@@ -222,7 +222,7 @@ function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentI
   return info
 }
 
-function resolveLimits(given: Partial<Record<ServiceLimit, Limit>>): Record<ServiceLimit, Limit> {
+function resolveLimits(given: Partial<Record<ServicePolicyName, Limit>>): Record<ServicePolicyName, Limit> {
   assertOptions('limits', given, LIMITS)
   for (const [name, limit] of Object.entries(given)) {
     if (limit === undefined) continue

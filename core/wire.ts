@@ -1,6 +1,6 @@
 /** Response bodies: routes return these types, schemas satisfy them, and the client re-exports them. */
 import type { ProblemCode } from './http/problem.ts'
-import type { EndpointMethod, Environment, LimitName, Module, Scope } from './model.ts'
+import type { EndpointMethod, Environment, Module, PolicyName, Scope } from './model.ts'
 import type { ActivityType } from './ports/reports.ts'
 
 /** Something with a slug and a name. */
@@ -281,7 +281,7 @@ export interface Verification {
   })[]
   /** The active rate limit policies. */
   readonly limits: readonly ({
-    readonly policy: LimitName
+    readonly policy: PolicyName
     readonly quota: number
     readonly window_seconds: number
     readonly remaining: number

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
 import { validateName } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
-import { SERVICE_LIMITS } from '../../core/limits/policies.ts'
+import { SERVICE_POLICY_NAMES } from '../../core/limits/policies.ts'
 import { endsWithBasePath, INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
 import type { CliCommand } from '../command.ts'
 import { usageError } from '../errors.ts'
@@ -33,13 +33,13 @@ export interface ServiceOptions extends PartnerApiOptions, RenamedOptions {
 }
 
 export function addServiceOptions(command: CliCommand): CliCommand {
-  const names = SERVICE_LIMITS.join(', ')
+  const names = SERVICE_POLICY_NAMES.join(', ')
   return command
     .option('--service-name <name>', 'Name in paths and headers', serviceNameOption, 'service')
     .option('--base-path <path>', 'Path that all paths begin with, such as /api', basePathOption)
     .addOption(
       new Option('--limit <policy=quota/seconds>', `${names}; =0 turns one off (repeatable)`)
-        .argParser(limitParser(SERVICE_LIMITS)),
+        .argParser(limitParser(SERVICE_POLICY_NAMES)),
     )
     .addOption(
       integerSetting(

@@ -10,15 +10,15 @@ import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { formatDuration } from '../lib/time.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
-import { MAX_QUOTA, MAX_WINDOW_SECONDS, OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import { KEY_POLICY_NAMES, MAX_QUOTA, MAX_WINDOW_SECONDS } from '../limits/policies.ts'
 import {
   type Key,
   type KeyDetails,
+  type KeyPolicyName,
   type Limit,
   MAX_TAGS,
   type Modules,
   NO_KEY_DETAILS,
-  type OverridableLimit,
   type Partner,
   TAG_PATTERN,
 } from '../model.ts'
@@ -272,7 +272,7 @@ type KeyLine =
   & Optional<Pick<DigestScheme, 'algorithm' | 'prefix'>>
   & Optional<Pick<Key, 'scopes' | 'environment' | 'createdAt' | 'expiresAt' | 'lastUsedAt'>>
   & Optional<Pick<Key, 'allow' | 'hint' | 'owner' | 'tags'>>
-  & { readonly limits: readonly (Limit & { readonly policy: OverridableLimit })[] | undefined }
+  & { readonly limits: readonly (Limit & { readonly policy: KeyPolicyName })[] | undefined }
 type Optional<T> = { readonly [Name in keyof T]: T[Name] | undefined }
 
 const hintName = 'the last four characters of the key'
@@ -282,7 +282,7 @@ const tagName = 'a tag (1–40 of a-z, 0-9, -, _ and ., a letter or digit first)
 /** The schema of a line. Messages do not show values that may contain a key by mistake. */
 function lineSchema({ scopes }: Modules): Schema<KeyLine> {
   const limit = object({
-    policy: LINE.oneOf(OVERRIDABLE_LIMITS, OVERRIDABLE_LIMITS.join(', ')),
+    policy: LINE.oneOf(KEY_POLICY_NAMES, KEY_POLICY_NAMES.join(', ')),
     quota: LINE.integer(0, MAX_QUOTA),
     windowSeconds: LINE.integer(1, MAX_WINDOW_SECONDS),
   })
@@ -309,7 +309,7 @@ function lineSchema({ scopes }: Modules): Schema<KeyLine> {
     lastUsedAt: optional(LINE.instant),
     allow: optional(LINE.list(100, checkedText('text', validateRange))),
     limits: optional(LINE.list(
-      OVERRIDABLE_LIMITS.length,
+      KEY_POLICY_NAMES.length,
       limit,
       (limits) => findRepeated(limits.map((each) => each?.policy), 'repeats a policy'),
     )),

@@ -3,7 +3,7 @@ import { mintKey } from '../keys/format.ts'
 import { newKey } from '../keys/lifecycle.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { MAX_DURATION_MS } from '../lib/time.ts'
-import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import { KEY_POLICY_NAMES } from '../limits/policies.ts'
 import {
   type Environment,
   type Key,
@@ -241,7 +241,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
         requestedKey
       requireName(name)
       const details = changeDetails(NO_KEY_DETAILS, requestedKey)
-      requireLimits(limits, OVERRIDABLE_LIMITS)
+      requireLimits(limits, KEY_POLICY_NAMES)
       requireRanges(allow)
       requireExpiry(expiresAt, now())
       return await issue(environment, async (minted, modules) => {
@@ -302,7 +302,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
         const { name = key.name, allow = key.allow, expiresAt: end = now() } = update
         requireLifetime(end ?? Infinity, latest, now())
         const expiresAt = update.expiresAt === undefined ? key.expiresAt : update.expiresAt ?? undefined
-        const limits = applyLimitChange(key.limits, update.limits, OVERRIDABLE_LIMITS)
+        const limits = applyLimitChange(key.limits, update.limits, KEY_POLICY_NAMES)
         const change = { id, name, allow, expiresAt, ...changeDetails(NO_KEY_DETAILS, update, key) }
         const isSame = hasAll(key, change) && equalLimits(limits, key.limits)
         return isSame ? [] : [{ type: 'key.updated', ...change, limits }]

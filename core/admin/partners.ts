@@ -1,4 +1,4 @@
-import { PARTNER_LIMITS } from '../limits/policies.ts'
+import { PARTNER_POLICY_NAMES } from '../limits/policies.ts'
 import {
   type LimitOverrides,
   type Modules,
@@ -150,7 +150,7 @@ export function createPartnerAdministration(
       if (update.name !== undefined) requireName(update.name)
       return await change(slug, (partner) => {
         const { name = partner.name } = update
-        const limits = applyLimitChange(partner.limits, update.limits, PARTNER_LIMITS)
+        const limits = applyLimitChange(partner.limits, update.limits, PARTNER_POLICY_NAMES)
         const change = { slug, name, ...changeDetails(NO_PARTNER_DETAILS, update, partner) }
         const isSame = hasAll(partner, change) && equalLimits(limits, partner.limits)
         return isSame ? [] : [{ type: 'partner.updated', ...change, limits }]
@@ -190,7 +190,7 @@ function newPartner(
 ): Partner {
   requireSlug(slug)
   requireName(name)
-  requireLimits(limits, PARTNER_LIMITS)
+  requireLimits(limits, PARTNER_POLICY_NAMES)
   return {
     slug,
     name,

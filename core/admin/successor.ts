@@ -1,11 +1,11 @@
 /** What the successor of keys may do: no more than each of them. */
 import { intersectRanges } from '../lib/ip-address.ts'
-import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
-import type { Key, Limit, LimitOverrides, OverridableLimit, Partner, ServiceLimit } from '../model.ts'
+import { KEY_POLICY_NAMES } from '../limits/policies.ts'
+import type { Key, KeyPolicyName, Limit, LimitOverrides, Partner, ServicePolicyName } from '../model.ts'
 import { AdminError } from './error.ts'
 
 /** The limits of the service, which apply to keys of partners without their own. */
-export type ServiceLimits = Readonly<Record<ServiceLimit, Limit>>
+export type ServiceLimits = Readonly<Record<ServicePolicyName, Limit>>
 
 /**
  * The scopes, addresses, limits and end that all of the keys allow.
@@ -35,8 +35,8 @@ function commonRanges(one: readonly string[], other: readonly string[]): readonl
 }
 
 function commonLimits(keys: readonly Key[], partner: Partner, service: ServiceLimits): LimitOverrides {
-  const limits: Partial<Record<OverridableLimit, Limit>> = {}
-  for (const name of OVERRIDABLE_LIMITS) {
+  const limits: Partial<Record<KeyPolicyName, Limit>> = {}
+  for (const name of KEY_POLICY_NAMES) {
     if (keys.every((key) => key.limits[name] === undefined)) continue
     const inherited = partner.limits[name] ?? service[name]
     const least = leastLimit(name, keys.map((key) => key.limits[name] ?? inherited))
@@ -49,7 +49,7 @@ function commonLimits(keys: readonly Key[], partner: Partner, service: ServiceLi
 }
 
 /** @throws {AdminError} `limits_differ` */
-function leastLimit(name: OverridableLimit, limits: readonly Limit[]): Limit {
+function leastLimit(name: KeyPolicyName, limits: readonly Limit[]): Limit {
   const least = limits.reduce((least, limit) => quotaOf(limit) < quotaOf(least) ? limit : least)
   const isComparable = limits.every((limit) =>
     limit.quota === 0 || limit.windowSeconds === least.windowSeconds

@@ -4,7 +4,7 @@ import { parseCidr } from '../lib/ip-address.ts'
 import { assertOptions } from '../lib/options.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { formatDuration } from '../lib/time.ts'
-import { isPartnerLimit, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
+import { countsPerPartner, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
   type Key,
   type KeyDetails,
@@ -100,7 +100,7 @@ export function requireExpiry(expiresAt: number | undefined, now: number): void 
   throw new AdminError('invalid_expiry', detail)
 }
 
-/** @param allowed `OVERRIDABLE_LIMITS` of a key, `PARTNER_LIMITS` of a partner. */
+/** @param allowed `KEY_POLICY_NAMES` of a key, `PARTNER_POLICY_NAMES` of a partner. */
 export function requireLimits(limits: LimitOverrides, allowed: readonly string[]): void {
   for (const [policy, limit] of Object.entries(limits)) {
     requirePolicy(policy, allowed)
@@ -126,7 +126,7 @@ function requirePolicy(policy: string, allowed: readonly string[]): void {
   const detail = `A ${owner} has limits for ${allowed.join(', ')} only, not for ${formatValue(policy)}.`
   const args = ['SLUG', '--limit', `${policy}=QUOTA${policy === 'month' ? '' : '/SECONDS'}`]
   const remedy = { purpose: 'To set it for all keys of a partner', command: 'partners update', args }
-  throw new AdminError('invalid_limit', detail, isPartnerLimit(policy) ? remedy : undefined)
+  throw new AdminError('invalid_limit', detail, countsPerPartner(policy) ? remedy : undefined)
 }
 
 function isIntegerBetween(value: number, min: number, max: number): boolean {

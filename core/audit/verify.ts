@@ -95,7 +95,7 @@ async function replay(store: AuditedStore, seal: AuditHead) {
     const { sequence, hash } = entry
     head = { sequence, hash }
     if (sequence === seal.sequence) sealMatches = hash === seal.hash
-    const subject = subjectOf(entry)
+    const subject = entrySubject(entry)
     if (subject === undefined) return
     const before = entry.before === undefined ? undefined : sha256(entry.before)
     if (
@@ -144,7 +144,7 @@ async function recheck(
   for (let attempt = 1;; attempt++) {
     const entries = readRows<AuditEntry>((after, limit) => store.listAudit(after?.sequence ?? last, limit))
     for await (const entry of entries) {
-      const subject = subjectOf(entry)
+      const subject = entrySubject(entry)
       if (subject !== undefined && suspects.has(subject)) expected.set(subject, entry.after)
       last = entry.sequence
     }
@@ -183,7 +183,7 @@ async function readSnapshot(store: AuditedStore, subject: string): Promise<strin
 }
 
 /** The partner, key, claim, module or webhook of an entry; `undefined` for others. */
-function subjectOf({ type, partner, keyId, subject }: AuditEntry): string | undefined {
+function entrySubject({ type, partner, keyId, subject }: AuditEntry): string | undefined {
   if (type.startsWith('webhook.')) return `webhook ${subject ?? ''}`
   if (type === 'module.defined' || type === 'module.forgotten') return `module ${subject ?? ''}`
   if (type.startsWith('claim.')) return `claim ${subject ?? ''}`

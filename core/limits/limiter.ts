@@ -1,15 +1,15 @@
 import type { RateLimitFields } from '../http/message.ts'
 import { createLruCache, type LruCache } from '../lib/lru.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
-import type { KeyFacts, Limit, LimitName } from '../model.ts'
+import type { KeyFacts, Limit, PolicyName } from '../model.ts'
 import { type Counted, countedAs } from './partner-quotas.ts'
 import {
   isPartnerQuota,
-  LIMIT_NAMES,
-  PARTNER_QUOTAS,
+  PARTNER_QUOTA_NAMES,
   type Policies,
   type Policy,
-  subjectOf,
+  POLICY_NAMES,
+  policySubject,
 } from './policies.ts'
 import { limitItem } from './rate-limit-fields.ts'
 
@@ -44,7 +44,7 @@ export interface Limiter {
 }
 
 /** Counts of decisions by policy. */
-export type LimitDecisions = Readonly<Record<LimitName, { allowed: number; refused: number }>>
+export type LimitDecisions = Readonly<Record<PolicyName, { allowed: number; refused: number }>>
 
 export function rateLimitState(
   { windowSeconds, resetSeconds }: Policy,
@@ -62,8 +62,8 @@ export function rateLimitState(
 }
 
 /** Makes a value for each policy. */
-function forPolicies<T>(create: (name: LimitName) => T): Readonly<Record<LimitName, T>> {
-  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, create(name)])) as Record<LimitName, T>
+function forPolicies<T>(create: (name: PolicyName) => T): Readonly<Record<PolicyName, T>> {
+  return Object.fromEntries(POLICY_NAMES.map((name) => [name, create(name)])) as Record<PolicyName, T>
 }
 
 const maxWindows = 100_000
@@ -71,7 +71,7 @@ const maxWindows = 100_000
 /** The windows of each policy by subject, without those that were least recently used: `onEvict` receives the evicted ones. */
 export function createWindows<W>(
   onEvict?: (evicted: Map<string, W>) => void,
-): Readonly<Record<LimitName, LruCache<W>>> {
+): Readonly<Record<PolicyName, LruCache<W>>> {
   return forPolicies(() => createLruCache<W>(maxWindows, undefined, onEvict))
 }
 
@@ -79,7 +79,7 @@ export function createWindows<W>(
 type CountedWindows = LruCache<RateWindow | number>
 
 /** Windows that are counted in memory. */
-export type LocalWindows = Readonly<Record<LimitName, CountedWindows>>
+export type LocalWindows = Readonly<Record<PolicyName, CountedWindows>>
 
 const windowsOfStores = new WeakMap<object, Map<string, CountedWindows>>()
 
@@ -90,7 +90,7 @@ const windowsOfStores = new WeakMap<object, Map<string, CountedWindows>>()
  */
 export function localWindowsOf(
   store: object,
-  limits: Readonly<Partial<Record<LimitName, Limit>>>,
+  limits: Readonly<Partial<Record<PolicyName, Limit>>>,
   isClockGiven: boolean,
 ): LocalWindows {
   const known = windowsOfStores.get(store) ?? new Map<string, CountedWindows>()
@@ -211,7 +211,7 @@ type Met = readonly [policy: Policy, state: RateLimitState]
 export function consumeQuotas(
   { limiter, quotaCounted }: { readonly limiter: Limiter; readonly quotaCounted: QuotaObserver },
   { policies, key, partner }: KeyFacts & { readonly policies: Policies },
-  { limits, skipsQuotas }: { readonly limits: readonly LimitName[]; readonly skipsQuotas?: true },
+  { limits, skipsQuotas }: { readonly limits: readonly PolicyName[]; readonly skipsQuotas?: true },
   now: number,
   at: number,
 ): MaybePromise<RateLimitResult | undefined> {
@@ -219,9 +219,9 @@ export function consumeQuotas(
   // Most routes have one policy, which needs no arrays.
   if (limits.length === 1 && !hasQuotas) {
     const name = limits[0]!
-    return consumeQuota(limiter, policies[name], subjectOf(name, key.id, partner.slug), now)
+    return consumeQuota(limiter, policies[name], policySubject(name, key.id, partner.slug), now)
   }
-  const listed = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTAS] : name)
+  const listed = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTA_NAMES] : name)
   const applied = listed.flatMap((name) => policies[name] ?? [])
   if (applied.length === 0) return undefined
   const own = applied.filter(({ name }) => !isPartnerQuota(name))
@@ -240,7 +240,7 @@ export function consumeQuotas(
 
   return andThen(
     all<RateLimitState[], readonly Met[]>(
-      own.map((policy) => limiter.consume(policy, subjectOf(policy.name, key.id, partner.slug), now)),
+      own.map((policy) => limiter.consume(policy, policySubject(policy.name, key.id, partner.slug), now)),
       (states) => {
         const met = own.map((policy, index): Met => [policy, states[index]!])
         if (states.some(({ allowed }) => !allowed)) return met

@@ -1,14 +1,14 @@
 import { optionalRfc3339 } from '../lib/time.ts'
-import type { Partner, PartnerQuota } from '../model.ts'
+import type { Partner, PartnerQuotaName } from '../model.ts'
 import type { QuotaStore } from '../ports/quotas.ts'
 import {
   createPolicy,
   isPartnerQuota,
   MAX_QUOTA,
   MAX_QUOTA_SECONDS,
-  PARTNER_QUOTAS,
+  PARTNER_QUOTA_NAMES,
   type Policy,
-  subjectOf,
+  policySubject,
 } from './policies.ts'
 
 /** Ten years: a store that a clock misleads for a moment neither deletes the count of a month nor begins it again. */
@@ -51,7 +51,7 @@ export function countedAs(
   { slug }: Pick<Partner, 'slug'>,
   at: number,
 ): Counted {
-  if (policy.name !== 'month') return { policy, subject: subjectOf(policy.name, keyId, slug) }
+  if (policy.name !== 'month') return { policy, subject: policySubject(policy.name, keyId, slug) }
   const { name, start, end } = utcMonth(at)
   const { quota } = policy
   const inMonth = createPolicy('month', { quota, windowSeconds: (end - start) / 1000 })
@@ -63,7 +63,7 @@ export function countedAs(
 
 /** What the servers have counted of a quota. */
 export interface QuotaUse {
-  readonly policy: PartnerQuota
+  readonly policy: PartnerQuotaName
   readonly quota: number
   readonly window_seconds: number | null
   /** Requests, with those that servers have leased: up to 2 % of the quota. `null`: each server counts by itself. */
@@ -80,7 +80,7 @@ export async function readQuotaUse(
   at: number,
 ): Promise<QuotaUse[]> {
   const found: QuotaUse[] = []
-  for (const name of PARTNER_QUOTAS) {
+  for (const name of PARTNER_QUOTA_NAMES) {
     const { quota = 0, windowSeconds = MAX_QUOTA_SECONDS } = limits[name] ?? {}
     if (quota === 0) continue
     const { policy, subject } = countedAs(createPolicy(name, { quota, windowSeconds }), '', { slug }, at)

@@ -1,5 +1,5 @@
 import { delay, type MaybePromise } from '../lib/promise.ts'
-import type { Limit, LimitName } from '../model.ts'
+import type { Limit, PolicyName } from '../model.ts'
 import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../ports/quotas.ts'
 import {
   createLocalLimiter,
@@ -11,7 +11,7 @@ import {
   rateLimitState,
 } from './limiter.ts'
 import { isDurable, storedSeconds } from './partner-quotas.ts'
-import { isPartnerQuota, LIMIT_NAMES, type Policy } from './policies.ts'
+import { isPartnerQuota, type Policy, POLICY_NAMES } from './policies.ts'
 
 /** The largest part of a quota that all replicas together hold without having used it. */
 const heldShare = 0.02
@@ -44,7 +44,7 @@ interface SharedLimiterOptions {
   replicas(): number
   elapsed(): number
   readonly localFallback: boolean
-  readonly limits?: Readonly<Partial<Record<LimitName, Limit>>>
+  readonly limits?: Readonly<Partial<Record<PolicyName, Limit>>>
   readonly isClockGiven?: boolean
   readonly windows?: LocalWindows
 }
@@ -107,7 +107,7 @@ class SharedLimiter implements Limiter {
   }
 
   close(): Promise<void> {
-    return this.#return(LIMIT_NAMES.flatMap((name) => this.#windows[name].entries()))
+    return this.#return(POLICY_NAMES.flatMap((name) => this.#windows[name].entries()))
   }
 
   /** Empties windows, and returns what they held. Never rejects. */
@@ -248,7 +248,7 @@ class SharedLimiter implements Limiter {
   }
 
   /** By the length that the service has: a limit of a key or partner that changes counts what was used. */
-  #storedSubject(name: LimitName, subject: string): string {
+  #storedSubject(name: PolicyName, subject: string): string {
     const limit = this.#options.limits?.[name]
     return limit === undefined ? subject : `${subject} ${limit.windowSeconds}`
   }

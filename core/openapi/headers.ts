@@ -1,6 +1,6 @@
 /** The headers of responses, with examples that the service sends: mocks and readers take them at their word. */
 import { limitItem, policyItem } from '../limits/rate-limit-fields.ts'
-import type { Limit, ServiceLimit } from '../model.ts'
+import type { Limit, ServicePolicyName } from '../model.ts'
 import type { Route } from '../routes/route.ts'
 import type { ByName, DocumentSettings, HeaderObject, Reference } from './model.ts'
 
@@ -55,7 +55,7 @@ type PolicyEntry = readonly [name: string, limit: Limit]
 
 /** The policies of a route that are on. A partner or a key may have others. */
 function policiesOf(names: readonly string[], { limits }: DocumentSettings): readonly PolicyEntry[] {
-  return names.map((name): PolicyEntry => [name, limits[name as ServiceLimit]])
+  return names.map((name): PolicyEntry => [name, limits[name as ServicePolicyName]])
     .filter(([, limit]) => limit.quota > 0)
 }
 

@@ -1,6 +1,6 @@
 /** The subset of OpenAPI 3.1 that the document uses. */
 import type { ServiceNames } from '../http/headers.ts'
-import type { Limit, Modules, ServiceLimit } from '../model.ts'
+import type { Limit, Modules, ServicePolicyName } from '../model.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
 
 /** Deployment details for the OpenAPI document and the reference page. All have defaults. */
@@ -23,7 +23,7 @@ export interface DocumentSettings extends DeploymentInfo {
   readonly basePath: string
   /** Base of the `type` of problems, without a trailing slash. */
   readonly problemBase: string
-  readonly limits: Readonly<Record<ServiceLimit, Limit>>
+  readonly limits: Readonly<Record<ServicePolicyName, Limit>>
   readonly maxStalenessMs: number
   readonly allowBrowsers: boolean
   /** The modules of the store, whose scopes routes may need. */

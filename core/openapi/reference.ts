@@ -1,7 +1,7 @@
 /** What the reference says: the OpenAPI document for people, between guides. */
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type ProblemCode, PROBLEMS } from '../http/problem.ts'
-import { API_VERSION, MODULE_NAMES, MODULES, type ServiceLimit } from '../model.ts'
+import { API_VERSION, MODULE_NAMES, MODULES, type ServicePolicyName } from '../model.ts'
 import { fill, type OpenApiDocument, otherTurn } from './document.ts'
 import { describeEvents } from './events.ts'
 import texts from './guides.json' with { type: 'json' }
@@ -127,7 +127,7 @@ function codeOf(
   }]
 }
 
-const limitTexts: Readonly<Record<ServiceLimit, string>> = {
+const limitTexts: Readonly<Record<ServicePolicyName, string>> = {
   key: 'Requests with a key.',
   signup: 'Signups with a key.',
   verify: 'Verifications with a key, which count toward no other policy.',
@@ -136,7 +136,7 @@ const limitTexts: Readonly<Record<ServiceLimit, string>> = {
 }
 
 function tablesOf({ limits }: DocumentSettings): Readonly<Record<string, Table>> {
-  const policies = Object.entries(limitTexts) as [ServiceLimit, string][]
+  const policies = Object.entries(limitTexts) as [ServicePolicyName, string][]
   const limitRows = policies.map(([name, text]) => {
     const { quota, windowSeconds } = limits[name]
     return { name, note: quota === 0 ? 'off' : `${quota} in ${windowSeconds} s`, text }

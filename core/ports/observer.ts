@@ -1,7 +1,7 @@
 import type { HttpRequest, HttpResponse } from '../http/message.ts'
 import type { ProblemCode } from '../http/problem.ts'
 import { ignoreFailure, type MaybePromise } from '../lib/promise.ts'
-import type { LimitName } from '../model.ts'
+import type { PolicyName } from '../model.ts'
 import type { Store } from './store.ts'
 
 /** A service as its observers see it. */
@@ -63,7 +63,7 @@ export interface Measurements {
   /** Whether the last read of the revision succeeded. */
   readonly isStoreAvailable: boolean
   /** Decisions of the limiter by policy. */
-  readonly limits: Readonly<Record<LimitName, { readonly allowed: number; readonly refused: number }>>
+  readonly limits: Readonly<Record<PolicyName, { readonly allowed: number; readonly refused: number }>>
   /** How often a row of a custom directory was left out because it is invalid. */
   readonly invalidRows: number
   /**

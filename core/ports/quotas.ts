@@ -1,10 +1,10 @@
 import type { MaybePromise } from '../lib/promise.ts'
-import type { LimitName } from '../model.ts'
+import type { PolicyName } from '../model.ts'
 
 /** A request of a replica for a part of a quota. */
 export interface LeaseRequest {
   /** The name of the policy. */
-  readonly policy: LimitName
+  readonly policy: PolicyName
   /**
    * A key's id, an address or a partner's slug, each with a space and the seconds of the service's windows; for `month` a
    * slug, a space and `YYYY-MM`, for `partner` a slug; or the id of an event of a quota.

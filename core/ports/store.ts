@@ -1,7 +1,7 @@
 /** The port of the service to its data. */
 import type { StoreClock } from '../lib/clock.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { EndpointMethod, Key, LimitName, ModuleDefinition, Partner, Scope } from '../model.ts'
+import type { EndpointMethod, Key, ModuleDefinition, Partner, PolicyName, Scope } from '../model.ts'
 import type { AuditLog } from './audit.ts'
 import type { Administration, KeyFilter } from './changes.ts'
 import type { ContentAdministration } from './content.ts'
@@ -34,7 +34,7 @@ export interface RecordedEndpoint {
   /** The scope that a key needs; `undefined` if any valid key, or none, is enough. */
   readonly scope: Scope | undefined
   /** The rate limit policies that apply. */
-  readonly limits: readonly LimitName[]
+  readonly limits: readonly PolicyName[]
 }
 
 /** The store of the service. */

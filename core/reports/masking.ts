@@ -6,10 +6,10 @@ import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
 
 export function maskActivity(activity: Activity) {
   const { id, type, at } = activity
-  return { id, type, occurred_at: rfc3339(at), subject: subjectOf(activity) }
+  return { id, type, occurred_at: rfc3339(at), subject: maskedSubject(activity) }
 }
 
-function subjectOf(activity: Activity): ActivitySubject<ActivityType> {
+function maskedSubject(activity: Activity): ActivitySubject<ActivityType> {
   switch (activity.type) {
     case 'signup.created':
       return signupSubject(activity.signup)

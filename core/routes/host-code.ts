@@ -3,7 +3,7 @@ import { Problem } from '../http/problem.ts'
 import { formatValue } from '../http/redact.ts'
 import type { WebAbortSignal } from '../lib/options.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
-import { OVERRIDABLE_LIMITS } from '../limits/policies.ts'
+import { KEY_POLICY_NAMES } from '../limits/policies.ts'
 import { type EndpointMethod, type Key, type Modules, type Partner, SCOPE_PATTERN } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { HandlerContext, KeyedRoute } from './route.ts'
@@ -78,7 +78,7 @@ export function assertUsable(
   const params = `${path}`.match(/:\w+/g)?.map((each) => each.slice(1)) ?? []
   const isPath = pathPattern.test(path) && new Set(params).size === params.length &&
     !params.some((each) => each in {})
-  const areLimits = Array.isArray(limits) && limits.every((each) => OVERRIDABLE_LIMITS.includes(each))
+  const areLimits = Array.isArray(limits) && limits.every((each) => KEY_POLICY_NAMES.includes(each))
   const rules: readonly (readonly [holds: boolean, sentence: string])[] = [
     [/^[a-z0-9-]{1,40}$/.test(name), 'its name must be 1–40 of a-z, 0-9 and -.'],
     [!routes.some((route) => route.name === name), 'its name is taken.'],
@@ -87,7 +87,7 @@ export function assertUsable(
       isPath,
       'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.',
     ],
-    [areLimits, `its limits must be a list of ${OVERRIDABLE_LIMITS.join(', ')}.`],
+    [areLimits, `its limits must be a list of ${KEY_POLICY_NAMES.join(', ')}.`],
     [
       SCOPE_PATTERN.test(`${scope}`),
       `its scope must be read, create, update or delete, a colon and a name, such as read:orders, not ${

@@ -5,7 +5,7 @@ import type { Query } from '../http/query.ts'
 import { redactKeys } from '../http/redact.ts'
 import { assertOptions, type OptionNames } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import type { EndpointScope, Modules, OverridableLimit } from '../model.ts'
+import type { EndpointScope, KeyPolicyName, Modules } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
 import type { EndpointSchema, InputSchemas } from '../schemas/inputs.ts'
 import { describeIssue } from '../schemas/issues.ts'
@@ -114,7 +114,7 @@ export interface EndpointDefinition<
   /** Status of a success, default 200. */
   readonly status?: 201
   /** The rate limit policies that apply, default `key`. */
-  readonly limits?: readonly OverridableLimit[]
+  readonly limits?: readonly KeyPolicyName[]
   /**
    * The revision of what a GET reads: its responses are cached until this changes, for all live or all test keys of a
    * partner.

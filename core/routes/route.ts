@@ -11,7 +11,7 @@ import type { MaybePromise } from '../lib/promise.ts'
 import type { KeyStore } from '../admin/keys.ts'
 import type { ServiceLimits } from '../admin/successor.ts'
 import type { Limiter } from '../limits/limiter.ts'
-import type { EndpointMethod, EndpointName, LimitName, Scope, SelfService } from '../model.ts'
+import type { EndpointMethod, EndpointName, PolicyName, Scope, SelfService } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
@@ -59,7 +59,7 @@ export interface KeyedRoute extends RouteDescription {
   /** The schema of `data`; that of a built-in endpoint is in `schemas/responses`. */
   readonly response?: GenericSchema | undefined
   /** The rate limit policies that apply. */
-  readonly limits: readonly LimitName[]
+  readonly limits: readonly PolicyName[]
   /** Its requests count toward no quota of the partner, and none refuses them. */
   readonly skipsQuotas?: true
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */

@@ -2,7 +2,7 @@ import { all, type MaybePromise } from '../lib/promise.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { RateLimitState } from '../limits/limiter.ts'
 import { type Counted, countedAs } from '../limits/partner-quotas.ts'
-import { LIMIT_NAMES } from '../limits/policies.ts'
+import { POLICY_NAMES } from '../limits/policies.ts'
 import { API_VERSION } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import { partner } from '../schemas/inputs.ts'
@@ -36,7 +36,7 @@ export const verifyKey = definePost({
 
 /** The active policies that the key meets, each with what it counts requests under. */
 function policiesMet({ principal, partner, key, now }: Grant, client: () => string | undefined): Counted[] {
-  return LIMIT_NAMES.flatMap((name) => {
+  return POLICY_NAMES.flatMap((name) => {
     const policy = principal.policies[name]
     if (policy === undefined) return []
     if (name === 'rotate' && !partner.selfService.includes(name)) return []

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import type { Page } from '../http/message.ts'
 import { DEFAULT_PROBLEM_BASE, PROBLEM_CODES, PROBLEMS } from '../http/problem.ts'
-import { LIMIT_NAMES, MAX_QUOTA_SECONDS } from '../limits/policies.ts'
+import { MAX_QUOTA_SECONDS, POLICY_NAMES } from '../limits/policies.ts'
 import {
   API_VERSION,
   ENDPOINT_METHODS,
@@ -98,9 +98,9 @@ export const verificationSchema: field.Schema<wire.Verification> = field.named(
     ),
     limits: field.list(
       'The active rate limit policies.',
-      LIMIT_NAMES.length,
+      POLICY_NAMES.length,
       v.strictObject({
-        policy: field.oneOf('Name of the policy.', LIMIT_NAMES, 'key'),
+        policy: field.oneOf('Name of the policy.', POLICY_NAMES, 'key'),
         quota: field.count('Requests per window.', 600),
         window_seconds: field.count('Length of the window in seconds.', 60, MAX_QUOTA_SECONDS),
         remaining: field.count('Remaining requests.', 599),

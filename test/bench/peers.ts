@@ -7,8 +7,8 @@ import { sha256 } from '../../adapters/digest.ts'
 import { isCountryCode } from '../../core/content/iso-codes.ts'
 import { createCursors } from '../../core/http/cursor.ts'
 import { fold, foldWords } from '../../core/lib/text.ts'
-import { DEFAULT_LIMITS, SERVICE_LIMITS } from '../../core/limits/policies.ts'
-import type { ServiceLimit } from '../../core/model.ts'
+import { DEFAULT_LIMITS, SERVICE_POLICY_NAMES } from '../../core/limits/policies.ts'
+import type { ServicePolicyName } from '../../core/model.ts'
 import type { ProfileSort } from '../../core/ports/directory.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { toWireCard } from '../../core/routes/content.ts'
@@ -76,7 +76,7 @@ export function createPeerVerification(
   ready: ReadyAnswer,
 ): (key: PeerKey) => { data: Verification; limit: string } | undefined {
   const { data }: { data: Verification } = JSON.parse(ready.text)
-  const windows: Readonly<Record<ServiceLimit, Map<PeerKey, PeerWindow>>> = {
+  const windows: Readonly<Record<ServicePolicyName, Map<PeerKey, PeerWindow>>> = {
     key: new Map(),
     signup: new Map(),
     verify: new Map(),
@@ -87,7 +87,7 @@ export function createPeerVerification(
   return (key) => {
     const now = performance.now()
     if (countRequest(windows.verify, key, now) === undefined) return undefined
-    const shown = SERVICE_LIMITS.map((policy) => {
+    const shown = SERVICE_POLICY_NAMES.map((policy) => {
       const { quota, windowSeconds } = limits[policy]
       const open = windows[policy].get(key)
       const isOpen = open !== undefined && now < open.endsAt
@@ -99,7 +99,7 @@ export function createPeerVerification(
         resets_in_seconds: isOpen ? Math.ceil((open.endsAt - now) / 1000) : windowSeconds,
       }
     })
-    const { remaining, resets_in_seconds: seconds } = shown[SERVICE_LIMITS.indexOf('verify')]!
+    const { remaining, resets_in_seconds: seconds } = shown[SERVICE_POLICY_NAMES.indexOf('verify')]!
     return {
       data: { ...data, limits: shown, checked_at: new Date().toISOString() },
       limit: `"verify";r=${remaining};t=${seconds}`,

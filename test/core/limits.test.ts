@@ -7,7 +7,7 @@ import { createPartnerApi } from '../../core/api.ts'
 import { consumeQuotas, createLocalLimiter, type Limiter } from '../../core/limits/limiter.ts'
 import { DEFAULT_LIMITS, type Policies, policiesFor, type Policy } from '../../core/limits/policies.ts'
 import { createSharedLimiter } from '../../core/limits/shared-limiter.ts'
-import type { Environment, Key, LimitName, LimitOverrides, Partner } from '../../core/model.ts'
+import type { Environment, Key, LimitOverrides, Partner, PolicyName } from '../../core/model.ts'
 import type { LeaseRequest, QuotaReturn, QuotaStore } from '../../core/ports/quotas.ts'
 import { withKey } from '../contract/http/service.ts'
 import { newFile } from '../support/cli-program.ts'
@@ -21,7 +21,7 @@ const policy = (quota: number, windowSeconds = 60): Policy => ({
 })
 
 /** Counts a request of a key, by default without quotas of its partner. */
-function consume(limiter: Limiter, policies: Policies, limits: readonly LimitName[], id: string, at = 0) {
+function consume(limiter: Limiter, policies: Policies, limits: readonly PolicyName[], id: string, at = 0) {
   const { key, partner } = factsOf(id)
   return consumeQuotas({ limiter, quotaCounted: () => {} }, { key, partner, policies }, { limits }, 0, at)
 }

@@ -6,10 +6,10 @@ import type {
   Industry,
   Key,
   KeyFacts,
-  LimitName,
   LimitOverrides,
   ModuleDefinition,
   Partner,
+  PolicyName,
   Profile,
   ProfileCard,
 } from '../../../core/model.ts'
@@ -48,7 +48,7 @@ export const DIGEST_SCHEMES = createRowFormat<DigestScheme>()(['id', 'algorithm'
 
 export const MODULES = createRowFormat<ModuleDefinition>()(['name', 'scope', 'feature'])
 
-export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<readonly LimitName[]>([]) })(
+export const ENDPOINTS = createRowFormat<RecordedEndpoint>({ limits: jsonCodec<readonly PolicyName[]>([]) })(
   ['service', 'name', 'method', 'path', 'scope', 'limits'],
 )
 

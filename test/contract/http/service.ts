@@ -1,5 +1,5 @@
 /** What the HTTP suites receive: a deployed service and its administration. */
-import type { Limit, ServiceLimit } from '../../../core/model.ts'
+import type { Limit, ServicePolicyName } from '../../../core/model.ts'
 import type { Endpoint } from '../../../core/routes/route.ts'
 import type { ServedOptions } from '../../support/own-endpoints.ts'
 import type { World } from '../../support/world.ts'
@@ -102,7 +102,7 @@ export const VERSION = '2026-11-20'
 
 const far: Limit = { quota: 1_000_000, windowSeconds: 60 }
 /** Limits that no test reaches unintentionally. */
-export const FAR_LIMITS: Readonly<Record<ServiceLimit, Limit>> = {
+export const FAR_LIMITS: Readonly<Record<ServicePolicyName, Limit>> = {
   key: far,
   signup: far,
   verify: far,
