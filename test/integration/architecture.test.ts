@@ -135,5 +135,6 @@ t.test('files have at most 400 lines and specific names, and only mod.ts re-expo
     found(({ text }) => /^export [^(='`]* from '/m.test(text)).filter((path) => !path.endsWith('/mod.ts')),
     [],
   )
+  t.same(found(({ text }) => /\/\*\* (?:Those|That|Such) /.test(text)), [], 'docstrings without a noun')
   t.end()
 })

@@ -34,7 +34,7 @@ const dialect: SchemaDialect = {
 /**
  * Reads the schema version of a file, and changes nothing.
  *
- * @throws {StoreError} `unreachable` when the file does not exist or is not an SQLite database, `refused` when it belongs to
+ * @throws {StoreError} `unreachable` when the file does not exist or is not a SQLite database, `refused` when it belongs to
  * another program.
  */
 export function migrationStatus(file: string): MigrationStatus {
