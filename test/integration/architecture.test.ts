@@ -3,31 +3,21 @@
  * core/tsconfig.json keeps platform globals out of core, and the package test keeps imports free of side
  * effects.
  */
-import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, normalize } from 'node:path'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import ts from '@typescript/typescript6'
 import t from 'tap'
+import {
+  drawRooms,
+  type Graph,
+  pathsIn,
+  PICTURE_PAGE,
+  pictureBlock,
+  readGraph,
+  ROOMS,
+} from './import-graph.ts'
 
-/** The rooms of core from bottom to top: folders, and files that are a room of their own. The rest assembles them. */
-const ROOMS = [
-  ...[
-    'lib',
-    'model',
-    'http',
-    'ports',
-    'wire',
-    'limits',
-    'keys',
-    'policy',
-    'cache',
-    'content',
-    'audit',
-    'admin',
-  ],
-  ...['webhooks', 'reports', 'signups', 'replicas', 'schemas', 'routes', 'openapi'],
-]
 const FLOORS = ['core', 'adapters', 'cli']
 
 /** An import runs from a higher layer to a lower one, or stays in its room. */
@@ -44,27 +34,9 @@ const PACKAGES: readonly (readonly [folder: string, allowed: RegExp])[] = [
   ['cli/', /^(?:commander|undici|valibot|node:.+)$/],
 ]
 
-/** The imports of each file: paths below the folder, and names of packages. */
-type Graph = ReadonlyMap<string, readonly string[]>
-
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const temporary = mkdtempSync(join(tmpdir(), 'partner-api-architecture-'))
 t.teardown(() => rmSync(temporary, { recursive: true }))
-
-const pathsIn = (folder: string): string[] =>
-  globSync('{core,adapters,cli}/**/*.ts', { cwd: folder }).map((path) => path.replaceAll('\\', '/')).sort()
-
-function readGraph(folder: string): Graph {
-  return new Map(
-    pathsIn(folder).map((path) => {
-      const { importedFiles } = ts.preProcessFile(readFileSync(join(folder, path), 'utf8'), true, true)
-      const targets = importedFiles.map(({ fileName }) =>
-        fileName.startsWith('.') ? normalize(join(dirname(path), fileName)).replaceAll('\\', '/') : fileName
-      )
-      return [path, targets]
-    }),
-  )
-}
 
 function forbiddenImports(graph: Graph): string[] {
   return Array.from(graph).flatMap(([path, targets]) =>
@@ -89,9 +61,7 @@ function filesInCycles(graph: Graph): string[] {
 
 t.test('imports go to the same or a lower layer, without cycles', (t) => {
   const graph = readGraph(root)
-  const documented = readFileSync(join(root, 'docs/ARCHITECTURE.md'), 'utf8').matchAll(
-    /^\| `core\/([a-z]+)(?:\.ts)?` \|/gm,
-  )
+  const documented = readFileSync(PICTURE_PAGE, 'utf8').matchAll(/^\| `core\/([a-z]+)(?:\.ts)?` \|/gm)
   t.same(Array.from(documented, ([, room]) => room), ROOMS, 'the documented order')
   t.ok([...graph.values()].flat().length > 500, 'the graph has more than 500 imports')
   t.same(forbiddenImports(graph), [])
@@ -121,6 +91,16 @@ t.test('every kind of import is checked', (t) => {
     'core/lib/c.ts imports core/keys/a.ts',
   ])
   t.same(filesInCycles(graph).sort(), ['core/keys/a.ts', 'core/keys/b.ts'])
+  t.end()
+})
+
+t.test('docs/ARCHITECTURE.md has the picture of the imports between rooms', (t) => {
+  const picture = drawRooms(readGraph(root))
+  const isDrawn = readFileSync(PICTURE_PAGE, 'utf8').includes(pictureBlock(picture))
+  t.ok(isDrawn, 'otherwise, run: node test/integration/import-graph.ts')
+  t.match(picture, '  core_policy --> core_keys\n')
+  const nodes = picture.match(/^ +(?:cli|[a-z_]+\[.+\])$/gm) ?? []
+  t.ok(nodes.length > 20 && nodes.length <= 25, `${nodes.length} rooms are few enough to be read`)
   t.end()
 })
 

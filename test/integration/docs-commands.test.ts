@@ -2,7 +2,7 @@
  * Checks the code blocks of the docs by their language. `page-commands.ts` runs `sh` and `ts`, here of the pages without curl.
  *
  * - `console`: commands that a test cannot run, only of the programs in `notRun`.
- * - `json` is JSON, and `text` is output or a diagram.
+ * - `json` is JSON, `text` is output or a diagram, and `mermaid` is a picture, which `architecture.test.ts` compares.
  * - After `<!-- examples/FILE -->`, and in any other language: the block equals that file, which other tests run.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -29,7 +29,7 @@ t.test('a command that starts a server is the only one of its code block', (t) =
 t.test('blocks that are not run show files, JSON, output or commands of other programs', (t) => {
   for (const block of blocks) {
     const { place, language, file, code } = block
-    if (isRun(block) || language === 'text') continue
+    if (isRun(block) || /^(?:text|mermaid)$/.test(language)) continue
     if (language === 'json') t.ok(JSON.parse(code), place)
     else if (language === 'console') {
       for (const line of code.trim().replaceAll('\\\n', '').split('\n')) {
