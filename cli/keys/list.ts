@@ -77,9 +77,7 @@ const printKeys: StoreAction<[string | undefined, ListOptions], void> = async (
       const used = formatRelative(key.lastUsedAt, now)
       const state = keyState(key, now)
       const use = [String(scopes.length), ends, used, String(requests)]
-      const relatives = [key.predecessor, key.successor].map((each) =>
-        each === undefined ? '–' : `${each.id}, used ${formatRelative(each.lastUsedAt, now)}`
-      )
+      const relatives = [key.predecessor, key.successor].map((each) => formatKey(each, now))
       return [id, partner, name, environment, hint && `…${hint}`, state, ...use, ...relatives]
     },
     rows: 'keys',
@@ -100,4 +98,10 @@ async function addUsage(store: Store, keys: readonly Key[], now: number): Promis
     key.errors += errors
   }
   return [...used.values()]
+}
+
+function formatKey(key: Key | undefined, now: number): string {
+  if (key === undefined) return '–'
+  const use = key.lastUsedAt === undefined ? 'never used' : `used ${formatRelative(key.lastUsedAt, now)}`
+  return `${key.id}, ${use}`
 }

@@ -197,7 +197,18 @@ export function formatTable(headings: readonly string[], rows: TableRows, style?
 const uncutHeadings = ['id', 'key', 'partner', 'slug', 'scope', 'module']
 const minCutWidth = 4
 /** Columns that are aligned to the right. */
-const numberHeadings = ['requests', 'errors', 'error rate', 'signups', 'failed', 'keys', 'successor']
+const numberHeadings = [
+  'requests',
+  'errors',
+  'error rate',
+  'signups',
+  'failed',
+  'keys',
+  'scopes',
+  '7 days',
+  'rows',
+  'ms',
+]
 
 /**
  * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the widest

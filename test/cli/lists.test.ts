@@ -115,6 +115,10 @@ test('keys list says ends and uses in words, and counts the requests of seven da
     (await run('keys', 'list', '--state', 'retiring')).stdout,
     new RegExp(`${ends[1]} +– +key000000002, used 24 hours ago\n`),
   )
+  const table = (await run('keys', 'list', '--limit', '5')).stdout.split('\n').slice(0, -1)
+  const column = table[0]!.indexOf('SUCCESSOR')
+  t.same(table.map((line) => line.slice(column - 2, column + 1)), ['  S', '  –', '  –', '  k', '  –', '  –'])
+  t.match(table[1]!.slice(table[0]!.indexOf('7 DAYS')), /^ {4}14 /)
   const { data } = await json('keys', 'list', '--limit', '3')
   t.match(data[0], { expires_at: new Date(now + 12.5 * day).toISOString(), requests_7d: 14, errors_7d: 3 })
   t.match(data[1], { requests_7d: 0, errors_7d: 0 })

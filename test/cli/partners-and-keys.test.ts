@@ -333,7 +333,7 @@ test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
     'm',
   )
   t.match(table, line)
-  t.match(table, new RegExp(`^${third} .*retiring +2 +in 6 days +never +0 +– +\\w{12}, used never$`, 'm'))
+  t.match(table, new RegExp(`^${third} .*retiring +2 +in 6 days +never +0 +– +\\w{12}, never used$`, 'm'))
   t.match(table, new RegExp(`^${issued.data.id} .*active +1 +in 89 days +never +0 +– +–$`, 'm'))
   t.equal((await json('keys', 'disable', id)).data.state, 'disabled')
   t.equal((await json('keys', 'enable', id)).data.state, 'active')
