@@ -105,19 +105,23 @@ export function createWebhookAdministration(
 
   async function show(id: string): Promise<Webhook> {
     const found = (await store.webhooks.listWebhooks()).find((each) => each.id === id)
-    if (found !== undefined) return found
-    throw new AdminError('webhook_not_found', `There is no webhook ${formatValue(id)}.`)
+    return requireFound(id, found)
   }
 
   /** @param edit Gets the webhook as it is stored. */
   async function change(
     id: string,
     type: WebhookChangeType,
-    edit: (webhook: Webhook) => Webhook | undefined,
+    edit: (webhook: Webhook) => Webhook,
   ): Promise<Webhook> {
-    const before = await show(id)
     const context = { actor, at: now() }
-    return await store.webhooks.changeWebhook(id, type, context, (stored) => stored && edit(stored)) ?? before
+    const changed = await store.webhooks.changeWebhook(
+      id,
+      type,
+      context,
+      (stored) => edit(requireFound(id, stored)),
+    )
+    return changed!
   }
 
   async function newSecret(id: string) {
@@ -128,6 +132,16 @@ export function createWebhookAdministration(
 
   async function requirePartner(slug: string | undefined): Promise<void> {
     if (slug !== undefined) requireNotRemoved(await findPartner(store, slug))
+  }
+
+  /** Disables an active webhook of a partner that was removed, perhaps after its webhooks were disabled. */
+  async function confirmPartner({ id, partner }: Webhook): Promise<void> {
+    if (partner === undefined) return
+    const found = await findPartner(store, partner)
+    if (found.state === 'removed') {
+      await change(id, 'webhook.disabled', (webhook) => inState(webhook, 'disabled'))
+    }
+    requireNotRemoved(found)
   }
 
   return {
@@ -153,6 +167,7 @@ export function createWebhookAdministration(
         secrets: [stored],
       }
       await store.webhooks.changeWebhook(id, 'webhook.created', { actor, at }, () => webhook)
+      await confirmPartner(webhook)
       return { webhook, secret }
     },
     async update(id, update) {
@@ -163,7 +178,9 @@ export function createWebhookAdministration(
     },
     async enable(id) {
       await requirePartner((await show(id)).partner)
-      return await change(id, 'webhook.enabled', (webhook) => inState(webhook, 'active'))
+      const webhook = await change(id, 'webhook.enabled', (webhook) => inState(webhook, 'active'))
+      await confirmPartner(webhook)
+      return webhook
     },
     disable: (id) => change(id, 'webhook.disabled', (webhook) => inState(webhook, 'disabled')),
     async rotateSecret(id, given = {}) {
@@ -183,8 +200,21 @@ export function createWebhookAdministration(
       )
       return { webhook, secret }
     },
-    remove: (id) => change(id, 'webhook.removed', () => undefined),
+    async remove(id) {
+      const webhook = await show(id)
+      await store.webhooks.changeWebhook(id, 'webhook.removed', { actor, at: now() }, (stored) => {
+        requireFound(id, stored)
+        return undefined
+      })
+      return webhook
+    },
   }
+}
+
+/** @throws {AdminError} `webhook_not_found` */
+function requireFound(id: string, webhook: Webhook | undefined): Webhook {
+  if (webhook !== undefined) return webhook
+  throw new AdminError('webhook_not_found', `There is no webhook ${formatValue(id)}.`)
 }
 
 /** The URL of a webhook in its normal form; `undefined` for one that none may have. */

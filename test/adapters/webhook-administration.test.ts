@@ -3,6 +3,7 @@ import t from 'tap'
 import { createWebhookAdministration, importWebhookKey } from '../../adapters/webhooks/deliverer.ts'
 import { openSecrets } from '../../adapters/webhooks/secrets.ts'
 import { AdminError, type AdminErrorCode } from '../../core/admin/error.ts'
+import type { Store } from '../../core/ports/store.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { createPartner, PARTNER } from '../support/partner.ts'
 
@@ -88,4 +89,50 @@ t.test('what is refused', async (t) => {
 
   const anywhere = createWebhookAdministration(store, { actor: 'shop' }, { key, allowPrivate: true })
   t.match(await anywhere.update(id, { url: 'http://127.0.0.1:8080/a' }), { url: 'http://127.0.0.1:8080/a' })
+})
+
+t.test('what happens to the webhook or its partner meanwhile', async (t) => {
+  const store = await openMemoryStore()
+  const { partners } = await createPartner(store)
+  const plain = createWebhookAdministration(store, { actor: 'other' }, { key })
+  let meanwhile = (): Promise<unknown> | undefined => undefined
+  const changeWebhook: Store['webhooks']['changeWebhook'] = async (...change) => {
+    await meanwhile()
+    meanwhile = () => undefined
+    return await store.webhooks.changeWebhook(...change)
+  }
+  const racing = { ...store, webhooks: { ...store.webhooks, changeWebhook } }
+  const webhooks = createWebhookAdministration(racing, { actor: 'shop' }, { key })
+  const created = { url: 'https://hooks.example', events: ['key.issued'], partner: PARTNER } as const
+  const calls: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+    update: (id) => webhooks.update(id, { events: ['key.revoked'] }),
+    disable: webhooks.disable,
+    enable: webhooks.enable,
+    rotateSecret: webhooks.rotateSecret,
+    remove: webhooks.remove,
+  }
+  for (const [name, call] of Object.entries(calls)) {
+    const { webhook: { id } } = await plain.create(created)
+    meanwhile = () => plain.remove(id)
+    await t.rejects(call(id), refused('webhook_not_found'), `${name}: it was removed`)
+  }
+  const { webhook: { id } } = await plain.create(created)
+  await plain.disable(id)
+  meanwhile = () => partners.remove(PARTNER)
+  await t.rejects(webhooks.enable(id), refused('partner_removed'), 'enable: its partner was removed')
+  t.match(await plain.list(), [{ id, state: 'disabled' }])
+})
+
+t.test('a webhook that is created while its partner is removed delivers nothing', async (t) => {
+  const store = await openMemoryStore()
+  const { partners } = await createPartner(store)
+  const changeWebhook: Store['webhooks']['changeWebhook'] = async (id, type, ...change) => {
+    if (type === 'webhook.created') await partners.remove(PARTNER)
+    return await store.webhooks.changeWebhook(id, type, ...change)
+  }
+  const racing = { ...store, webhooks: { ...store.webhooks, changeWebhook } }
+  const webhooks = createWebhookAdministration(racing, { actor: 'shop' }, { key })
+  const created = { url: 'https://hooks.example', events: ['key.issued'], partner: PARTNER } as const
+  await t.rejects(webhooks.create(created), refused('partner_removed'))
+  t.match(await webhooks.list(), [{ state: 'disabled' }])
 })
