@@ -52,7 +52,7 @@ await partners.activate('demo', ['orders'])
 const key = (await issue({ partner: 'demo', scopes: ['read:orders', 'read:profiles'] })).text
 
 /** Changes the response of `orders`. */
-let edit: (text: string) => string | undefined = (text) => text
+let edit: (text: string) => string = (text) => text
 /** Paths that verify-key lists besides. */
 let listed: readonly string[] = []
 let targets: string[] = []
@@ -69,7 +69,7 @@ async function deploy(basePath: string) {
       headers,
       ...(body && { body }),
     })
-    let text: string | undefined = await answer.text()
+    let text = await answer.text()
     targets.push(request.url!)
     if (request.url!.endsWith('/verify-key')) {
       const more = listed.map((path) =>
@@ -77,10 +77,7 @@ async function deploy(basePath: string) {
       )
       text = text.replace('"endpoints":[', `$&${more.map((each) => `${each},`).join('')}`)
     }
-    if (/\/orders\b/.test(request.url!)) {
-      text = edit(text)
-      if (text === undefined) return void response.destroy()
-    }
+    if (/\/orders\b/.test(request.url!)) text = edit(text)
     const fields = new Map(answer.headers)
     for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) fields.delete(name)
     response.writeHead(answer.status, Object.fromEntries(fields)).end(text)
@@ -131,23 +128,19 @@ test('own endpoints are called, and their status and envelope are checked', asyn
 
 test('a response without the envelope is a fault', async (t) => {
   t.teardown(() => edit = (text) => text)
-  const faults: readonly [string | undefined, object][] = [
+  const faults: readonly [string, object][] = [
     ['[]', { verdict: 'failed', reasons: [/^data violates the contract/] }],
     ['{"items":[]}', { verdict: 'failed', reasons: [/^data violates the contract/] }],
     ['{"data":[],"page":{"limit":1}}', {
       verdict: 'failed',
       reasons: [/^page\.has_more violates/, /next_cursor/],
     }],
-    ['<html>\u001b[2J', { verdict: 'failed', reasons: ['its body is not JSON'] }],
-    [' '.repeat(5_000_000), { verdict: 'failed', reasons: [/longer than 4 MiB/] }],
-    [`{"data":${'['.repeat(1e6)}${']'.repeat(1e6)}}`, { verdict: 'ok' }],
     ['{"data":1,"added":{}}', { verdict: 'ok' }],
-    [undefined, { verdict: 'unreachable', status: null, reasons: [/connection was closed/] }],
   ]
   for (const [body, expected] of faults) {
     edit = () => body
     const { row } = await smoke()
-    t.match(row('orders'), expected, body?.slice(0, 40) ?? 'closed')
+    t.match(row('orders'), expected, body)
     t.match(row('profiles').verdict, 'ok')
   }
 })

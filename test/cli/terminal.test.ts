@@ -5,7 +5,14 @@ import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
 import { test } from 'tap'
-import { displayWidth, formatRelative, printable, printableJson, shellQuote } from '../../cli/output/text.ts'
+import {
+  displayWidth,
+  formatRelative,
+  formatStack,
+  printable,
+  printableJson,
+  shellQuote,
+} from '../../cli/output/text.ts'
 import {
   cleanEnv,
   ending,
@@ -73,6 +80,8 @@ test('hidden characters are escaped', (t) => {
   t.equal(printable(text), 'ac\\u{200b}me \\u{feff}\\u{e0041}')
   t.equal(JSON.parse(printableJson(JSON.stringify(text))), text)
   t.notMatch(printableJson(JSON.stringify(text)), '\u200b')
+  const stack = formatStack(new Error('No.\n    at here \u001b[31m'))
+  t.match(stack, /^Error: No\.\\u\{a\} {4}at here \\u\{1b\}\[31m\n {4}at .*terminal\.test\.ts/)
   t.end()
 })
 
