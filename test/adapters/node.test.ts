@@ -10,8 +10,6 @@ import { createListener, serve, type ServeOptions } from '../../adapters/runtime
 import { createPartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
-import { connectRaw } from '../support/raw-connection.ts'
-import { fillWorld } from '../support/world.ts'
 import { echo, get, json, post, serveStub } from './node-server.ts'
 
 t.test('a request reaches the service as it was sent', async (t) => {
@@ -288,22 +286,3 @@ async function rejection(request: HttpRequest): Promise<string> {
     return (error as Error).message
   }
 }
-
-t.test('a key that is revoked while the body arrives is refused', async (t) => {
-  const store = await openMemoryStore()
-  const { keys, keyRing } = await fillWorld(store)
-  const { id, text } = keys['demo full']
-  const server = await serve(createPartnerApi({ store }, { maxStalenessMs: 0 }), { port: 0 })
-  t.teardown(() => server.close())
-  const connection = await connectRaw(server.host, server.port)
-  t.teardown(() => connection.destroy())
-  const body = '{"partner":"demo"}'
-  const fields = [`X-Service-Partner-Key: ${text}`, 'Content-Type: application/json', 'Expect: 100-continue']
-  const head = post(...fields, `Content-Length: ${body.length}`)
-  connection.write(head.replace('/', '/service/developer/verify-key'))
-  t.equal((await connection.answer()).status, 100, 'the key is admitted')
-  await keyRing.revoke(id)
-  connection.write(body)
-  const { status, body: problem } = await connection.answer()
-  t.strictSame([status, JSON.parse(problem).code], [401, 'key_revoked'])
-})

@@ -51,20 +51,6 @@ t.test('every path stands below the base path, and the catalog at the root too',
   t.same({ code, instance }, { code: 'route_not_found', instance: `${basePath}/service/nope` })
 })
 
-t.test('verify-key and reports name complete paths', async (t) => {
-  const { api, json } = open({ basePath })
-  const { data } = await json(`${basePath}/service/developer/verify-key`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: '{"partner":"demo"}',
-  })
-  t.ok(data.endpoints.length > 5)
-  for (const { path } of data.endpoints) t.match(path, `${basePath}/service/`)
-  await api.flush()
-  const { data: { requests } } = await json(`${basePath}/service/partner/reports/summary?partner=demo`)
-  t.match(requests.by_endpoint, [{ path: `${basePath}/service/developer/verify-key` }])
-})
-
 t.test('the documents have the address of the service', async (t) => {
   const { call, json } = open({ basePath })
   const document = await json(`${basePath}/service/openapi.json`)

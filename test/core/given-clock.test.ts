@@ -66,16 +66,6 @@ t.test('keys are issued, expire, rotate and are listed by it', async (t) => {
   t.strictSame([await codeOf(text), await codeOf(rotated.text)], ['key_expired', 'ok'])
 })
 
-t.test('a revocation binds at once', async (t) => {
-  const { issue, codeOf, keys, partners } = await openWorld()
-  const { key, text } = await issue()
-  t.equal(await codeOf(text), 'ok')
-  await partners.deactivate('acme', ['pricing'])
-  t.equal(await codeOf(text), 'module_inactive')
-  await keys.revoke(key.id)
-  t.equal(await codeOf(text), 'key_revoked')
-})
-
 for (const shareLimits of [false, true]) {
   t.test(`windows follow it, ${shareLimits ? 'shared' : 'counted here'}`, async (t) => {
     const file = shareLimits ? newFile() : ':memory:'

@@ -1,6 +1,5 @@
 /** Rate limits of one process, those that replicas share, and the RateLimit fields. */
 import fc from 'fast-check'
-import { parseList } from 'structured-headers'
 import t from 'tap'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { createPartnerApi } from '../../core/api.ts'
@@ -55,28 +54,6 @@ t.test('Retry-After is the longest of several spent quotas, and a failing limite
   await t.rejects(Promise.resolve(consume(failing, policies, names, 'failing')), {
     message: 'silent',
   })
-})
-
-t.test('the RateLimit fields name each policy that is on, in the syntax of RFC 9651', async (t) => {
-  const read = (field = '') =>
-    Object.fromEntries(
-      parseList(field).map(([name, parameters]) => [String(name), Object.fromEntries(parameters)]),
-    )
-  const fieldsOf = async (key: number, signup: number) => {
-    const policies = policiesFor({
-      ...DEFAULT_LIMITS,
-      key: { quota: key, windowSeconds: 30 },
-      signup: { quota: signup, windowSeconds: 60 },
-    })
-    const fields = await consume(createLocalLimiter(), policies, ['key', 'signup'], 'k')
-    return fields && [read(fields.policy), read(fields.limit)]
-  }
-  t.equal(await fieldsOf(0, 0), undefined)
-  t.strictSame(await fieldsOf(0, 1), [{ signup: { q: 1, w: 60 } }, { signup: { r: 0, t: 60 } }])
-  t.strictSame(await fieldsOf(3, 2), [
-    { key: { q: 3, w: 30 }, signup: { q: 2, w: 60 } },
-    { key: { r: 2, t: 30 }, signup: { r: 1, t: 60 } },
-  ])
 })
 
 t.test('exactly the quota passes in a window, whatever the timing of requests', (t) => {

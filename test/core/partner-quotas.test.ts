@@ -77,30 +77,6 @@ t.test('a month ends at midnight in UTC, and each has its own count whatever the
   }
 })
 
-t.test('test keys count in no quota, and other keys of the partner in the same', async (t) => {
-  for (const limiter of Object.values(await limiters())) {
-    const limits = { ...monthly(9), partner: { quota: 4, windowSeconds: days } }
-    const now = at('2026-11-24T00:00:00Z')
-    t.match(await request(limiter, limits, now), /^"partner";r=3;t=2678400, "month";r=8;t=604800$/)
-    t.match(await request(limiter, limits, now, { key: 'two' }), /^"partner";r=2;.*"month";r=7/)
-    t.equal(await request(limiter, limits, now, { environment: 'test' }), undefined)
-    t.match(await request(limiter, limits, now, { key: 'two' }), /^"partner";r=1;.*"month";r=6/)
-  }
-})
-
-t.test('what one quota refuses does not count in the other', async (t) => {
-  const now = at('2026-11-24T00:00:00Z')
-  for (const [name, limiter] of Object.entries(await limiters())) {
-    const passes = (month: number, partner: number, key = name) =>
-      request(limiter, { ...monthly(month), partner: { quota: partner, windowSeconds: days } }, now, { key })
-    for (let count = 0; count < 2; count++) await passes(2, 9)
-    for (let count = 0; count < 3; count++) t.match(await passes(2, 9), /^"month";r=0;t=\d+ wait \d+$/)
-    t.match(await passes(9, 9), /^"partner";r=6;.*"month";r=6/, 'what the month refused')
-    for (let count = 0; count < 3; count++) await passes(9, 3)
-    t.match(await passes(9, 9), /^"partner";r=5;.*"month";r=5/, 'what the window refused')
-  }
-})
-
 t.test('a store whose clock jumps a month ahead keeps the count of a month', async (t) => {
   const file = newFile()
   const { quotas } = await openSqliteStore(file)

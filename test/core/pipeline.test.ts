@@ -3,7 +3,6 @@ import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import type { HttpRequest, HttpResponse } from '../../core/http/message.ts'
-import { internalsOf } from '../../core/internals.ts'
 import { createLocalLimiter } from '../../core/limits/limiter.ts'
 import type { CompletedRequest } from '../../core/ports/observer.ts'
 import type { QuotaStore } from '../../core/ports/quotas.ts'
@@ -66,11 +65,6 @@ function send(
 
 const problemOf = async (response: HttpResponse | Promise<HttpResponse>) =>
   JSON.parse(String((await response).body))
-
-async function statuses(api: PartnerApi, keys: readonly string[]): Promise<number[]> {
-  const responses = await Promise.all(keys.map((key) => send(api, plans, key)))
-  return responses.map(({ status }) => status)
-}
 
 t.test('a target that is no path, and one of the server as a whole', async (t) => {
   const { api } = await deploy()
@@ -164,77 +158,6 @@ t.test('a document is made once, also for requests that wait for it', async (t) 
   const third = send(api, openapi)
   t.notOk(third instanceof Promise, 'later requests do not wait')
   t.equal((await third).body, first.body)
-})
-
-t.test('limits that are shared are enforced after a wait', async (t) => {
-  const limits = {
-    ...FAR_LIMITS,
-    key: { quota: 1, windowSeconds: 600 },
-    authfail: { quota: 1, windowSeconds: 600 },
-  }
-  const quotas = createQuotas()
-  const stores: Store[] = []
-  const { api, key } = await deploy({ limits }, (store) => (stores.push({ ...store, quotas }), stores[0]!))
-  const other = createPartnerApi({ store: stores[0]! }, { limits })
-  const fields = ['RateLimit-Policy', 'RateLimit']
-  for (
-    const [replica, status, names] of [
-      [api, 200, fields],
-      [api, 429, [...fields, 'Retry-After']],
-      [other, 429, [...fields, 'Retry-After']],
-    ] as const
-  ) {
-    const response = await send(replica, plans, key)
-    t.equal(response.status, status)
-    t.ok(names.every((name) => response.headers.includes(name)))
-  }
-  t.strictSame((await statuses(api, [forged(1), forged(2)])).sort(), [401, 429])
-  t.match(await problemOf(send(other, plans, forged(3))), { code: 'rate_limited' })
-  t.ok((await send(other, plans, forged(3))).headers.includes('Retry-After'))
-})
-
-t.test('look-ups of an address wait for each other beyond its quota of failures', async (t) => {
-  const authfail = { quota: 1, windowSeconds: 600 }
-  let [lookUps, underWay, mostUnderWay, isDown] = [0, 0, 0, false]
-  const { api, key, issue, keys, id } = await deploy(
-    { limits: { ...FAR_LIMITS, authfail } },
-    (store) => ({
-      ...store,
-      async findKey(id: string) {
-        lookUps++
-        mostUnderWay = Math.max(mostUnderWay, ++underWay)
-        await setImmediate()
-        underWay--
-        if (isDown) throw new Error('unreachable')
-        return store.findKey(id)
-      },
-    }),
-  )
-  const others = [(await issue()).text, (await issue()).text, (await issue()).text]
-  isDown = true
-  t.strictSame(await statuses(api, [key, ...others]), [503, 503, 503, 503])
-  t.equal(lookUps, 1, 'those that wait fail with the first')
-  isDown = false
-  t.strictSame(await statuses(api, [key, ...others]), [200, 200, 200, 200])
-  t.strictSame([lookUps, mostUnderWay], [5, 1])
-  lookUps = 0
-  const { allowed, refused } = { ...(await internalsOf(api).measurements()).limits.authfail }
-  t.strictSame((await statuses(api, [forged(1), forged(2), forged(3)])).sort(), [401, 429, 429])
-  t.equal(lookUps, 1)
-  t.strictSame((await internalsOf(api).measurements()).limits.authfail, {
-    allowed: allowed + 1,
-    refused: refused + 2,
-  })
-  t.strictSame(await statuses(api, [key, forged(4)]), [200, 429], 'a known key passes')
-  t.equal(lookUps, 1)
-  await keys.revoke(id)
-})
-
-t.test('a key that is refused for its state counts as a failure', async (t) => {
-  const authfail = { quota: 1, windowSeconds: 600 }
-  const { api, key, id, keys } = await deploy({ maxStalenessMs: 0, limits: { ...FAR_LIMITS, authfail } })
-  await keys.revoke(id)
-  t.strictSame([...await statuses(api, [key]), ...await statuses(api, [key])], [401, 429])
 })
 
 await t.test('an address that takes long to read is read for verify-key once failures are counted', async (t) => {
