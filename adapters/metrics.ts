@@ -49,8 +49,9 @@ const other = '_OTHER'
  * ```
  */
 export function createMetrics(options: { readonly by?: 'partner' | undefined } = {}): Metrics {
-  assertOptions('createMetrics', options, { by: true })
+  assertOptions('createMetrics', options, { by: 'a text' })
   const { by } = options
+  if (by !== undefined && by !== 'partner') throw new TypeError("createMetrics: by must be 'partner'.")
   const requests = createRequestCounter(by)
   // From 0: Prometheus sees no increase in the first value of a series.
   const zeros = Object.keys(PROBLEMS).map((code) => [code, 0])

@@ -35,7 +35,7 @@ export interface TracingOptions {
  * store have spans if the SDK has a context manager.
  */
 export function createTracing(options: TracingOptions = {}): Observer {
-  assertOptions('createTracing', options, { databaseSystem: true, scheme: true })
+  assertOptions('createTracing', options, { databaseSystem: 'a text', scheme: 'a text' })
   const { databaseSystem, scheme } = options
   // The functions of the API ignore an SDK that brought an older copy of it.
   const registered: Partial<Api> = Reflect.get(globalThis, Symbol.for('opentelemetry.js.api.1'))

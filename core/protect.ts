@@ -2,7 +2,7 @@
 import { createResponseConverter, FetchRequest, type PeerInfo } from './http/fetch.ts'
 import type { JsonObject } from './http/body.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
-import { assertOptions, type OptionNames, type WebRequest, type WebResponse } from './lib/options.ts'
+import { assertOptions, type OptionKinds, type WebRequest, type WebResponse } from './lib/options.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { type EndpointMethod, takesBody } from './model.ts'
 import type { Pipeline } from './pipeline.ts'
@@ -19,13 +19,13 @@ export interface ProtectedRoute
   readonly path: `/${string}`
 }
 
-const ROUTE: OptionNames<ProtectedRoute> = {
-  name: true,
-  method: true,
-  path: true,
-  scope: true,
-  summary: true,
-  limits: true,
+const ROUTE: OptionKinds<ProtectedRoute> = {
+  name: 'a text',
+  method: 'anything',
+  path: 'a text',
+  scope: 'anything',
+  summary: 'a text',
+  limits: 'anything',
 }
 
 /**
@@ -33,7 +33,7 @@ const ROUTE: OptionNames<ProtectedRoute> = {
  * and module. GET, HEAD and DELETE name the `partner` in their query; POST, PUT and PATCH in their JSON body. The route is
  * counted, logged and reported by its name, and listed by `verify-key`.
  *
- * @throws {TypeError} for the name of a member that does not exist.
+ * @throws {TypeError} for a member that does not exist, and for a value of another kind.
  * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
-import { assertInteger, assertOptions, type OptionNames } from './lib/options.ts'
+import { assertInteger, assertOptions, type OptionKinds } from './lib/options.ts'
 import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServicePolicyName } from './model.ts'
@@ -87,36 +87,36 @@ export const INTEGERS = {
   keepSignupsDays: [0, 0, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
 
-const OPTIONS: OptionNames<PartnerApiOptions> = {
-  serviceName: true,
-  basePath: true,
-  maxStalenessMs: true,
-  limits: true,
-  storeTimeoutMs: true,
-  staleIfErrorSeconds: true,
-  clock: true,
-  replicaName: true,
-  endpoints: true,
-  handlerTimeoutMs: true,
-  trustedProxies: true,
-  allowBrowsers: true,
-  problemBase: true,
-  deployment: true,
-  responseCacheBytes: true,
-  keepUsageDays: true,
-  keepSignupsDays: true,
-  onInvalidRow: true,
-  log: true,
-  logLevel: true,
-  observers: true,
+const OPTIONS: OptionKinds<PartnerApiOptions> = {
+  serviceName: 'a text',
+  basePath: 'a text',
+  maxStalenessMs: 'a number',
+  limits: 'an object',
+  storeTimeoutMs: 'a number',
+  staleIfErrorSeconds: 'a number',
+  clock: 'a function',
+  replicaName: 'a text',
+  endpoints: 'a list',
+  handlerTimeoutMs: 'a number',
+  trustedProxies: 'a number',
+  allowBrowsers: 'true or false',
+  problemBase: 'a text',
+  deployment: 'an object',
+  responseCacheBytes: 'a number',
+  keepUsageDays: 'a number',
+  keepSignupsDays: 'a number',
+  onInvalidRow: 'a text',
+  log: 'a function',
+  logLevel: 'a text',
+  observers: 'a list',
 }
 
-const LIMITS: OptionNames<PartnerApiOptions['limits'] & object> = {
-  key: true,
-  signup: true,
-  verify: true,
-  rotate: true,
-  authfail: true,
+const LIMITS: OptionKinds<PartnerApiOptions['limits'] & object> = {
+  key: 'an object',
+  signup: 'an object',
+  verify: 'an object',
+  rotate: 'an object',
+  authfail: 'an object',
 }
 
 /** The options with all defaults filled in. */
@@ -135,7 +135,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
 
 /**
  * @throws {RangeError} for an invalid option; the message names it.
- * @throws {TypeError} for the name of an option that does not exist.
+ * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  */
 export function resolveSettings(options: PartnerApiOptions): Settings {
   assertOptions('createPartnerApi', options, OPTIONS)
@@ -149,7 +149,11 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     onInvalidRow = 'skip',
     limits = {},
     deployment = {},
+    endpoints = [],
+    observers = [],
   } = options
+  endpoints.forEach(requireEndpoint)
+  observers.forEach(requireObserver)
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   assertOneOf('logLevel', logLevel, ['errors', 'all'])
   assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
@@ -174,6 +178,21 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   }
 }
 
+function requireEndpoint(endpoint: OwnEndpoint): void {
+  if (typeof endpoint?.addTo === 'function') return
+  throw new TypeError('createPartnerApi: each of endpoints must be what defineEndpoint returned.')
+}
+
+const OBSERVER_METHODS = ['serviceCreated', 'request', 'requestCompleted', 'storeCall', 'traceId'] as const
+
+function requireObserver(observer: Observer): void {
+  if (OBSERVER_METHODS.some((method) => typeof observer?.[method] === 'function')) return
+  const methods = OBSERVER_METHODS.join(', ')
+  throw new TypeError(
+    `createPartnerApi: each of observers must have one of the methods ${methods}, as metrics.observer has.`,
+  )
+}
+
 function assertOneOf(name: string, value: string, values: readonly string[]): void {
   if (values.includes(value)) return
   throw new RangeError(`${name} must be ${values.join(' or ')}, not ${JSON.stringify(value)}.`)
@@ -194,10 +213,16 @@ export function endsWithBasePath(url: string, basePath: string): boolean {
 }
 
 function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
-  assertOptions('deployment', info, { title: true, logo: true, contact: true, terms: true, servers: true })
-  assertOptions('deployment.contact', info.contact ?? {}, { name: true, url: true, email: true })
+  assertOptions('deployment', info, {
+    title: 'a text',
+    logo: 'a text',
+    contact: 'an object',
+    terms: 'a text',
+    servers: 'a list',
+  })
+  assertOptions('deployment.contact', info.contact ?? {}, { name: 'a text', url: 'a text', email: 'a text' })
   for (const server of info.servers ?? []) {
-    assertOptions('deployment.servers', server, { url: true, description: true })
+    assertOptions('deployment.servers', server, { url: 'a text', description: 'a text' })
   }
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')
@@ -226,7 +251,7 @@ function resolveLimits(given: Partial<Record<ServicePolicyName, Limit>>): Record
   assertOptions('limits', given, LIMITS)
   for (const [name, limit] of Object.entries(given)) {
     if (limit === undefined) continue
-    assertOptions(`limits.${name}`, limit, { quota: true, windowSeconds: true })
+    assertOptions(`limits.${name}`, limit, { quota: 'a number', windowSeconds: 'a number' })
     assertInteger(`limits.${name}.quota`, limit.quota, 0, MAX_QUOTA)
     assertInteger(`limits.${name}.windowSeconds`, limit.windowSeconds, 1, MAX_WINDOW_SECONDS)
   }

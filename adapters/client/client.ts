@@ -1,4 +1,4 @@
-import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionKinds } from '../../core/lib/options.ts'
 import { API_VERSION } from '../../core/model.ts'
 import type * as wire from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
@@ -18,28 +18,33 @@ import { createRequestBuilder, sendWithRetries, type TransportOptions } from './
 /** The version of this package, which a test compares with package.json. */
 const PACKAGE_VERSION = '0.1.0'
 
-const CALL_OPTIONS: OptionNames<CallOptions> = { timeoutMs: true, retries: true, signal: true, headers: true }
-
-const REQUEST_OPTIONS: OptionNames<RequestOptions> = {
-  ...CALL_OPTIONS,
-  params: true,
-  query: true,
-  body: true,
-  idempotencyKey: true,
+const CALL_OPTIONS: OptionKinds<CallOptions> = {
+  timeoutMs: 'a number',
+  retries: 'a number',
+  signal: 'an object',
+  headers: 'an object',
 }
 
-const CLIENT_OPTIONS: OptionNames<PartnerClientOptions> = {
-  url: true,
-  key: true,
-  partner: true,
-  serviceName: true,
-  timeoutMs: true,
-  retries: true,
-  maxRetryAfterSeconds: true,
-  userAgent: true,
-  onRequest: true,
-  onResponse: true,
-  fetch: true,
+const REQUEST_OPTIONS: OptionKinds<RequestOptions> = {
+  ...CALL_OPTIONS,
+  params: 'an object',
+  query: 'an object',
+  body: 'an object',
+  idempotencyKey: 'a text',
+}
+
+const CLIENT_OPTIONS: OptionKinds<PartnerClientOptions> = {
+  url: 'anything',
+  key: 'anything',
+  partner: 'anything',
+  serviceName: 'a text',
+  timeoutMs: 'a number',
+  retries: 'a number',
+  maxRetryAfterSeconds: 'a number',
+  userAgent: 'a text',
+  onRequest: 'a function',
+  onResponse: 'a function',
+  fetch: 'a function',
 }
 
 /**
@@ -61,7 +66,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     verifyKey: (options) => read('POST /developer/verify-key', options),
     problems: (query, options) => list('GET /developer/problems', query, options),
     async rotateKey(given) {
-      assertOptions('rotateKey', given, { ...CALL_OPTIONS, overlapSeconds: true, store: true })
+      assertOptions('rotateKey', given, { ...CALL_OPTIONS, overlapSeconds: 'a number', store: 'anything' })
       const { overlapSeconds, store, ...options } = given
       if (typeof store !== 'function') throw new TypeError('store must be a function.')
       if (isRotating) throw new Error('The key is being rotated.')
@@ -90,7 +95,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     reportSummary: (query, options) => read('GET /partner/reports/summary', options, { query }),
     reportActivity: (query, options) => list('GET /partner/reports/activity', query, options),
     signUp: async (body, given = {}) => {
-      assertOptions('signUp', given, { ...CALL_OPTIONS, idempotencyKey: true })
+      assertOptions('signUp', given, { ...CALL_OPTIONS, idempotencyKey: 'a text' })
       const { idempotencyKey = crypto.randomUUID(), ...options } = given
       return await read('POST /partner/signups', options, { body, idempotencyKey })
     },

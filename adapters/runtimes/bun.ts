@@ -49,7 +49,7 @@ interface BunServer {
  * @returns The server, once it accepts connections.
  * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
- * @throws {TypeError} for the name of a setting that does not exist.
+ * @throws {TypeError} for a setting that does not exist, and for a value of another kind.
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
@@ -58,7 +58,7 @@ interface BunServer {
  */
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {
-  assertOptions('serve', options, { ...LISTEN_OPTIONS, keepAliveTimeoutMs: true })
+  assertOptions('serve', options, { ...LISTEN_OPTIONS, keepAliveTimeoutMs: 'a number' })
   const settings = resolveListenOptions(options)
   const { keepAliveTimeoutMs = 75_000 } = options
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)

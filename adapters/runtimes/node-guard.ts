@@ -78,7 +78,7 @@ export function grantOf(request: object): EndpointGrant {
  * gets `X-Request-Id`, the version and the `RateLimit` fields and, unless it has its own, `Cache-Control: private,
  * no-store` and `Vary`.
  *
- * @throws {TypeError} for the name of a member or an option that does not exist.
+ * @throws {TypeError} for a member or an option that does not exist, and for a value of another kind.
  * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.
  * @example
  * ```ts
@@ -98,7 +98,7 @@ export function createGuard<Request extends NodeRequest = NodeRequest>(
   route: ProtectedRoute,
   options: ListenerOptions<Request> = {},
 ): Guard<Request> {
-  assertOptions('createGuard', options, { address: true, target: true })
+  assertOptions('createGuard', options, { address: 'a function', target: 'a function' })
   const { address: addressOf, target: targetOf } = options
   const check = internalsOf(api).checkRoute('createGuard', route)
 

@@ -51,7 +51,7 @@ export interface ListenerOptions<Request extends NodeRequest = NodeRequest> {
  * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only for a
  * response that had begun before the call, and with what an option throws; a response that the host begins meanwhile is
  * left to it.
- * @throws {TypeError} for the name of an option that does not exist.
+ * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  * @example
  * ```ts
  * app.use(['/service', '/.well-known/api-catalog'], createListener(api))
@@ -61,7 +61,12 @@ export function createListener<Request extends NodeRequest = NodeRequest>(
   api: Pick<ServableApi, 'handle'>,
   options: ListenerOptions<Request> = {},
 ): (request: Request, response: NodeResponse) => Promise<void> {
-  assertOptions('createListener', options, { address: true, target: true })
+  if (typeof api?.handle !== 'function') {
+    throw new TypeError(
+      'createListener: this is no service. Pass what createPartnerApi returned; await it first.',
+    )
+  }
+  assertOptions('createListener', options, { address: 'a function', target: 'a function' })
   const { address: addressOf, target: targetOf = defaultTarget } = options
   return async (nodeRequest, nodeResponse) => {
     const request = nodeRequest as NodeRequest as IncomingMessage

@@ -11,7 +11,7 @@ import type { Server } from 'node:http'
 import { type AddressInfo, Server as NetServer } from 'node:net'
 import process from 'node:process'
 import { internalsOf } from '../../core/internals.ts'
-import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionKinds } from '../../core/lib/options.ts'
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import { createGuard, grantOf, type Guard, type GuardedReply, type GuardedRequest } from './node-guard.ts'
 import { createListener, type ListenerOptions, type NodeRequest, type NodeResponse } from './node-listener.ts'
@@ -52,12 +52,12 @@ export interface ServeOptions extends ListenOptions {
   readonly maxConnections?: number
 }
 
-const OPTIONS: OptionNames<ServeOptions> = {
+const OPTIONS: OptionKinds<ServeOptions> = {
   ...LISTEN_OPTIONS,
-  headersTimeoutMs: true,
-  keepAliveTimeoutMs: true,
-  writeTimeoutMs: true,
-  maxConnections: true,
+  headersTimeoutMs: 'a number',
+  keepAliveTimeoutMs: 'a number',
+  writeTimeoutMs: 'a number',
+  maxConnections: 'a number',
 }
 
 /**
@@ -66,7 +66,7 @@ const OPTIONS: OptionNames<ServeOptions> = {
  * @returns The server, once it accepts connections.
  * @throws {Error} when the address can't be listened on; `cause` has the reason.
  * @throws {RangeError} for a setting out of its range.
- * @throws {TypeError} for the name of a setting that does not exist.
+ * @throws {TypeError} for a setting that does not exist, and for a value of another kind.
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })

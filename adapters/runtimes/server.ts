@@ -1,7 +1,7 @@
 import type { PartnerApi } from '../../core/api.ts'
 import type { ProblemCode } from '../../core/http/problem.ts'
 import { completesWithin } from '../../core/lib/promise.ts'
-import { assertInteger, MAX_TIMER_MS, type OptionNames } from '../../core/lib/options.ts'
+import { assertInteger, MAX_TIMER_MS, type OptionKinds } from '../../core/lib/options.ts'
 
 /** What a server needs of the service. */
 export type ServableApi = Pick<PartnerApi, 'handle' | 'close'>
@@ -48,12 +48,12 @@ export interface RunningServer {
 }
 
 /** The names of the options of every server. */
-export const LISTEN_OPTIONS: OptionNames<ListenOptions> = {
-  port: true,
-  host: true,
-  requestTimeoutMs: true,
-  drainTimeoutMs: true,
-  reusePort: true,
+export const LISTEN_OPTIONS: OptionKinds<ListenOptions> = {
+  port: 'a number',
+  host: 'a text',
+  requestTimeoutMs: 'a number',
+  drainTimeoutMs: 'a number',
+  reusePort: 'true or false',
 }
 
 /** Applies the defaults. @throws {RangeError} for a setting out of its range. */

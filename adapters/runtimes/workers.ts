@@ -8,7 +8,7 @@ import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { internalsOf } from '../../core/internals.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
-import { assertOptions, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
+import { assertKind, assertOptions, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
 
 /** The context of a request in a Worker, or the state of a Durable Object. */
 export interface WorkerContext {
@@ -55,7 +55,8 @@ export function createWorker<Env>(
   createApi: (env: Env) => PartnerApi | Promise<PartnerApi>,
   options: WorkerOptions = {},
 ): WorkerHandler<Env> {
-  assertOptions('createWorker', options, { trustConnectingIp: true })
+  assertKind('createWorker: the first argument', createApi, 'a function')
+  assertOptions('createWorker', options, { trustConnectingIp: 'true or false' })
   const { trustConnectingIp = false } = options
   const respond = createResponseConverter((): HttpResponse => internalsOf(api!).refuse('internal'))
   let api: PartnerApi | undefined

@@ -5,7 +5,13 @@ import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
-import { assertInteger, assertOptions, type OptionNames, type WebUrl } from '../../core/lib/options.ts'
+import {
+  assertInteger,
+  assertKind,
+  assertOptions,
+  type OptionKinds,
+  type WebUrl,
+} from '../../core/lib/options.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import {
@@ -16,7 +22,7 @@ import {
   type WebhookEventType,
 } from '../../core/ports/webhooks.ts'
 import { isPublicUrl } from './addresses.ts'
-import { createWebhookSecret, type WebhookKey } from './secrets.ts'
+import { assertWebhookKey, createWebhookSecret, type WebhookKey } from './secrets.ts'
 
 /** A webhook that is to be created. */
 export interface NewWebhook {
@@ -80,7 +86,7 @@ export interface WebhookAdministration {
   remove(id: string): Promise<Webhook>
 }
 
-const NEW_WEBHOOK: OptionNames<NewWebhook> = { url: true, events: true, partner: true }
+const NEW_WEBHOOK: OptionKinds<NewWebhook> = { url: 'a text', events: 'a list of texts', partner: 'a text' }
 
 /**
  * Administers the webhooks of a store.
@@ -98,8 +104,9 @@ export function createWebhookAdministration(
   operator: Operator,
   options: WebhookAdministrationOptions = {},
 ): WebhookAdministration {
-  assertOptions('createWebhookAdministration', options, { key: true, allowPrivate: true })
+  assertOptions('createWebhookAdministration', options, { key: 'an object', allowPrivate: 'true or false' })
   const { key, allowPrivate = false } = options
+  assertWebhookKey('createWebhookAdministration', key)
   const { now } = createAdministrator(store, operator)
   const { actor } = operator
 
@@ -171,7 +178,7 @@ export function createWebhookAdministration(
       return { webhook, secret }
     },
     async update(id, update) {
-      assertOptions('webhooks.update', update, { url: true, events: true })
+      assertOptions('webhooks.update', update, { url: 'a text', events: 'a list of texts' })
       const url = update.url === undefined ? undefined : validateUrl(update.url, allowPrivate)
       const events = update.events === undefined ? undefined : validateEvents(update.events)
       return await change(id, 'webhook.updated', (webhook) => updated(webhook, url, events))
@@ -184,7 +191,7 @@ export function createWebhookAdministration(
     },
     disable: (id) => change(id, 'webhook.disabled', (webhook) => inState(webhook, 'disabled')),
     async rotateSecret(id, given = {}) {
-      assertOptions('webhooks.rotateSecret', given, { overlapMs: true })
+      assertOptions('webhooks.rotateSecret', given, { overlapMs: 'a number' })
       const overlapMs = assertInteger(
         'overlapMs',
         given.overlapMs ?? DEFAULT_OVERLAP_MS,
@@ -238,6 +245,7 @@ function validateUrl(text: string, allowPrivate: boolean): string {
 }
 
 function validateEvents(events: readonly WebhookEventType[]): readonly WebhookEventType[] {
+  assertKind('The events of a webhook', events, 'a list of texts')
   const unknown = events.find((event) => !WEBHOOK_EVENT_TYPES.includes(event))
   if (unknown === undefined && events.length > 0) return [...new Set(events)]
   throw new AdminError(

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assertOptions } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import { type LogEvent, logToConsole } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -24,7 +24,7 @@ import {
   failuresInARow,
   type Target,
 } from './attempts.ts'
-import { importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
+import { assertWebhookKey, importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
 import type { WebhookSender } from './sender.ts'
 
 export { createWebhookAdministration, importWebhookKey }
@@ -80,8 +80,15 @@ export function startWebhooks(
   store: Store,
   options: WebhookOptions,
 ): RunningWebhooks {
-  assertOptions('startWebhooks', options, { key: true, allowPrivate: true, maxStalenessMs: true, log: true })
+  assertOptions('startWebhooks', options, {
+    key: 'an object',
+    allowPrivate: 'true or false',
+    maxStalenessMs: 'a number',
+    log: 'a function',
+  })
   const { key, allowPrivate = false, maxStalenessMs = 1_000, log: write = logToConsole } = options
+  assertWebhookKey('startWebhooks', key)
+  assertInteger('maxStalenessMs', maxStalenessMs, 0, MAX_TIMER_MS)
   const context = createDeliveryContext(store, maxStalenessMs, write)
   const { port, targets, log, storeFailed, storeResponded, cannotDeliver } = context
   const closing = new AbortController()

@@ -1,6 +1,7 @@
 /** Signing secrets of webhooks: made, sealed for the store, and used for signatures as in Standard Webhooks 1.0. */
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes } from 'node:crypto'
+import { assertKind } from '../../core/lib/options.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 
 /** Seals the secrets of webhooks for the store, and opens them. */
@@ -9,6 +10,12 @@ export interface WebhookKey {
   seal(secret: string, id: string): Promise<string>
   /** Decrypts a secret. @throws {RangeError} for one that was sealed with another key. */
   open(sealed: string, id: string): Promise<string>
+}
+
+/** @throws {TypeError} for what importWebhookKey has not returned. */
+export function assertWebhookKey(where: string, key: WebhookKey | undefined): void {
+  if (key === undefined || typeof key.seal === 'function' && typeof key.open === 'function') return
+  throw new TypeError(`${where}: key must be what importWebhookKey returned; await it first.`)
 }
 
 const prefix = 'whsec_'
@@ -26,6 +33,7 @@ export function createWebhookSecret(): string {
  * @throws {RangeError} for other text. The message does not contain it.
  */
 export async function importWebhookKey(text: string): Promise<WebhookKey> {
+  assertKind('The key for the secrets of webhooks', text, 'a text')
   const keys = await Promise.all(text.trim().split(/\s+/).map(importKey))
 
   return {

@@ -25,13 +25,13 @@ const maxAttempts = 8
  * @returns `apply`, which builds changes from the current facts and applies them, and builds them again when the
  * facts have changed since it was decided. An empty list changes nothing.
  * @throws {RangeError} for an actor that the audit log cannot show.
- * @throws {TypeError} for the name of a member of the operator that does not exist.
+ * @throws {TypeError} for a member of the operator that does not exist, and for a value of another kind.
  */
 export function createAdministrator(
   store: Pick<Store, 'revision' | 'apply' | 'clock' | 'now' | 'listModules'>,
   operator: Operator,
 ) {
-  assertOptions('The operator', operator, { actor: true, clock: true })
+  assertOptions('The operator', operator, { actor: 'a text', clock: 'a function' })
   const { actor, clock: now = clockOf(store).now } = operator
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
@@ -60,17 +60,19 @@ export async function readModules(store: Pick<Store, 'listModules'>): Promise<Mo
 
 export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {
   // Some stores fail on text that they cannot hold, such as NUL.
-  const partner = SLUG_PATTERN.test(slug) ? await store.findPartner(slug) : undefined
+  const isSlug = typeof slug === 'string' && SLUG_PATTERN.test(slug)
+  const partner = isSlug ? await store.findPartner(slug) : undefined
   if (partner !== undefined) return partner
   throw new AdminError('partner_not_found', `There is no partner ${formatValue(slug)}.`)
 }
 
 export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promise<KeyFacts> {
-  const facts = KEY_ID_PATTERN.test(id) ? await store.findKey(id) : undefined
+  const isId = typeof id === 'string' && KEY_ID_PATTERN.test(id)
+  const facts = isId ? await store.findKey(id) : undefined
   if (facts !== undefined) return facts
   throw new AdminError(
     'key_not_found',
-    containsKey(id)
+    containsKey(String(id))
       ? 'Pass the id of a key, the 12 characters after live_ or test_, not the whole key. ' +
         'Treat that key as exposed: rotate or revoke it.'
       : `There is no key with the id ${formatValue(id)}.`,

@@ -2,6 +2,7 @@
 import { formatValue } from '../http/redact.ts'
 import { randomBase62 } from '../keys/format.ts'
 import { claimState, endOf, hasEnded } from '../keys/lifecycle.ts'
+import { assertKind } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { Key } from '../model.ts'
@@ -41,6 +42,7 @@ export async function createClaim(
   if (!(Number.isInteger(ms) && ms >= 1_000 && ms <= 30 * MS_PER_DAY)) {
     throw new AdminError('invalid_duration', 'A link must be valid for 1s to 30d.')
   }
+  assertKind('createClaim: the request', request, 'an object')
   const token = randomBase62(32)
   const digest = store.sha256(token)
   let claim: Claim
@@ -118,7 +120,8 @@ export async function findPredecessor(store: Pick<Store, 'findKey'>, { draft }: 
 
 /** @throws {AdminError} `claim_not_found` */
 export async function findClaim(store: Pick<Store, 'findClaim'>, id: string): Promise<Claim> {
-  const claim = /^clm_[0-9a-f]{24}$/.test(id) ? await store.findClaim(id) : undefined
+  const isId = typeof id === 'string' && /^clm_[0-9a-f]{24}$/.test(id)
+  const claim = isId ? await store.findClaim(id) : undefined
   if (claim !== undefined) return claim
   throw new AdminError('claim_not_found', `There is no claim ${formatValue(id)}.`)
 }

@@ -1,12 +1,17 @@
 /** Imports keys of another system as digests, so that no partner needs a new key. */
 import * as v from 'valibot'
 import { object, optional, type Schema } from '../content/fields.ts'
-import { createObjectReader, type LineErrors, type ObjectReader } from '../content/line-reader.ts'
+import {
+  assertLines,
+  createObjectReader,
+  type LineErrors,
+  type ObjectReader,
+} from '../content/line-reader.ts'
 import { checkedText, LINE, secretText } from '../content/line-scalars.ts'
 import { form, SLUG } from '../content/scalars.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import { assertOptions, type OptionNames } from '../lib/options.ts'
+import { assertOptions, type OptionKinds } from '../lib/options.ts'
 import { formatDuration } from '../lib/time.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
@@ -50,12 +55,12 @@ export interface KeyImportOptions {
   readonly dryRun?: boolean | undefined
 }
 
-const IMPORT: OptionNames<KeyImportOptions> = {
-  algorithm: true,
-  prefix: true,
-  secret: true,
-  update: true,
-  dryRun: true,
+const IMPORT: OptionKinds<KeyImportOptions> = {
+  algorithm: 'a text',
+  prefix: 'a text',
+  secret: 'anything',
+  update: 'true or false',
+  dryRun: 'true or false',
 }
 
 /** What an import of keys did, or would do; or the errors because of which nothing was written. */
@@ -78,7 +83,7 @@ export interface KeyImportReport {
  *
  * @param lines 50,000 at most, with or without line ends.
  * @throws {AdminError} `concurrent_change`
- * @throws {TypeError} for the name of an option that does not exist.
+ * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  */
 export async function importKeys(
   store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'sha256'>,
@@ -87,6 +92,10 @@ export async function importKeys(
   options: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
   assertOptions('importKeys', options, IMPORT)
+  assertLines('importKeys', lines)
+  if (options.secret !== undefined && !(options.secret instanceof Uint8Array)) {
+    throw new TypeError('importKeys: secret must be a Uint8Array.')
+  }
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(lineSchema(await readModules(store)))
   const rows = await readRows(lines, reader, options, store.sha256)

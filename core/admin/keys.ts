@@ -1,7 +1,7 @@
 import { formatValue } from '../http/redact.ts'
 import { mintKey } from '../keys/format.ts'
 import { newKey } from '../keys/lifecycle.ts'
-import { assertOptions, type OptionNames } from '../lib/options.ts'
+import { assertOptions, type OptionKinds } from '../lib/options.ts'
 import { MAX_DURATION_MS } from '../lib/time.ts'
 import { KEY_POLICY_NAMES } from '../limits/policies.ts'
 import {
@@ -26,6 +26,7 @@ import {
   hasAll,
   type LimitChange,
   requireActiveModules,
+  requireEnvironment,
   requireExpiry,
   requireLifetime,
   requireLimits,
@@ -80,43 +81,43 @@ export interface RotatedKey extends IssuedKey {
   readonly retiresAt: number
 }
 
-const NEW_KEY: OptionNames<NewKey> = {
-  partner: true,
-  name: true,
-  scopes: true,
-  environment: true,
-  expiresAt: true,
-  allow: true,
-  limits: true,
-  owner: true,
-  tags: true,
+const NEW_KEY: OptionKinds<NewKey> = {
+  partner: 'a text',
+  name: 'a text',
+  scopes: 'a list of texts',
+  environment: 'anything',
+  expiresAt: 'anything',
+  allow: 'a list of texts',
+  limits: 'an object',
+  owner: 'a text or null',
+  tags: 'a list of texts or null',
 }
 
-const KEY_UPDATE: OptionNames<KeyUpdate> = {
-  name: true,
-  allow: true,
-  expiresAt: true,
-  limits: true,
-  owner: true,
-  tags: true,
+const KEY_UPDATE: OptionKinds<KeyUpdate> = {
+  name: 'a text',
+  allow: 'a list of texts',
+  expiresAt: 'anything',
+  limits: 'an object',
+  owner: 'a text or null',
+  tags: 'a list of texts or null',
 }
 
-const ROTATION: OptionNames<RotationOptions> = {
-  overlapMs: true,
-  expiresAt: true,
-  replaces: true,
-  serviceLimits: true,
+const ROTATION: OptionKinds<RotationOptions> = {
+  overlapMs: 'anything',
+  expiresAt: 'anything',
+  replaces: 'a text',
+  serviceLimits: 'an object',
 }
 
-const KEY_FILTER: OptionNames<KeyFilter> = {
-  partner: true,
-  environment: true,
-  scope: true,
-  tag: true,
-  states: true,
-  endsBefore: true,
-  unusedSince: true,
-  now: true,
+const KEY_FILTER: OptionKinds<KeyFilter> = {
+  partner: 'a text',
+  environment: 'anything',
+  scope: 'a text',
+  tag: 'a text',
+  states: 'a list of texts',
+  endsBefore: 'a number',
+  unusedSince: 'a number',
+  now: 'a number',
 }
 
 /**
@@ -124,7 +125,7 @@ const KEY_FILTER: OptionNames<KeyFilter> = {
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
  * revoked.
  *
- * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take an id with
+ * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those that take an id with
  * `key_not_found`, changes to a revoked or expired key with `key_revoked` or `key_expired`, all changes with
  * `concurrent_change`, and each with its own codes.
  */
@@ -239,6 +240,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
       assertOptions('keys.issue', requestedKey, NEW_KEY)
       const { partner: slug, name, scopes: names, environment, expiresAt, allow = [], limits = {} } =
         requestedKey
+      requireEnvironment('keys.issue', environment)
       requireName(name)
       const details = changeDetails(NO_KEY_DETAILS, requestedKey)
       requireLimits(limits, KEY_POLICY_NAMES)
@@ -261,6 +263,7 @@ function administerKeys(store: KeyStore, operator: Operator, rules?: SelfService
 
     async *list(filter = {}) {
       assertOptions('keys.list', filter, KEY_FILTER)
+      if (filter.environment !== undefined) requireEnvironment('keys.list', filter.environment)
       if (filter.partner !== undefined) await findPartner(store, filter.partner)
       yield* readKeys(store, filter)
     },

@@ -1,5 +1,5 @@
 import { formatValue } from '../http/redact.ts'
-import { assertOptions } from '../lib/options.ts'
+import { assertKind, assertOptions } from '../lib/options.ts'
 import {
   BUILT_IN_MODULES,
   type Key,
@@ -47,9 +47,12 @@ export function createModuleAdministration(
     list: async () => (await readModules(store)).list,
 
     async define(definition) {
-      assertOptions('modules.define', definition, { name: true, scope: true, feature: true })
+      assertOptions('modules.define', definition, { name: 'a text', scope: 'a text', feature: 'a text' })
       const { name, scope, feature } = definition
       const module = { name, scope, feature }
+      for (const [member, value] of Object.entries(module)) {
+        assertKind(`modules.define: ${member}`, value, 'a text')
+      }
       requireValid(module)
       await apply((modules) => {
         const known = modules.list.find((each) => each.name === name)

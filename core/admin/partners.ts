@@ -6,7 +6,7 @@ import {
   type Partner,
   type PartnerDetails,
 } from '../model.ts'
-import { assertOptions, type OptionNames } from '../lib/options.ts'
+import { assertKind, assertOptions, type OptionKinds } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readRows, type Store } from '../ports/store.ts'
 import { createAdministrator, disableWebhook, findPartner, type Operator, revokeClaims } from './apply.ts'
@@ -45,23 +45,23 @@ export interface PartnerUpdate extends DetailsChange<PartnerDetails> {
   readonly limits?: LimitChange | undefined
 }
 
-const PARTNER_UPDATE: OptionNames<PartnerUpdate> = {
-  name: true,
-  limits: true,
-  contact: true,
-  tags: true,
-  externalId: true,
-  note: true,
-  selfService: true,
+const PARTNER_UPDATE: OptionKinds<PartnerUpdate> = {
+  name: 'a text',
+  limits: 'an object',
+  contact: 'a text or null',
+  tags: 'a list of texts or null',
+  externalId: 'a text or null',
+  note: 'a text or null',
+  selfService: 'a list of texts or null',
 }
 
-const NEW_PARTNER: OptionNames<NewPartner> = { ...PARTNER_UPDATE, slug: true, modules: true }
+const NEW_PARTNER: OptionKinds<NewPartner> = { ...PARTNER_UPDATE, slug: 'a text', modules: 'a list of texts' }
 
 /**
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
  * partner is already in does nothing. A removed partner can be read but not changed.
  *
- * Methods throw `TypeError` for the name of an option that does not exist, and `AdminError`: those that take a slug with
+ * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those that take a slug with
  * `partner_not_found`, changes to a removed partner with `partner_removed`, all changes with `concurrent_change`, and each
  * with its own codes.
  */
@@ -138,7 +138,10 @@ export function createPartnerAdministration(
       return (change as Extract<Change, { type: 'partner.created' }>).partner
     },
 
-    list: (tag) => readRows<Partner>((after, limit) => store.listPartners(after?.slug, limit, tag)),
+    list(tag) {
+      if (tag !== undefined) assertKind('partners.list: the tag', tag, 'a text')
+      return readRows<Partner>((after, limit) => store.listPartners(after?.slug, limit, tag))
+    },
 
     show,
 

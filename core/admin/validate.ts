@@ -1,11 +1,12 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
-import { assertOptions } from '../lib/options.ts'
+import { assertKind, assertOptions } from '../lib/options.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { formatDuration } from '../lib/time.ts'
 import { countsPerPartner, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {
+  type Environment,
   type Key,
   type KeyDetails,
   type LimitOverrides,
@@ -20,7 +21,7 @@ import {
 import { AdminError } from './error.ts'
 
 export function requireSlug(slug: string): void {
-  if (SLUG_PATTERN.test(slug)) return
+  if (typeof slug === 'string' && SLUG_PATTERN.test(slug)) return
   const detail = `A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not ${formatValue(slug)}.`
   throw new AdminError('invalid_slug', detail)
 }
@@ -28,8 +29,19 @@ export function requireSlug(slug: string): void {
 export function requireName(name: string): void {
   const problem = validateName(name)
   if (problem === undefined) return
-  throw new AdminError('invalid_name', `The name ${formatValue(name)} ${problem}.`)
+  const subject = typeof name === 'string' ? `The name ${formatValue(name)}` : 'The name'
+  throw new AdminError('invalid_name', `${subject} ${problem}.`)
 }
+
+/** @throws {TypeError} unless the environment of a key is one. */
+export function requireEnvironment(where: string, environment: Environment): void {
+  if (ENVIRONMENTS.includes(environment)) return
+  throw new TypeError(
+    `${where}: environment must be ${ENVIRONMENTS.join(' or ')}, not ${formatValue(environment)}.`,
+  )
+}
+
+const ENVIRONMENTS: readonly Environment[] = ['live', 'test']
 
 /** The modules or scopes of these names in the order of `known`, each once. */
 export function requireNames<N extends string>(
@@ -37,6 +49,7 @@ export function requireNames<N extends string>(
   names: readonly string[],
   known: readonly N[],
 ): readonly N[] {
+  assertKind(`The ${noun}s`, names, 'a list of texts')
   for (const name of names) {
     if ((known as readonly string[]).includes(name)) continue
     const detail = `There is no ${noun} ${formatValue(name)}; the ${noun}s are ${known.join(', ')}.`
@@ -105,12 +118,12 @@ export function requireLimits(limits: LimitOverrides, allowed: readonly string[]
   for (const [policy, limit] of Object.entries(limits)) {
     requirePolicy(policy, allowed)
     if (policy === 'month') {
-      assertOptions<{ readonly quota: number }>('limits.month', limit, { quota: true })
+      assertOptions<{ readonly quota: number }>('limits.month', limit, { quota: 'anything' })
       if (isIntegerBetween(limit.quota, 0, MAX_QUOTA)) continue
       const rule = 'A limit of a month must have a quota of 0–1,000,000,000 requests'
       throw new AdminError('invalid_limit', `${rule}, not ${formatValue(limit.quota)}.`)
     }
-    assertOptions(`limits.${policy}`, limit, { quota: true, windowSeconds: true })
+    assertOptions(`limits.${policy}`, limit, { quota: 'anything', windowSeconds: 'anything' })
     const { quota, windowSeconds = NaN } = limit
     const most = maxWindowSeconds(policy)
     if (isIntegerBetween(quota, 0, MAX_QUOTA) && isIntegerBetween(windowSeconds, 1, most)) continue
@@ -147,7 +160,7 @@ export function applyLimitChange(
   change: LimitChange = {},
   allowed: readonly string[],
 ): LimitOverrides {
-  assertOptions('limits', change, { set: true, clear: true })
+  assertOptions('limits', change, { set: 'an object', clear: 'a list of texts' })
   const { set = {}, clear = [] } = change
   requireLimits(set, allowed)
   for (const policy of clear) requirePolicy(policy, allowed)
@@ -217,6 +230,7 @@ export function hasAll<C extends object>(record: NoInfer<C>, change: C): boolean
 
 /** @returns What is wrong with a name of a partner, key or operator, as the end of a sentence about it. */
 export function validateName(name: string, max: number = 200): string | undefined {
+  if (typeof name !== 'string') return `must be a text, not ${formatValue(name)}`
   if (name.trim() === '') return 'must not be empty'
   // A code point has at most two UTF-16 units: longer text need not be counted.
   if (name.length > 2 * max || Array.from(name).length > max) return `must have at most ${max} characters`

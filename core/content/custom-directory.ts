@@ -2,6 +2,7 @@
 import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
+import { assertKind } from '../lib/options.ts'
 import { all, andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
 import type { Industry, Profile, ProfileCard } from '../model.ts'
 import type { Directory, ProfileQuery } from '../ports/directory.ts'
@@ -237,7 +238,8 @@ export type DirectoryRow =
  * ```
  */
 export function directoryOf(rows: readonly DirectoryRow[]): Directory {
-  const dated = rows.map((row) => ({ ...row, updatedAt: row.updatedAt ?? row.publishedAt }))
+  assertKind('directoryOf: the rows', rows, 'a list')
+  const dated = rows.map((row) => ({ ...row, updatedAt: row?.updatedAt ?? row?.publishedAt }))
   const profiles = readProfiles(dated, (reason) => failing(`directoryOf: ${reason}`))
   const slugs = new Set<string>()
   for (const { slug } of profiles) {

@@ -2,6 +2,7 @@
 import { safeParse } from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
+import { assertKind } from '../lib/options.ts'
 import { ALL_FAILURES } from '../lib/schema-rules.ts'
 import { formatPath, fromLine, linePath, type Path, type Schema } from './fields.ts'
 
@@ -34,6 +35,13 @@ export interface ObjectReader<R> {
 }
 
 const maxErrors = 1_000
+
+/** @throws {TypeError} for what is no list of lines: the characters of a text are none. */
+export function assertLines(where: string, lines: Iterable<string> | AsyncIterable<string>): void {
+  const isList = typeof lines === 'object' && lines !== null &&
+    (Symbol.iterator in lines || Symbol.asyncIterator in lines)
+  if (!isList) throw new TypeError(`${where}: the lines must be a list, or another iterable, of texts.`)
+}
 
 /** @param inspect Called with each object before its record is read, and its line. */
 export function createObjectReader<R>(
@@ -78,6 +86,7 @@ export function createObjectReader<R>(
 
     read(text): R | undefined {
       line++
+      assertKind(`Line ${line}`, text, 'a text')
       // Editors on Windows write a byte-order mark; JSON itself allows none (RFC 8259 §8.1).
       const json = line === 1 && text.startsWith('\uFEFF') ? text.slice(1) : text
       if (/^[ \t\r\n]*$/.test(json)) return undefined

@@ -1,10 +1,10 @@
 import { formatValue } from '../http/redact.ts'
-import { assertOptions } from '../lib/options.ts'
+import { assertInteger, assertKind, assertOptions } from '../lib/options.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { toLine } from './fields.ts'
 import { CONTENT_FIELDS, createLineSchemas, type References } from './kinds.ts'
-import { createObjectReader, type LineErrors } from './line-reader.ts'
+import { assertLines, createObjectReader, type LineErrors } from './line-reader.ts'
 
 /** The result of an import: its report, or the errors because of which nothing was written. */
 export type ImportOutcome = ImportReport | LineErrors
@@ -21,7 +21,19 @@ export async function importContent(
   lines: Iterable<string> | AsyncIterable<string>,
   options: ImportOptions,
 ): Promise<ImportOutcome> {
-  assertOptions('importContent', options, { now: true, actor: true, dryRun: true, progress: true })
+  assertOptions('importContent', options, {
+    now: 'a number',
+    actor: 'a text',
+    dryRun: 'true or false',
+    progress: 'a function',
+  })
+  assertInteger('importContent: now', options.now, 0, Number.MAX_SAFE_INTEGER)
+  assertKind('importContent: actor', options.actor, 'a text')
+  assertLines('importContent', lines)
+  if (!Object.hasOwn(CONTENT_FIELDS, kind)) {
+    const kinds = Object.keys(CONTENT_FIELDS).join(', ')
+    throw new TypeError(`importContent: the kind must be one of ${kinds}, not ${formatValue(kind)}.`)
+  }
   const reader = createLineReader(kind, await loadReferences(store, kind))
   let invalid: LineErrors | undefined
   const refusal = new Error('Lines are invalid.')

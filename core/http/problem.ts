@@ -1,4 +1,4 @@
-import { assertInteger, assertOptions, type OptionNames } from '../lib/options.ts'
+import { assertInteger, assertOptions, type OptionKinds } from '../lib/options.ts'
 
 /** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
@@ -101,13 +101,13 @@ export interface ProblemMembers {
   readonly allow?: string
 }
 
-const MEMBERS: OptionNames<ProblemMembers> = {
-  detail: true,
-  required_scope: true,
-  required_module: true,
-  errors: true,
-  retryAfterSeconds: true,
-  allow: true,
+const MEMBERS: OptionKinds<ProblemMembers> = {
+  detail: 'a text',
+  required_scope: 'a text',
+  required_module: 'a text',
+  errors: 'a list',
+  retryAfterSeconds: 'anything',
+  allow: 'a text',
 }
 
 /** A problem on its way to becoming a response: the only error that a handler throws on purpose. */

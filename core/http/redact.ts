@@ -47,6 +47,7 @@ export function formatValue(value: unknown): string {
   if (typeof value === 'string') return containsKey(value) ? 'a value that looks like a key' : quote(value)
   if (Array.isArray(value)) return 'a list'
   if (value === undefined) return 'nothing'
+  if (typeof value === 'function') return 'a function'
   return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 

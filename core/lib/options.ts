@@ -13,25 +13,68 @@ export function assertInteger(name: string, value: number, min: number, max: num
   throw new RangeError(`${name} must be an integer from ${min} to ${max}, and ${value} is not.`)
 }
 
-/** The names of all options of `T`: a list that misses one, or has another, does not compile. */
-export type OptionNames<T> = { readonly [Name in keyof T]-?: true }
+/** Whether a value is what the words of the name say. */
+const KINDS = {
+  'a text': (value: unknown) => typeof value === 'string',
+  'a number': (value: unknown) => typeof value === 'number',
+  'true or false': (value: unknown) => typeof value === 'boolean',
+  'a function': (value: unknown) => typeof value === 'function',
+  'an object': (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'a list': (value: unknown) => Array.isArray(value),
+  'a list of texts': (value: unknown) =>
+    Array.isArray(value) && value.every((each) => typeof each === 'string'),
+} as const
+
+/** What a value must be, in words. */
+export type Kind = keyof typeof KINDS
+
+/** What the value of an option must be; `anything` for one that the function checks by itself. */
+export type OptionKind = Kind | `${Kind} or null` | 'anything'
+
+/** The options of `T` by their names: a list that misses one, or has another, does not compile. */
+export type OptionKinds<T> = { readonly [Name in keyof T]-?: OptionKind }
 
 /**
- * Refuses names that no option has: a misspelt option would be ignored, and some restrict a key.
+ * Refuses names that no option has, and values of another kind: a misspelt option would be ignored, a text in place of a
+ * list read by characters, and some restrict a key.
  *
  * @param where The function that takes the options: `createListener`, `keys.issue`.
- * @throws {TypeError} for an unknown name, with the nearest one, and for a value that is not an object.
+ * @throws {TypeError} for an unknown name, with the nearest one, for a value of another kind, and for what is not an object.
  */
-export function assertOptions<T extends object>(where: string, given: T, options: OptionNames<T>): void {
-  if (typeof given !== 'object' || given === null) {
-    throw new TypeError(`${where}: the options must be an object.`)
+export function assertOptions<T extends object>(where: string, given: T, options: OptionKinds<T>): void {
+  if (!KINDS['an object'](given)) throw new TypeError(`${where}: the options must be an object.`)
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(options, name)) {
+      throw new TypeError(`${where}: ${describeUnknown(name, Object.keys(options))}`)
+    }
+    const kind: OptionKind = options[name as keyof T]
+    if (value !== undefined && kind !== 'anything') assertKind(`${where}: ${name}`, value, kind)
   }
-  const names = Object.keys(options)
-  const unknown = Object.keys(given).find((name) => !names.includes(name))
-  if (unknown === undefined) return
-  const [similar] = similarNames(unknown, names)
+}
+
+function describeUnknown(name: string, names: readonly string[]): string {
+  const [similar] = similarNames(name, names)
   const hint = similar === undefined ? `The options are ${names.join(', ')}.` : `Did you mean "${similar}"?`
-  throw new TypeError(`${where}: there is no option "${unknown.slice(0, 80)}". ${hint}`)
+  return `there is no option "${name.slice(0, 80)}". ${hint}`
+}
+
+/**
+ * @param name Names the value in the message, which does not repeat it.
+ * @throws {TypeError} unless the value is of a kind.
+ */
+export function assertKind(name: string, value: unknown, kind: Exclude<OptionKind, 'anything'>): void {
+  const base = kind.replace(/ or null$/, '') as Kind
+  if (KINDS[base](value) || value === null && base !== kind) return
+  const isList = base.startsWith('a list') && Array.isArray(value)
+  throw new TypeError(`${name} must be ${kind}, not ${isList ? 'a list of other values' : kindOf(value)}.`)
+}
+
+/** The kind of a value; a number and the like as it is. */
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  const kinds: Readonly<Record<string, string>> = { string: 'a text', function: 'a function' }
+  return kinds[typeof value] ?? String(value)
 }
 
 // The package also exports types to type libraries without web globals (`lib` without `dom`, and no `@types/node`),

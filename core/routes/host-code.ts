@@ -70,7 +70,7 @@ const pathPattern = /^(?:\/(?!\.{1,2}(?:\/|$))(?:[A-Za-z0-9._~-]+|:[A-Za-z_]\w*)
  * @throws {RangeError} for what cannot be served; the message names the endpoint and a command that helps.
  */
 export function assertUsable(
-  { name, scope, method, path, limits }: KeyedRoute,
+  { name, scope, method, path, summary, limits }: KeyedRoute,
   routes: readonly { readonly name: string }[],
   modules: Modules,
   methods: readonly EndpointMethod[] = ['GET', 'POST'],
@@ -87,6 +87,7 @@ export function assertUsable(
       isPath,
       'its path must be of segments of A-Za-z0-9._~- and of different parameters, such as /orders/:id.',
     ],
+    [typeof summary === 'string' && summary.trim() !== '', 'its summary must be a text.'],
     [areLimits, `its limits must be a list of ${KEY_POLICY_NAMES.join(', ')}.`],
     [
       SCOPE_PATTERN.test(`${scope}`),

@@ -2,8 +2,8 @@
 import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
-import { redactKeys } from '../http/redact.ts'
-import { assertOptions, type OptionNames } from '../lib/options.ts'
+import { formatValue, redactKeys } from '../http/redact.ts'
+import { assertOptions, type OptionKinds } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { EndpointScope, KeyPolicyName, Modules } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
@@ -127,22 +127,22 @@ export interface EndpointDefinition<
   ): MaybePromise<EndpointResult<EndpointData<R>>>
 }
 
-const DEFINITION: OptionNames<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
-  name: true,
-  method: true,
-  path: true,
-  scope: true,
-  summary: true,
-  description: true,
-  query: true,
-  body: true,
-  paging: true,
-  response: true,
-  takesIdempotencyKey: true,
-  status: true,
-  limits: true,
-  revision: true,
-  handle: true,
+const DEFINITION: OptionKinds<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
+  name: 'a text',
+  method: 'anything',
+  path: 'a text',
+  scope: 'anything',
+  summary: 'anything',
+  description: 'anything',
+  query: 'an object',
+  body: 'an object',
+  paging: 'an object',
+  response: 'anything',
+  takesIdempotencyKey: 'true or false',
+  status: 'anything',
+  limits: 'anything',
+  revision: 'a function',
+  handle: 'anything',
 }
 
 /** An endpoint for the option `endpoints` of `createPartnerApi`. */
@@ -159,7 +159,7 @@ export interface OwnEndpoint {
 /**
  * Declares an endpoint of one's own. Requests to it pass the same checks as those to all others, in the same order.
  *
- * @throws {TypeError} for the name of a member that does not exist.
+ * @throws {TypeError} for a member that does not exist, and for a value of another kind.
  * @throws {RangeError} for a schema that is not one of valibot, is asynchronous, takes what no request can send, or
  * cannot be described, and for a reserved name: `partner`, `cursor`, with `paging` also
  * `limit`, and those of an object's own members.
@@ -185,7 +185,7 @@ export function defineEndpoint<
 >(definition: EndpointDefinition<Path, Q, B, R>): OwnEndpoint {
   assertOptions('defineEndpoint', definition, DEFINITION)
   const { name, paging, response } = definition
-  if (paging) assertOptions('defineEndpoint, paging', paging, { limit: true, maximum: true })
+  if (paging) assertOptions('defineEndpoint, paging', paging, { limit: 'anything', maximum: 'anything' })
   const misuse = findMisuse(definition)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
   const shown = response === undefined ? undefined : requireSchema(name, 'response', response)
@@ -237,11 +237,11 @@ function requireInputs(endpoint: string, schemas: object, reserved: readonly str
 
 type AnyDefinition = Pick<
   EndpointDefinition<string, EndpointSchemas, EndpointSchemas>,
-  'method' | 'paging' | 'revision' | 'body' | 'status' | 'summary' | 'description' | 'handle'
+  'method' | 'paging' | 'revision' | 'query' | 'body' | 'status' | 'summary' | 'description' | 'handle'
 >
 
 function findMisuse(
-  { method, paging, revision, body, status, summary, description, handle }: AnyDefinition,
+  { method, paging, revision, query, body, status, summary, description, handle }: AnyDefinition,
 ): string | undefined {
   const { limit = 1, maximum = 1 } = paging ?? {}
   if (![limit, maximum].every(Number.isInteger) || limit < 1 || maximum < limit || maximum > 999) {
@@ -250,6 +250,10 @@ function findMisuse(
   if (typeof summary !== 'string' || summary.trim() === '') return 'its summary must be a text'
   if (description !== undefined && typeof description !== 'string') return 'its description must be a text'
   if (typeof handle !== 'function') return 'handle must be a function'
+  for (const [member, schemas] of Object.entries({ query, body })) {
+    if (isSchema(schemas)) return `${member} must be schemas by name, not a schema`
+  }
+  if (status !== undefined && status !== 201) return `its status must be 201, not ${formatValue(status)}`
   if (method === 'POST' && revision) return 'only responses to GET are cached by a revision'
   if (method === 'GET' && status) return 'a GET has the status 200'
   return method === 'GET' && body ? 'a GET has no body' : undefined

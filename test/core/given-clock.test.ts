@@ -217,7 +217,7 @@ t.test('a clock that is none, and a store with its own', async (t) => {
     message: 'clock must return milliseconds since the epoch.',
   })
   await t.rejects(openSqliteStore(':memory:', { clock: () => Infinity }), RangeError)
-  t.throws(() => createPartnerApi({ store }, { clock: start as never }), RangeError)
+  t.throws(() => createPartnerApi({ store }, { clock: start as never }), TypeError)
   const shared = { ...store, clock: () => ({ at: start, askedAt: 0, answeredAt: 0 }) }
   t.throws(() => createPartnerApi({ store: shared }, { clock: Date.now }), {
     name: 'RangeError',

@@ -1,4 +1,7 @@
-/** Every public function refuses options that do not exist: a misspelt one would be ignored, with an unsafe result. */
+/**
+ * Every public function refuses options that do not exist, and values of another kind: a misspelt one would be ignored, and a
+ * text read by characters, with an unsafe result.
+ */
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import * as v from 'valibot'
@@ -10,7 +13,11 @@ import { createGuard, createListener, serve } from '../../adapters/runtimes/node
 import { createWorker } from '../../adapters/runtimes/workers.ts'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { createWebhookAdministration, startWebhooks } from '../../adapters/webhooks/deliverer.ts'
+import {
+  createWebhookAdministration,
+  importWebhookKey,
+  startWebhooks,
+} from '../../adapters/webhooks/deliverer.ts'
 import {
   createClaim,
   createKeyAdministration,
@@ -18,6 +25,7 @@ import {
   createPartnerAdministration,
   createPartnerApi,
   defineEndpoint,
+  directoryOf,
   importContent,
   importKeys,
   Problem,
@@ -275,6 +283,133 @@ for (const [called, rows] of Object.entries(calls)) {
       })
     })
   }
+}
+
+const metrics = createMetrics()
+
+/** Calls with a value of another kind, as programs without types make them, by the sentence that refuses it. */
+const misuses: Readonly<Record<string, () => unknown>> = {
+  'keys.issue: allow must be a list of texts, not a text.': () =>
+    keys.issue(wrong({ ...newKey, allow: '10.0.0.1' })),
+  'keys.issue: allow must be a list of texts, not a list of other values.': () =>
+    keys.issue(wrong({ ...newKey, allow: [undefined] })),
+  'keys.issue: scopes must be a list of texts, not a text.': () =>
+    keys.issue(wrong({ ...newKey, scopes: 'read:profiles' })),
+  'keys.issue: environment must be live or test, not "prod".': () =>
+    keys.issue(wrong({ ...newKey, environment: 'prod' })),
+  'keys.issue: environment must be live or test, not nothing.': () =>
+    keys.issue(wrong({ partner: PARTNER, name: 'Plugin' })),
+  'The name must be a text, not nothing.': () => keys.issue(wrong({ partner: PARTNER, environment: 'live' })),
+  'There is no partner nothing.': () => keys.issue(wrong({ name: 'Plugin', environment: 'live' })),
+  'keys.issue: owner must be a text or null, not 5.': () => keys.issue(wrong({ ...newKey, owner: 5 })),
+  'keys.issue: tags must be a list of texts or null, not a text.': () =>
+    keys.issue(wrong({ ...newKey, tags: 'gold' })),
+  'keys.update: allow must be a list of texts, not null.': () => keys.update(key.id, wrong({ allow: null })),
+  'limits: set must be an object, not 5.': () => keys.update(key.id, { limits: wrong({ set: 5 }) }),
+  'limits: clear must be a list of texts, not a text.': () =>
+    keys.update(key.id, { limits: wrong({ clear: 'key' }) }),
+  'keys.list: environment must be live or test, not "prod".': async () => {
+    for await (const { id } of keys.list(wrong({ environment: 'prod' }))) return id
+  },
+  'keys.list: states must be a list of texts, not a text.': async () => {
+    for await (const { id } of keys.list(wrong({ states: 'active' }))) return id
+  },
+  'The scopes must be a list of texts, not a text.': () => keys.grant(key.id, 'read:profiles' as never),
+  'There is no key with the id nothing.': () => keys.show(undefined as never),
+  'The modules must be a list of texts, not a text.': () => partners.activate(PARTNER, 'profiles' as never),
+  'A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not nothing.': () =>
+    partners.create(wrong({ name: 'Beta', modules: [] })),
+  'The modules must be a list of texts, not undefined.': () =>
+    partners.create(wrong({ slug: 'beta', name: 'Beta' })),
+  'partners.list: the tag must be a text, not 5.': () => partners.list(5 as never),
+  'modules.define: scope must be a text, not undefined.': () =>
+    modules.define(wrong({ name: 'x', feature: 'X' })),
+  'The name of an operator must be a text, not nothing.': () => createKeyAdministration(store, wrong({})),
+  'The operator: clock must be a function, not 5.': () =>
+    createKeyAdministration(store, wrong({ ...operator, clock: 5 })),
+  'createClaim: the request must be an object, not undefined.': () =>
+    createClaim(store, operator, undefined as never, 60_000),
+  'importKeys: the lines must be a list, or another iterable, of texts.': () =>
+    importKeys(store, '{}' as never, operator),
+  'importKeys: secret must be a Uint8Array.': () => importKeys(store, [], operator, wrong({ secret: [] })),
+  'importContent: the kind must be one of profiles, industries, plans, banners, not "plan".': () =>
+    importContent(store, 'plan' as never, [], { ...operator, now: 0 }),
+  'importContent: the lines must be a list, or another iterable, of texts.': () =>
+    importContent(store, 'plans', '{}' as never, { ...operator, now: 0 }),
+  'Line 1 must be a text, not an object.': () =>
+    importContent(store, 'plans', [{}] as never, { ...operator, now: 0 }),
+  'importContent: dryRun must be true or false, not a text.': () =>
+    importContent(store, 'plans', [], wrong({ ...operator, now: 0, dryRun: 'no' })),
+  'createPartnerApi: log must be a function, not an object.': () =>
+    createPartnerApi({ store }, wrong({ log: console })),
+  'createPartnerApi: allowBrowsers must be true or false, not a text.': () =>
+    createPartnerApi({ store }, wrong({ allowBrowsers: 'false' })),
+  'createPartnerApi: replicaName must be a text, not 5.': () =>
+    createPartnerApi({ store }, wrong({ replicaName: 5 })),
+  'createPartnerApi: observers must be a list, not an object.': () =>
+    createPartnerApi({ store }, wrong({ observers: metrics.observer })),
+  'createPartnerApi: each of observers must have one of the methods serviceCreated, request, requestCompleted, storeCall, traceId, as metrics.observer has.':
+    () => createPartnerApi({ store }, { observers: [wrong(metrics)] }),
+  'createPartnerApi: endpoints must be a list, not an object.': () =>
+    createPartnerApi({ store }, wrong({ endpoints: { ...endpoint, handle } })),
+  'createPartnerApi: each of endpoints must be what defineEndpoint returned.': () =>
+    createPartnerApi({ store }, { endpoints: [wrong({ ...endpoint, handle })] }),
+  'createPartnerApi: the options must be an object.': () => createPartnerApi({ store }, wrong([])),
+  'deployment: title must be a text, not 5.': () =>
+    createPartnerApi({ store }, { deployment: wrong({ title: 5 }) }),
+  'deployment: servers must be a list, not a text.': () =>
+    createPartnerApi({ store }, { deployment: wrong({ servers: '/' }) }),
+  'defineEndpoint: path must be a text, not null.': () =>
+    defineEndpoint(wrong({ ...endpoint, handle, path: null })),
+  'defineEndpoint: query must be an object, not a text.': () =>
+    defineEndpoint(wrong({ ...endpoint, handle, query: 'state' })),
+  'defineEndpoint: revision must be a function, not a text.': () =>
+    defineEndpoint(wrong({ ...endpoint, handle, revision: '1' })),
+  'The endpoint x: query must be schemas by name, not a schema.': () =>
+    defineEndpoint(wrong({ ...endpoint, handle, query: v.object({}) })),
+  'The endpoint x: its status must be 201, not 202.': () =>
+    defineEndpoint(wrong({ ...endpoint, method: 'POST', handle, status: 202 })),
+  'The endpoint x: its summary must be a text.': () =>
+    api.protect(wrong({ ...endpoint, summary: undefined }), () => new Response()),
+  'protect: name must be a text, not null.': () =>
+    api.protect(wrong({ ...endpoint, name: null }), () => new Response()),
+  'Problem: detail must be a text, not 5.': () => new Problem('conflict', wrong({ detail: 5 })),
+  'createGuard: address must be a function, not a text.': () =>
+    createGuard(api, endpoint, wrong({ address: '10.0.0.1' })),
+  'createListener: this is no service. Pass what createPartnerApi returned; await it first.': () =>
+    createListener(Promise.resolve(api) as never),
+  'serve: host must be a text, not 5.': () => serve(api, wrong({ host: 5 })),
+  'createWorker: the first argument must be a function, not an object.': () => createWorker(api as never),
+  'createWorker: trustConnectingIp must be true or false, not a text.': () =>
+    createWorker(() => api, wrong({ trustConnectingIp: 'false' })),
+  'openSqliteStore: the file must be a text, not undefined.': () => openSqliteStore(undefined as never),
+  'openSqliteStore: readOnly must be true or false, not a text.': () =>
+    openSqliteStore(newFile(), wrong({ readOnly: 'no' })),
+  'openPostgresStore: the URL must be a text, not undefined.': () => openPostgresStore(undefined as never),
+  'openPostgresStore: migrate must be true or false, not a text.': () =>
+    openPostgresStore('postgres://127.0.0.1:9/x', wrong({ migrate: 'no' })),
+  'createWebhookAdministration: key must be what importWebhookKey returned; await it first.': () =>
+    createWebhookAdministration(store, operator, wrong({ key: Promise.resolve() })),
+  'webhooks.create: events must be a list of texts, not a text.': () =>
+    webhooks.create(wrong({ url: 'https://hooks.example', events: 'key.issued' })),
+  'The events of a webhook must be a list of texts, not undefined.': () =>
+    webhooks.create(wrong({ url: 'https://hooks.example' })),
+  'startWebhooks: allowPrivate must be true or false, not a text.': () =>
+    startWebhooks(store, wrong({ allowPrivate: 'false' })),
+  'The key for the secrets of webhooks must be a text, not undefined.': () =>
+    importWebhookKey(undefined as never),
+  "createMetrics: by must be 'partner'.": () => createMetrics(wrong({ by: 'key' })),
+  'createTracing: databaseSystem must be a text, not 5.': () => createTracing(wrong({ databaseSystem: 5 })),
+  'directoryOf: the rows must be a list, not an object.': () => directoryOf({} as never),
+  'createPartnerClient: fetch must be a function, not an object.': () =>
+    createPartnerClient(wrong({ url: 'http://127.0.0.1:9', key: 'k', partner: PARTNER, fetch: {} })),
+  'The request: query must be an object, not 5.': async () => await client.profiles(5 as never),
+}
+
+for (const [message, call] of Object.entries(misuses)) {
+  t.test(message, async (t) => {
+    await t.rejects(async () => await call(), { name: /^(?:Type|Range|Admin)Error$/, message })
+  })
 }
 
 t.test('a method of the client takes no option of another', async (t) => {

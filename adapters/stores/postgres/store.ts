@@ -1,5 +1,5 @@
 /** A store in a Postgres database, which any number of processes can share. */
-import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
+import { assertKind, assertOptions, type OptionKinds } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
@@ -41,11 +41,11 @@ export interface PostgresStoreOptions {
   readonly shareLimits?: boolean
 }
 
-const OPTIONS: OptionNames<PostgresStoreOptions> = {
-  migrate: true,
-  keyPrefix: true,
-  lookUpTimeoutMs: true,
-  shareLimits: true,
+const OPTIONS: OptionKinds<PostgresStoreOptions> = {
+  migrate: 'true or false',
+  keyPrefix: 'a text',
+  lookUpTimeoutMs: 'a number',
+  shareLimits: 'true or false',
 }
 
 /**
@@ -59,6 +59,7 @@ const OPTIONS: OptionNames<PostgresStoreOptions> = {
  * keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
+  assertKind('openPostgresStore: the URL', url, 'a text')
   assertOptions('openPostgresStore', options, OPTIONS)
   const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs, shareLimits = true } = options
   if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)

@@ -1,6 +1,6 @@
 /** A store in one SQLite file, which any number of processes on one machine can open. */
 import { type Clock, clockOf } from '../../../core/lib/clock.ts'
-import { assertOptions, type OptionNames } from '../../../core/lib/options.ts'
+import { assertKind, assertOptions, type OptionKinds } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
@@ -45,13 +45,13 @@ export interface SqliteStoreOptions {
   readonly clock?: () => number
 }
 
-const OPTIONS: OptionNames<SqliteStoreOptions> = {
-  create: true,
-  migrate: true,
-  readOnly: true,
-  keyPrefix: true,
-  shareLimits: true,
-  clock: true,
+const OPTIONS: OptionKinds<SqliteStoreOptions> = {
+  create: 'true or false',
+  migrate: 'true or false',
+  readOnly: 'true or false',
+  keyPrefix: 'a text',
+  shareLimits: 'true or false',
+  clock: 'a function',
 }
 
 /**
@@ -64,6 +64,7 @@ const OPTIONS: OptionNames<SqliteStoreOptions> = {
  * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
+  assertKind('openSqliteStore: the file', file, 'a text')
   assertOptions('openSqliteStore', options, OPTIONS)
   // As a path, `memory:` or the value of PARTNER_API_STORE would be a new, empty file.
   if (/^(?:sqlite|memory|file|postgres(?:ql)?):/.test(file)) {
