@@ -60,6 +60,8 @@ export interface LogEvent {
   readonly trace_id?: string
   /** Type of the administrative change, as in the audit log. */
   readonly type?: string
+  /** What the change is about beside a partner or a key: a module, a scope, a kind of content, a link or a webhook. */
+  readonly subject?: string
   /** Operator who made the change. */
   readonly actor?: string
   /** When the change was made: RFC 3339, UTC. */
@@ -153,8 +155,15 @@ export function createRequestLogger(
       })
     },
     browserAllowed: (request: LoggedRequest): void => write('warn', 'browser_allowed', fieldsOf(request)),
-    auditLogged: ({ type, actor, at, partner, keyId }: AuditEntry): void =>
-      write('info', 'administration', { type, actor, decided_at: rfc3339(at), partner, key_id: keyId }),
+    auditLogged: ({ type, subject, actor, at, partner, keyId }: AuditEntry): void =>
+      write('info', 'administration', {
+        type,
+        subject,
+        actor,
+        decided_at: rfc3339(at),
+        partner,
+        key_id: keyId,
+      }),
     writeFailed: (error: unknown): void => write('error', 'write_failed', { error: errorText(error) }),
     handlerFailed: (endpoint: string, error: unknown): void =>
       write('error', 'handler_failed', { endpoint, error: errorText(error) }),

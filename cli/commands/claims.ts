@@ -6,8 +6,9 @@ import type { Store } from '../../core/ports/store.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { usageError } from '../errors.ts'
 import { type PageOptions, serviceNameOption, withPages } from '../options.ts'
+import type { CommandResult } from '../output/print.ts'
 import type { NewSecret } from '../output/secrets.ts'
-import { formatRecord, formatRelative } from '../output/text.ts'
+import { formatDetails, formatRelative, formatTime } from '../output/text.ts'
 import { httpUrlOption } from '../serve/service-options.ts'
 import { timeOf } from '../store/open.ts'
 
@@ -61,7 +62,7 @@ export async function newLink(
 ): Promise<NewSecret> {
   const now = timeOf(store)
   const { claim, token } = await createClaim(store, { actor, clock: () => now }, key, ms!)
-  const { data: { id, ...rest }, text } = toResult(claim, now)
+  const { id, ...rest } = claimJson(claim, now)
   const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
   return {
     kind: 'link',
@@ -69,7 +70,7 @@ export async function newLink(
     lost: { detail: `The link of claim ${claim.id} is lost.`, remedy },
     toResult: (name, value) => ({
       data: { id, [name]: value, ...rest },
-      text: `${name}: ${value}\n${text}`,
+      text: formatDetails([[name, value], ...claimDetails(claim, now)]),
       notes: () => JSON.parse(claim.draft).scopes?.length === 0 ? [note] : [],
     }),
   }
@@ -96,7 +97,20 @@ async function list(store: Store, { output }: Invocation, partner: string | unde
   }, limit)
 }
 
-function toResult(claim: Claim, now: number) {
-  const data = claimJson(claim, now)
-  return { data, text: formatRecord(data) }
+function toResult(claim: Claim, now: number): CommandResult {
+  return { data: claimJson(claim, now), text: formatDetails(claimDetails(claim, now)) }
+}
+
+function claimDetails(claim: Claim, now: number): (readonly [name: string, value: string | undefined])[] {
+  const { rotates, state } = claimJson(claim, now)
+  return [
+    ['id', claim.id],
+    ['partner', claim.partner],
+    ['name', claim.name],
+    ['rotates', rotates === null ? undefined : String(rotates)],
+    ['state', String(state)],
+    ['created', formatTime(claim.createdAt)],
+    ['ends', formatTime(claim.expiresAt)],
+    ['key', claim.keyId],
+  ]
 }

@@ -37,7 +37,10 @@ export interface SecretWriter {
 /** The sentences for each kind of secret: when it is printed, and when it is in a file. */
 const secretNotes = {
   key: ['This key is shown only once. Store it now.', 'The only copy of the key is in'],
-  link: ['This link is shown only once.', 'The only copy of the link is in'],
+  link: [
+    'This link is shown only once. It makes the key, once, for the one who opens it.',
+    'The only copy of the link is in',
+  ],
   secret: [
     'This secret is shown only once. Give it to the receiver now.',
     'The only readable copy of the secret is in',

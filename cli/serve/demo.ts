@@ -12,7 +12,7 @@ import { integerBetween } from '../options.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
 import { lostKey, requireWritable } from '../output/secrets.ts'
 import { joinList, listeningLine } from '../output/text.ts'
-import { timeOf, withStore } from '../store/open.ts'
+import { describeStore, timeOf, withStore } from '../store/open.ts'
 import { parseStoreUrl } from '../store/url.ts'
 
 interface DemoOptions {
@@ -21,6 +21,8 @@ interface DemoOptions {
   readonly serve: boolean
   readonly orServe?: true
 }
+
+const stopAdvice = 'Ctrl-C stops the server.\n'
 
 /** Profiles refer to industries. */
 const importOrder: readonly ContentKind[] = ['industries', 'plans', 'banners', 'profiles']
@@ -68,13 +70,15 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
   })
 }
 
-async function describeExisting({ io, output }: Invocation, slug: string, url: string): Promise<void> {
+async function describeExisting(invocation: Invocation, slug: string, url: string): Promise<void> {
+  const { io, output } = invocation
+  const place = await describeStore(invocation)
   // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
   const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
   const command = output.command(`keys issue ${slug} --name NAME`).replace('partner-api', program)
-  output.note('The store already has partners, and is served as it is.')
+  output.note(`The store at ${place} already has partners, and is served as it is.`)
   output.note(`To get another key: ${command}`)
-  output.note(`For the API reference, open ${connectable(url)}/service/docs\n`)
+  output.note(`For the API reference, open ${connectable(url)}/service/docs\n${stopAdvice}`)
   await output.print({ data: { url }, text: listeningLine(url) })
 }
 
@@ -102,7 +106,7 @@ async function fillStore({ actor, io, output }: Invocation, store: Store, url?: 
     output.note(`Partner ${slug} has all modules, and this key, which is shown only once:\n\n  ${text}\n`)
     const start = url === undefined ? `After ${output.command('serve')}, to` : 'To'
     output.note(`${start} get a page of profiles:\n\n  ${curl}\n`)
-    output.note(`For the API reference, open ${base}/service/docs\n`)
+    output.note(`For the API reference, open ${base}/service/docs\n${url === undefined ? '' : stopAdvice}`)
   }
   const { id, ...rest } = keyJson(key, now)
   const data = { id, key: text, ...rest, url: url ?? null, content, curl }

@@ -33,7 +33,7 @@ export interface ServerSettings {
   readonly port: number
   readonly host: string
   readonly log: 'off' | 'errors' | 'all'
-  /** The event with which the log starts; with it, the log ends with `stopped`. */
+  /** The event with which the log starts; with it, the log has administrative changes, and ends with `stopped`. */
   readonly opened?: Partial<ServeEvent>
   readonly api: PartnerApiOptions
   /** Where metrics and readiness are served; default nowhere. */
@@ -62,7 +62,7 @@ export async function serveUntilStopped(
   const { server, webhooks, measured } = await startServer(
     store,
     { ...settings, api: { ...api, replicaName } },
-    log.write,
+    opened === undefined ? withoutChanges(log.write) : log.write,
     stop,
   )
   // Not before: a server that cannot listen ends with one sentence.
@@ -89,6 +89,13 @@ export async function serveUntilStopped(
     await listener?.close()
     log.event('stopped')
     log.flush()
+  }
+}
+
+/** The demo prints what it changes. */
+function withoutChanges(write: (event: LogEvent) => void): (event: LogEvent) => void {
+  return (event) => {
+    if (event.event !== 'administration') write(event)
   }
 }
 

@@ -98,6 +98,12 @@ test('a link is printed, listed, used once and revoked', async (t) => {
     'keys rotate Zt81mQv04KsD --claim 2d --dry-run --public-url https://a.example': '2 usage',
     'keys rotate Zt81mQv04KsD --claim 2d --public-url https://a.example': '1 key_not_found',
   })
+  const { stdout, stderr } = await run(...issue)
+  t.match(
+    stdout,
+    /^link: {5}https.*\nid: .*\npartner: {2}acme\nname: {5}Shop\nstate: {4}open\ncreated: .*\nends: .* UTC\n$/,
+  )
+  t.equal(stderr, 'This link is shown only once. It makes the key, once, for the one who opens it.\n')
 })
 
 test('a link to a key without scopes says so', async (t) => {

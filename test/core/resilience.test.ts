@@ -311,17 +311,19 @@ t.test('administrative changes are logged by the server that applies them', asyn
     },
   })
   const next = (): Promise<void> => new Promise((resolve) => arrived = resolve)
+  const scopes = ['read:profiles']
   // Reading starts at the end of the audit log, so changes are repeated until the first one is logged.
   await api.handle(get(page, key))
   let seen = false
   const first = next().then(() => seen = true)
   for (let round = 0; !seen && round < 200; round++) {
-    await (round % 2 === 0 ? keys.disable(id) : keys.enable(id))
+    await (round % 2 === 0 ? keys.remove(id, scopes) : keys.grant(id, scopes))
     await api.handle(get(page, key))
     await Promise.race([first, new Promise((resolve) => setTimeout(resolve, 20))])
   }
   t.match(changes[0], { event: 'administration', actor: 'test', partner: 'acme', key_id: id, level: 'info' })
-  t.match(changes[0]?.type, /^key\.(disabled|enabled)$/)
+  t.match(changes[0]?.type, /^scope\.(removed|granted)$/)
+  t.match(changes[0]?.subject, 'read:profiles')
   const at = Date.parse(changes[0]?.decided_at ?? '')
   t.ok(at <= Date.now() && at > Date.now() - 60_000, 'with its instant')
 })
