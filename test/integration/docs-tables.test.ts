@@ -239,7 +239,7 @@ function eventsOfService(): readonly LogEvent[] {
   }
   logger.requestRejected('malformed_request', 'req_x', undefined)
   const entry = { type: 'key.revoked', actor: 'x', at: 0 }
-  logger.auditLogged({ ...entry, partner: 'acme', keyId: 'x' } as never)
+  logger.auditLogged({ ...entry, partner: 'acme', keyId: 'x', subject: 'x' } as never)
   logger.auditLogged(entry as never)
   logger.writeFailed(new Error('x'))
   logger.handlerFailed('orders', new Error('x'))
