@@ -38,7 +38,6 @@ export const PARTS: Readonly<Record<string, Part>> = {
       'cli/many-keys-load.test.ts',
       'cli/restore-load.test.ts',
       'cli/reuse-port.test.ts',
-      'cli/wait.test.ts',
     ],
   },
   /** The pages in Chromium, with axe. */

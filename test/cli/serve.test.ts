@@ -119,10 +119,12 @@ test('changes by commands take effect on a running server, which logs its reques
     return (await fetch(`${served.url}/service/public/profiles?partner=demo&limit=1`, { headers })).status
   }
   t.equal(await read(), 200)
-  await run('keys', 'revoke', id)
+  const { receipt } = await json('keys', 'revoke', id, '--wait')
+  t.match(receipt.replicas, [{ name: new RegExp(`^.+:${served.child.pid}$`), applied: true }])
   t.equal(await read(), 401)
   const { code, stderr } = await stopServing(served)
   t.equal(code, 0)
+  t.same((await json('keys', 'issue', 'demo', '--name', 'k', '--wait')).receipt.replicas, [])
   const log = stderr.trimEnd().split('\n').map((line) => JSON.parse(line))
   t.match(log[0], { event: 'store_opened', store: join(folder, 'store.db'), created: false })
   t.match(log.at(-1), { event: 'stopped' })
@@ -144,6 +146,7 @@ test('the options of serve configure the service', async (t) => {
   writeFileSync(logo, '<svg/>')
   const served = await start([
     ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off', '--logo', logo],
+    ...['--stale-if-error', '60', '--limits-per-process'],
     ...options,
   ])
   t.teardown(() => served.child.kill())

@@ -1,21 +1,18 @@
-/** `--wait`: a change with a receipt of every server of a PostgreSQL store. */
-import { once } from 'node:events'
+/** `--wait`: a change with a receipt of every server of the store. `core/replicas.test.ts` says when one arrives. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Test, test } from 'tap'
-import { hasServer } from '../postgres/binaries.ts'
-import { type PostgresServer, startServer } from '../postgres/server.ts'
-import { until, within } from '../postgres/until.ts'
-import {
-  documentOf,
-  ending,
-  programOn,
-  type Served,
-  startProgram,
-  startServing,
-  stopServing,
-  temporaryFolder,
-} from '../support/cli-program.ts'
+import { Readable, Writable } from 'node:stream'
+import { test } from 'tap'
+import { StoreError } from '../../adapters/stores/sql/store-error.ts'
+import { awaitServers } from '../../cli/command.ts'
+import { type CliError, toCliError } from '../../cli/errors.ts'
+import { Output } from '../../cli/output/print.ts'
+import type { Replica } from '../../core/ports/replicas.ts'
+import type { Store } from '../../core/ports/store.ts'
+import { programOn, temporaryFolder } from '../support/cli-program.ts'
+import { createStore } from '../support/cli-store.ts'
+import { runSlowly } from '../support/many-keys.ts'
+import { createStubStore } from '../support/stub-store.ts'
 
 const plans = join(temporaryFolder(), 'plans.jsonl')
 writeFileSync(
@@ -65,48 +62,28 @@ test('a store in memory refuses --wait before any change', async (t) => {
   await refuses(t, { [`content import plans ${plans} --dry-run --wait`]: '2 usage' })
 })
 
-test('on PostgreSQL', { skip: hasServer() ?? false, jobs: 4 }, async (t) => {
-  const server = await startServer()
-  t.teardown(() => server.close())
-  const parts = {
-    servers,
-    'every change': everyChange,
-    'the output for people': outputOfWait,
-    'a server that does not respond': silentServer,
-  }
-  // Most of the time is spent waiting.
-  const run = ([name, part]: [string, typeof servers]) =>
-    t.test(name, { buffered: true }, (t) => part(t, server))
-  await Promise.all(Object.entries(parts).map(run))
-  await run(['the store stops', lostStore])
-})
-
-/** A database with a partner and a key, the commands on it, and servers that have read from it. */
-async function prepare(t: Test, server: PostgresServer) {
-  const url = await server.createDatabase()
-  const { run, json } = programOn(url)
-  await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles', 'pricing')
-  const issued = await json('keys', 'issue', 'acme', '--name', 'k')
-  t.equal(issued.code, 0, JSON.stringify(issued.error))
-  const { data } = issued
-  const read = async ({ url }: Served): Promise<number> => {
-    const headers = { 'X-Service-Partner-Key': data.key }
-    return (await fetch(`${url}/service/public/plans?partner=acme`, { headers })).status
-  }
-  const serve = async (name: string, ...args: string[]): Promise<Served> => {
-    const served = await startServing(['serve', '--port', '0', '--replica-name', name, ...args], url)
-    t.teardown(() => served.child.kill('SIGKILL'))
-    await until(async () => await read(served) === 200, 'a server in force')
-    return served
-  }
-  return { url, run, json, read, serve, id: data.id as string }
+/** Registers a server that confirms each change at once, unless it is told otherwise. */
+async function register(store: Store, name: string, more: Partial<Replica> = {}) {
+  const revalidate = async () => await store.revision()
+  const member = store.replicas.register({
+    name,
+    leaseMs: 60_000,
+    revalidateEveryMs: 5,
+    revalidate,
+    skewMs: () => 0,
+    ...more,
+  })
+  await member.registered()
+  return member
 }
 
-async function everyChange(t: Test, server: PostgresServer): Promise<void> {
-  const { json, read, serve, id } = await prepare(t, server)
-  const slow = ['--max-staleness', '10000']
-  const [one, other] = await Promise.all([serve('web-1', ...slow), serve('web-2', ...slow)])
-  for (const command of changes(id)) {
+const silent = { revalidate: () => new Promise<never>(() => {}) }
+
+test('every change waits for every server', async (t) => {
+  const { store, json, issue } = await createStore({ modules: ['profiles', 'pricing'] })
+  const { key } = await issue()
+  const members = [await register(store, 'web-1'), await register(store, 'web-2')]
+  for (const command of changes(key.id)) {
     const { code, data, receipt, error } = await json(...command.split(' '), '--wait')
     t.equal(code, 0, `${command} ${error?.detail ?? ''}`)
     t.type(data, 'object')
@@ -116,90 +93,64 @@ async function everyChange(t: Test, server: PostgresServer): Promise<void> {
       ['web-2', true],
     ])
     for (const { ms } of receipt.replicas) t.ok(Number.isInteger(ms) && ms >= 0 && ms <= receipt.ms)
-    if (/^keys revoke/.test(command)) {
-      t.same([await read(one), await read(other)], [401, 401])
-    }
   }
-}
+  await Promise.all(members.map((member) => member.deregister()))
+})
 
-async function outputOfWait(t: Test, server: PostgresServer): Promise<void> {
-  const { run, serve } = await prepare(t, server)
-  const alone = await run('partners', 'suspend', 'acme', '--wait')
-  t.match(alone, {
+test('people read what each server did', async (t) => {
+  const { store, run, issue } = await createStore({ modules: ['profiles'] })
+  t.match(await run('partners', 'suspend', 'acme', '--wait'), {
     code: 0,
     stdout: /state: +suspended/,
     stderr: /^No running server has cached older data\.\nIn effect everywhere after \d+ ms\.\n$/,
   })
-  await run('partners', 'resume', 'acme')
-  const { child } = await serve('web \u202e1')
-  const applied = /^web \\u\{202e\}1 applied it after \d+ ms\nIn effect everywhere after \d+ ms\.\n$/
-  const quiet = await run('keys', 'issue', 'acme', '--name', 'k', '--quiet', '--wait')
-  t.match(quiet, { code: 0, stdout: /^spk_live_\w{51}\n$/, stderr: applied })
-  const [id = ''] = /(?<=^spk_live_)\w{12}/.exec(quiet.stdout) ?? []
-  const revoked = await run('keys', 'revoke', id, '--wait')
-  t.match(revoked, {
-    code: 0,
-    stdout: /state: +revoked/,
-    stderr: /^Revoked permanently\.\nweb .* applied it/,
-  })
-  t.notMatch(revoked.stderr, 'max staleness')
-  child.kill('SIGKILL')
-}
-
-async function silentServer(t: Test, server: PostgresServer): Promise<void> {
-  const { run, read, serve, id } = await prepare(t, server)
-  const [answering, frozen] = await Promise.all([serve('web-1'), serve('web-2', '--max-staleness', '1500')])
-  frozen.child.kill('SIGSTOP')
-  const { code, stderr } = await run('keys', 'revoke', id, '--wait')
+  const { key } = await issue()
+  const members = [
+    await register(store, 'web \u202e1'),
+    await register(store, 'web-2', { ...silent, leaseMs: 50 }),
+  ]
+  const { code, stderr } = await run('keys', 'revoke', key.id, '--wait')
   t.equal(code, 0)
   const [, leaseMs, allMs] = stderr.match(
-    /^Revoked permanently\.\nweb-1 applied it after \d+ ms\nweb-2 did not respond; its lease ended after (\d+) ms\nIn effect everywhere after (\d+) ms\.\n$/,
+    /^Revoked permanently\.\nweb \\u\{202e\}1 applied it after \d+ ms\nweb-2 did not respond; its lease ended after (\d+) ms\nIn effect everywhere after (\d+) ms\.\n$/,
   ) ?? [stderr]
   t.equal(leaseMs, allMs)
-  t.ok(Number(leaseMs) >= 1_500 && Number(leaseMs) < 60_000, `${leaseMs} ms`)
-  frozen.child.kill('SIGCONT')
-  t.same([await read(answering), await read(frozen)], [401, 401])
-}
+  t.ok(Number(leaseMs) >= 50, `${leaseMs} ms`)
+  await Promise.all(members.map((member) => member.deregister()))
+})
 
-async function lostStore(t: Test, server: PostgresServer): Promise<void> {
-  const { url, run, serve } = await prepare(t, server)
-  const frozen = await serve('web-1', '--max-staleness', '10000')
-  frozen.child.kill('SIGSTOP')
-  const start = (...more: string[]) => {
-    const args = ['keys', 'issue', 'acme', '--name', 'k', '--wait', ...more]
-    const child = startProgram(args, { env: { PARTNER_API_STORE: url } })
-    const issued = once(more.includes('--json') ? child.stderr : child.stdout, 'data')
-    return { issued, ended: ending(child) }
-  }
-  const started = [start('--quiet'), start('--json')]
-  for (const { issued } of started) await issued
-  await server.kill()
-  const [human, json] = await within(
-    Promise.all(started.map(({ ended }) => ended)),
-    'the commands to give up',
-  )
-  t.match(human, { code: 3, stdout: /^spk_live_\w{51}\n$/, stderr: /^error: The change is made, but / })
-  const { data, error } = documentOf(json!)
-  t.equal(json!.code, 3)
-  t.match(error, { code: 'store_unavailable', detail: /^The change is made, but / })
-  t.match(data.key, /^spk_live_/, 'the key is printed')
-  await server.restart()
-  t.equal((await run('keys', 'show', data.id)).code, 0, 'the key was issued')
-}
+test('a new key is printed before the program waits', async (t) => {
+  const { store, url } = await createStore()
+  const member = await register(store, 'web-1', silent)
+  const issue = ['keys', 'issue', 'acme', '--name', 'k', '--quiet', '--wait']
+  const { code, stdout, stderr } = await runSlowly(url, issue, async () => {
+    await member.deregister()
+  })
+  t.match({ code, stdout, stderr }, {
+    code: 0,
+    stdout: /^spk_live_\w{51}\n$/,
+    stderr: 'In effect everywhere',
+  })
+})
 
-async function servers(t: Test, server: PostgresServer): Promise<void> {
-  const { url, json, read } = await prepare(t, server)
-  const served = await startServing(
-    ['serve', '--port', '0', '--stale-if-error', '60', '--limits-per-process', '--limit', 'key=2/60'],
-    url,
-  )
-  t.teardown(() => served.child.kill('SIGKILL'))
-  t.same([await read(served), await read(served), await read(served)], [200, 200, 429])
-  const { receipt } = await json('partners', 'suspend', 'acme', '--wait')
-  t.match(receipt.replicas, [{ name: new RegExp(`^.+:${served.child.pid}$`), applied: true }])
-  const ended = await stopServing(served)
-  t.equal(ended.code, 0)
-  t.notMatch(ended.stderr, /"level":"(?:warn|error)"/)
-  const after = await json('partners', 'resume', 'acme', '--wait')
-  t.same(after.receipt.replicas, [], 'a stopped server is deregistered')
-}
+test('where the store is lost meanwhile, the change is printed with the error', async (t) => {
+  let stdout = ''
+  const stream = new Writable({
+    decodeStrings: false,
+    write(text: string, _encoding, done) {
+      stdout += text
+      done()
+    },
+  })
+  const output = new Output({ env: {}, stdin: Readable.from([]), stdout: stream, stderr: stream }, true)
+  const store = createStubStore({
+    revision: () => {
+      throw new StoreError('unreachable', 'The store is away.')
+    },
+  })
+  const error = await awaitServers(store, output, { data: { id: 'made' } }, 0).catch(toCliError) as CliError
+  await output.error(error)
+  t.equal(error.exitCode, 3)
+  const detail = 'The change is made, but whether every server has applied it is unknown: The store is away.'
+  t.match(JSON.parse(stdout), { data: { id: 'made' }, error: { code: 'store_unavailable', detail } })
+})
