@@ -128,9 +128,14 @@ function createRequestCounter(by: 'partner' | undefined) {
     values,
     count(route: string, { method = other, status, code, partner }: CompletedRequest): void {
       const slug = partnerLabel(partner)
-      const byPartner = inner(inner(inner(counters, route), method), code ?? status)
+      const byMethod = inner(counters, route)
+      const byCode = inner(byMethod, method)
+      const byPartner = inner(byCode, code ?? status)
       const counter = byPartner.get(slug)
-      if (counter !== undefined) return void counter.value++
+      if (counter !== undefined) {
+        counter.value++
+        return
+      }
       const labels = { route, method, status, code: code ?? '', ...(by && { partner: slug }) }
       const created = { labels, value: 1 }
       byPartner.set(slug, created)
@@ -185,7 +190,7 @@ function measure(state: Measurements): MetricsSample {
     metric(
       'store_unavailable',
       '1 if the last read of the revision failed, else 0',
-      +!state.isStoreAvailable,
+      state.isStoreAvailable ? 0 : 1,
     ),
     metric('revision_age_seconds', 'Time since the store confirmed the revision', ageSeconds),
     metric('revision_age_limit_seconds', 'Age from which the revision is not used', limitSeconds),

@@ -91,7 +91,8 @@ export interface Modules {
 /** All modules of a store. @param own In the order of definition. */
 export function modulesWith(own: readonly ModuleDefinition[]): Modules {
   const list = [...MODULE_NAMES.map((name) => ({ name, ...MODULES[name] })), ...own]
-  const [names, scopes] = [list.map(({ name }) => name), list.map(({ scope }) => scope)]
+  const names = list.map(({ name }) => name)
+  const scopes = list.map(({ scope }) => scope)
   const scopeOf = new Map(list.map(({ name, scope }) => [name, scope]))
   const moduleFor = new Map(list.map(({ name, scope }) => [scope, name]))
   return {

@@ -176,7 +176,8 @@ function createCalls(options: PartnerClientOptions) {
   return {
     /** Documents show paths with the name of the service, and `verifyKey` with the base path, too. */
     below(route: Route): Route {
-      const [start, end] = [route.indexOf('/'), route.indexOf(`/${serviceName}/`)]
+      const start = route.indexOf('/')
+      const end = route.indexOf(`/${serviceName}/`)
       if (end < 0 || !pathname.endsWith(route.slice(start, end))) return route
       return `${route.slice(0, start)}${route.slice(end + serviceName.length + 1)}` as Route
     },

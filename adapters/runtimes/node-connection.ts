@@ -76,7 +76,10 @@ export function attachApi(server: Server, serving: Serving): void {
   server.on('checkExpectation', (request, response) => handle(request, response))
   server.on('clientError', (error, socket) => {
     const connection = connections.get(socket)
-    if (connection === undefined) return void socket.destroy()
+    if (connection === undefined) {
+      socket.destroy()
+      return
+    }
     if (isDeno) detachParser(serving, error, connection)
     handleConnectionError(serving, error, connection)
   })

@@ -132,7 +132,10 @@ export async function attemptDelivery(
   let attempt: Attempt | undefined
   for (let late = 0; attempt === undefined; late++) {
     if (!mayBeCalled()) await refresh().catch(storeFailed)
-    if (!mayBeCalled()) return void (targets.has(target.webhook.id) && cannotDeliver(slowStore))
+    if (!mayBeCalled()) {
+      if (targets.has(target.webhook.id)) cannotDeliver(slowStore)
+      return undefined
+    }
     attempt = late < maxLateConnections
       ? await send(target.webhook.url, secrets, id, payload, mayBeCalled)
       : { error: 'connecting takes too long' }

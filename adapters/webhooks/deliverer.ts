@@ -110,7 +110,9 @@ export function startWebhooks(
         }
         if (performance.now() >= maintainAt) {
           maintainAt = performance.now() + maintainEveryMs
-          maintain().catch((error) => closing.signal.aborted || storeFailed(error))
+          maintain().catch((error) => {
+            if (!closing.signal.aborted) storeFailed(error)
+          })
         }
         for (const id of isIdle ? [] : await port.dueWebhooks()) leases.start(id)
         storeResponded()
@@ -123,11 +125,14 @@ export function startWebhooks(
 
   /** Beside the deliveries: a large store takes a while. */
   async function maintain(): Promise<void> {
-    for (let pruned; (pruned = await port.pruneDeliveries()).length > 0; await delay(1, closing.signal)) {
+    let pruned = await port.pruneDeliveries()
+    while (pruned.length > 0) {
       const pending = Map.groupBy(pruned.filter(({ state }) => state === 'pending'), ({ webhook }) => webhook)
       for (const [webhook, { length: deliveries }] of pending) {
         log('warn', 'webhook_deliveries_removed', { webhook, deliveries })
       }
+      await delay(1, closing.signal)
+      pruned = await port.pruneDeliveries()
     }
     await enqueueExpiring(store, context.now(), closing.signal)
   }

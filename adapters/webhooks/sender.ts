@@ -92,7 +92,10 @@ function createHandler(
       timer = setTimeout(() => controller.abort(late), timeoutMs)
     },
     onResponseStart(_, status, headers) {
-      if (status >= 200) return void (attempt = toAttempt(status, headers['retry-after']))
+      if (status >= 200) {
+        attempt = toAttempt(status, headers['retry-after'])
+        return
+      }
       informationalBytes += JSON.stringify(headers).length
       if (++informational <= maxInformational && informationalBytes <= maxInformationalBytes) return
       throw new AttemptError('too many informational responses')

@@ -92,7 +92,8 @@ interface States {
 
 /** The difference between before and after; for something new or removed, its name. */
 function describeChange({ before, after }: States): string {
-  const [old, current] = [auditStateJson(before), auditStateJson(after)]
+  const old = auditStateJson(before)
+  const current = auditStateJson(after)
   if (typeof old === 'string' || typeof current === 'string') return 'invalid'
   if (old !== null && current !== null) {
     return [...new Set([...Object.keys(old), ...Object.keys(current)])]

@@ -148,7 +148,10 @@ export async function changeSelected(
       yield* change(page.filter((key) => oldestFirst(key, last!) <= 0 && !isDone(key)), skip)
     }
   }
-  if (dryRun) return void await Array.fromAsync(results(), () => 0)
+  if (dryRun) {
+    await Array.fromAsync(results(), () => 0)
+    return
+  }
   let done = 0
   await output.progress(async (report) => {
     for await (const { data, text, lost } of results()) {

@@ -124,7 +124,8 @@ function chart(
     })
     return markup`<g><title>${label}</title>${bar('hit', index, 0, 1, 100)}${parts}</g>`
   })
-  const [from, to] = [spans[0]!.from, spans.at(-1)!.to]
+  const from = spans[0]!.from
+  const to = spans.at(-1)!.to
   const dates = [...new Set([from, to])].map((date) => markup`<span>${date}</span>`)
   const scale = [top, top / 2, 0].map((value) => markup`<span>${counts.formatCompact(value)}</span>`)
   const colours = level === 2 && legend(series)

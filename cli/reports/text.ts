@@ -44,7 +44,8 @@ function formatChart(daily: Daily, style: TableStyle): string[] {
   const { unit, spans } = toSpans(daily, width - legendWidth)
   const cell = Math.min(widestCell, Math.floor((width - legendWidth) / spans.length))
   if (cell < 1) return []
-  const [from, to] = [spans[0]!.from, spans.at(-1)!.to]
+  const from = spans[0]!.from
+  const to = spans.at(-1)!.to
   const space = spans.length * cell - (cell > 1 ? 1 : 0) - from.length - to.length
   const rows = ALL.map((name) => {
     const values = spans.map((span) => span[name])

@@ -94,7 +94,8 @@ transaction.`)
 }
 
 async function showSettings(store: Store): Promise<CommandResult> {
-  const [prefix, ms] = [store.settings.keyPrefix, await store.maxKeyLifetimeMs()]
+  const prefix = store.settings.keyPrefix
+  const ms = await store.maxKeyLifetimeMs()
   const details = [['key prefix', prefix], ['max key lifetime', ms ? formatDuration(ms) : 'none']] as const
   return { data: { key_prefix: prefix, max_key_lifetime_ms: ms ?? null }, text: formatDetails(details) }
 }

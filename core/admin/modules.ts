@@ -96,7 +96,8 @@ function requireValid({ name, scope, feature }: ModuleDefinition): void {
 
 function requireUnused({ name, scope }: ModuleDefinition, modules: Modules): void {
   const purpose = 'To define it anew, first run'
-  const [known, holder] = [modules.scopeOf(name), modules.moduleFor(scope)]
+  const known = modules.scopeOf(name)
+  const holder = modules.moduleFor(scope)
   if (known !== undefined) {
     const detail = `The module ${name} exists, with the scope ${known}.`
     throw new AdminError('module_exists', detail, { purpose, command: 'modules forget', args: [name] })

@@ -10,8 +10,17 @@ import { type Delivery, RETENTION_MS, type Webhook } from '../ports/webhooks.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, [
-    ...['slug', 'name', 'state', 'modules', 'limits', 'contact', 'tags', 'externalId', 'note'] as const,
-    ...['selfService', 'createdAt'] as const,
+    'slug',
+    'name',
+    'state',
+    'modules',
+    'limits',
+    'contact',
+    'tags',
+    'externalId',
+    'note',
+    'selfService',
+    'createdAt',
   ])
 }
 
@@ -32,8 +41,21 @@ export function keyJson(key: Key, now: number): Record<string, unknown> {
 
 export function signupJson(signup: Signup): Record<string, unknown> {
   return pickMembers(signup, [
-    ...['id', 'partner', 'keyId', 'environment', 'createdAt', 'email', 'name', 'company'] as const,
-    ...['country', 'plan', 'profile', 'locale', 'message', 'consentAt', 'metadata'] as const,
+    'id',
+    'partner',
+    'keyId',
+    'environment',
+    'createdAt',
+    'email',
+    'name',
+    'company',
+    'country',
+    'plan',
+    'profile',
+    'locale',
+    'message',
+    'consentAt',
+    'metadata',
   ])
 }
 
@@ -59,8 +81,16 @@ export function webhookJson(webhook: Webhook): Record<string, unknown> {
 
 export function deliveryJson(delivery: Delivery): Record<string, unknown> {
   return pickMembers(delivery, [
-    ...['id', 'webhook', 'type', 'partner', 'createdAt', 'state', 'attempts', 'dueAt'] as const,
-    ...['lastStatus', 'lastError'] as const,
+    'id',
+    'webhook',
+    'type',
+    'partner',
+    'createdAt',
+    'state',
+    'attempts',
+    'dueAt',
+    'lastStatus',
+    'lastError',
   ])
 }
 

@@ -151,7 +151,8 @@ async function recheck(
     const differences: AuditDifference[] = []
     for (const subject of suspects) {
       const stored = await readSnapshot(store, subject)
-      const [expectedState, brokenAt] = [expected.get(subject), discontinuities.get(subject)]
+      const expectedState = expected.get(subject)
+      const brokenAt = discontinuities.get(subject)
       if (stored === expectedState && brokenAt === undefined) continue
       differences.push({ ...parseSubject(subject), expected: expectedState, stored, brokenAt })
     }

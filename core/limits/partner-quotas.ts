@@ -27,15 +27,19 @@ export function isDurable({ name, windowSeconds }: PolicyWindow): boolean {
   return isPartnerQuota(name) && windowSeconds >= 3_600
 }
 
+/** The month of the last instant: most requests are in the same one. */
 let month = { name: '', start: 0, end: 0 }
 
 /** The calendar month of an instant, in UTC. */
 function utcMonth(at: number): typeof month {
   if (at >= month.start && at < month.end) return month
   const date = new Date(at)
-  const [year, index] = [date.getUTCFullYear(), date.getUTCMonth()]
-  const [start, end] = [Date.UTC(year, index), Date.UTC(year, index + 1)]
-  return month = { name: date.toISOString().slice(0, 7), start, end }
+  const year = date.getUTCFullYear()
+  const index = date.getUTCMonth()
+  const start = Date.UTC(year, index)
+  const end = Date.UTC(year, index + 1)
+  month = { name: date.toISOString().slice(0, 7), start, end }
+  return month
 }
 
 /** A policy with what it counts a request under. */

@@ -69,7 +69,8 @@ function payloadOf(type: string, { subject, was, change }: EventText): string {
   if (type.startsWith('key.expir')) return endEvent({ ...key, ...change }, partner, at, String).payload
   const isOfKey = /^(?:key|scope)/.test(type)
   const record = isOfKey ? key : partner
-  const [before, after] = [change && { ...record, ...was }, { ...record, ...change }]
+  const before = change && { ...record, ...was }
+  const after = { ...record, ...change }
   const [old, current] = [before, after].map((state) => state && JSON.stringify(state))
   const about = { partner: partner.slug, keyId: isOfKey ? key.id : undefined, subject }
   const [event] = changeEvents({

@@ -112,7 +112,8 @@ const COLUMNS = {
 
 function sectionMarkup(section: Section, address: string | undefined): Markup {
   const { id, level, title, words, blocks } = section
-  const [begin, end] = [{ html: `<h${level}>` }, { html: `</h${level}>` }]
+  const begin = { html: `<h${level}>` }
+  const end = { html: `</h${level}>` }
   const heading = markup`${begin}<a class="anchor" href="#${id}">${title}</a>${end}`
   const inColumn = (name: string): readonly Inset[] =>
     blocks.filter(({ kind }) => COLUMNS[kind] === name).map((one) => blockMarkup(one, section, address))

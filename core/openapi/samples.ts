@@ -66,7 +66,8 @@ export function ownSamples({ path, method, operation }: EndpointEntry, settings:
     Object.fromEntries(
       parameters.filter((one) => one.in === place && one.required).map((one) => [one.name, one.example]),
     )
-  const [params, query] = [valuesIn('path'), valuesIn('query')]
+  const params = valuesIn('path')
+  const query = valuesIn('query')
   const { schema, example = {} } = operation.requestBody?.content['application/json'] ?? {}
   const body = Object.fromEntries(
     Object.entries(example as object).filter(([name]) => schema?.required?.includes(name)),

@@ -363,7 +363,8 @@ function notJson(value: unknown): string | undefined {
 
 /** Whether a path can match both. */
 function overlap(a: string, b: string): boolean {
-  const [one, other] = [a.split('/'), b.split('/')]
+  const one = a.split('/')
+  const other = b.split('/')
   return one.length === other.length &&
     one.every((segment, index) =>
       segment === other[index] || segment.startsWith(':') || other[index]!.startsWith(':')

@@ -82,7 +82,8 @@ function changeEvent(
 }
 
 /** Days before the end of a key at which a notice is due; and days after it, if no server has run in between. */
-const [noticeDays, maxExpiredDays] = [[3, 14], 3]
+const noticeDays = [3, 14]
+const maxExpiredDays = 3
 
 /** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
 export function endEvent(key: Key, { contact, tags }: Partner, now: number, sha256: Sha256): WebhookEvent {

@@ -67,7 +67,8 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number): Hosts {
           failures.push([host, error as ConnectionLostError])
         }
       }
-      throw failure = summaryOf(failures)
+      failure = summaryOf(failures)
+      throw failure
     },
 
     failure: () => failure,

@@ -73,7 +73,10 @@ export function createPool(slots: readonly Slot[], late: () => Error): Pool {
     release(slot: Slot, wasWrite: boolean): void {
       if (wasWrite) writes--
       const waiter = waiting.values().find(({ isWrite }) => mayTake(isWrite))
-      if (!waiter) return void idle.push(slot)
+      if (!waiter) {
+        idle.push(slot)
+        return
+      }
       if (waiter.isWrite) writes++
       waiting.delete(waiter)
       waiter.resolve(slot)

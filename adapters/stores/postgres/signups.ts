@@ -100,7 +100,9 @@ function createSignupTables(database: PostgresDatabase): SignupTables {
     database,
     async insert(rows, sql) {
       try {
-        const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot ^= 1])
+        // The other row of the two: the statement before may still hold its own.
+        slot ^= 1
+        const stored = await database.write<[id: string]>(sql, [JSON.stringify(rows), slot])
         return new Set(stored.map(([id]) => id))
       } catch (error) {
         // A commit that holds its rows may wait for a standby that is lost.
