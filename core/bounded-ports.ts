@@ -132,7 +132,7 @@ export function boundPorts(
     revision: combined?.revision ?? bounded.revision,
     /** @returns Whether a custom directory, if there is one, is available. */
     check: () =>
-      all<[void, boolean], boolean>(
+      all(
         [bounded.check(), combined?.isAvailable() ?? true],
         ([, isAvailable]) => isAvailable,
       ),

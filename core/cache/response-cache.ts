@@ -1,7 +1,6 @@
 import { type CachedBody, encode } from '../http/message.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { all, andThen, ignoreFailure, type MaybePromise } from '../lib/promise.ts'
-import type { Banner } from '../model.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Revision } from '../ports/facts.ts'
 
@@ -110,7 +109,7 @@ function createExpirySchedule(
     const entry = entries.get(partner)
     const isKnown = entry?.content === content && now >= entry.from && now < entry.at
     if (isKnown) return entry.at
-    return all<[number | undefined, Banner | undefined], number>(
+    return all(
       [directory.nextProfileChangeAt(partner, now), catalog.findBanner(partner)],
       ([due, banner]) => {
         const instants = [due, banner?.startsAt, banner?.endsAt]

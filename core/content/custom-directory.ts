@@ -214,7 +214,7 @@ export function combineRevisions(
 
   return {
     revision: (): MaybePromise<Revision> =>
-      all<[Revision, string], Revision>(
+      all(
         [store.revision(), read()],
         ([{ facts, content }, own]) => ({ facts, content: `${content} ${own}` }),
       ),

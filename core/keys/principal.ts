@@ -149,7 +149,7 @@ export function createPrincipalCache(
       if (pending !== undefined && pending.facts === facts) return pending.result
       counts.miss++
       // Stored under the revision from before the look-up, so that a change during it is noticed.
-      const result = all<[KeyFacts | undefined | false, Modules], Principal | undefined>(
+      const result = all(
         [
           importedText === undefined ? source.findKey(id) : source.findImportedKey(importedText),
           readModules(facts),

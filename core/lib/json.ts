@@ -95,25 +95,53 @@ const string = String.raw`"[^"\\\0-\x1f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\
 const scalar = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null`
 const tokenPattern = new RegExp(String.raw`[ \t\n\r]*([{}[\],:]|${string}|${scalar})`, 'y')
 
+/**
+ * What may follow a token, by the first characters of the tokens that are allowed; `0` stands for numbers and words.
+ */
+const allowedTokens = {
+  value: '{["0',
+  itemOrEnd: '{["0]',
+  nameOrEnd: '"}',
+  name: '"',
+  colon: ':',
+  commaOrBrace: ',}',
+  commaOrBracket: ',]',
+  nothing: '',
+}
+
+type Expected = keyof typeof allowedTokens
+
 /** The index of the first token that a text which is not JSON should not have there, or the length of the text. */
 export function findJsonError(text: string): number {
+  /** The opening characters of the objects and arrays around the token. */
   const open: string[] = []
-  // First characters of the tokens that may follow; 0 is that of numbers and words.
-  let next = '{["0'
+  let expected: Expected = 'value'
   for (let at = 0;; at = tokenPattern.lastIndex) {
     tokenPattern.lastIndex = at
-    const kind = tokenPattern.exec(text)?.[1]?.charAt(0).replace(/[-\w]/, '0') ?? ' '
-    if (!next.includes(kind)) return at + text.slice(at).search(/[^ \t\n\r]|$/)
-    const isName = kind === '"' && !next.includes('0')
+    const token = tokenPattern.exec(text)?.[1] ?? ' '
+    const kind = token.charAt(0).replace(/[-\w]/, '0')
+    if (!allowedTokens[expected].includes(kind)) return at + text.slice(at).search(/[^ \t\n\r]|$/)
     if (kind === '{' || kind === '[') open.push(kind)
     else if (kind === '}' || kind === ']') open.pop()
-    const isObject = open.at(-1) === '{'
-    if (kind === '{' || kind === '[') next = isObject ? '"}' : '{["0]'
-    else if (kind === ',') next = isObject ? '"' : '{["0'
-    else if (kind === ':') next = '{["0'
-    else if (isName) next = ':'
-    else next = open.length === 0 ? '' : isObject ? ',}' : ',]'
+    const isName: boolean = kind === '"' && (expected === 'name' || expected === 'nameOrEnd')
+    expected = isName ? 'colon' : expectedAfter(kind, open.at(-1))
   }
+}
+
+/** What follows a token that is not a name, within an object, an array or neither. */
+function expectedAfter(kind: string, container: string | undefined): Expected {
+  switch (kind) {
+    case '{':
+      return 'nameOrEnd'
+    case '[':
+      return 'itemOrEnd'
+    case ':':
+      return 'value'
+    case ',':
+      return container === '{' ? 'name' : 'value'
+  }
+  if (container === undefined) return 'nothing'
+  return container === '{' ? 'commaOrBrace' : 'commaOrBracket'
 }
 
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -15,15 +15,16 @@ export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybeP
   return value instanceof Promise ? value.then(next) : next(value)
 }
 
+/** The values of a tuple of values and promises. */
+type Settled<T extends readonly unknown[]> = { -readonly [Index in keyof T]: Awaited<T[Index]> }
+
 /** Calls `next` with several values, synchronously unless one is a promise. */
-export function all<T extends readonly unknown[], R>(
-  values: { readonly [Index in keyof T]: MaybePromise<T[Index]> },
-  next: (values: T) => MaybePromise<R>,
+export function all<const T extends readonly unknown[], R>(
+  values: T,
+  next: (values: Settled<T>) => MaybePromise<R>,
 ): MaybePromise<R> {
   const isPending = values.some((value) => value instanceof Promise)
-  return isPending
-    ? Promise.all(values).then((results) => next(results as unknown as T))
-    : next(values as unknown as T)
+  return isPending ? Promise.all(values).then(next) : next(values as Settled<T>)
 }
 
 /**

@@ -239,13 +239,13 @@ export function consumeQuotas(
   }
 
   return andThen(
-    all<RateLimitState[], readonly Met[]>(
+    all(
       own.map((policy) => limiter.consume(policy, policySubject(policy.name, key.id, partner.slug), now)),
       (states) => {
         const met = own.map((policy, index): Met => [policy, states[index]!])
         if (states.some(({ allowed }) => !allowed)) return met
         // The quota with less left is the first: if it refuses the request, that does not count toward the other.
-        return all<RateLimitState[], readonly Met[]>(quotas.map((each) => look(each)), ([one, other]) => {
+        return all(quotas.map((each) => look(each)), ([one, other]) => {
           return consumeInOrder(met, other && other.remaining < one!.remaining ? quotas.toReversed() : quotas)
         })
       },

@@ -5,7 +5,7 @@ import { Problem } from '../http/problem.ts'
 import { all, andThen, type MaybePromise } from '../lib/promise.ts'
 import { compareCodePoints, fold, foldWords } from '../lib/text.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
-import type { Banner, Industry, Profile, ProfileCard } from '../model.ts'
+import type { Banner, Profile, ProfileCard } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { ProfileQuery } from '../ports/directory.ts'
 import * as input from '../schemas/inputs.ts'
@@ -173,7 +173,7 @@ function countIndustries(
   inUse: boolean,
 ): MaybePromise<wire.Industry[]> {
   const counted = ports.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
-  return all<[readonly Industry[], ReadonlyMap<string, number>], wire.Industry[]>(
+  return all(
     [ports.directory.listIndustries(), counted],
     ([industries, counts]) => {
       const rows = industries

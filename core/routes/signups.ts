@@ -66,7 +66,7 @@ function findDanglingReferences(
   const found = isSlug(profile)
     ? andThen(ports.directory.findProfile(grant.partner.slug, profile, grant.now), (one) => one !== undefined)
     : true
-  return all<[boolean, boolean], readonly InputError[]>([planned, found], ([hasPlan, hasProfile]) => [
+  return all([planned, found], ([hasPlan, hasProfile]) => [
     ...(hasPlan ? [] : [{ pointer: '/plan', detail: PLAN_MESSAGE }]),
     ...(hasProfile ? [] : [{ pointer: '/profile', detail: PROFILE_MESSAGE }]),
   ])

@@ -21,7 +21,7 @@ export const verifyKey = definePost({
     const states = counted.map(({ policy, subject }): MaybePromise<RateLimitState> =>
       limiter.peek(policy, subject, now)
     )
-    return all<RateLimitState[], { data: Verification }>(states, (left) => {
+    return all(states, (left) => {
       const limits = counted.map(({ policy: { name, quota, windowSeconds } }, index) => ({
         policy: name,
         quota,
