@@ -46,14 +46,8 @@ function logOf(entries: readonly AuditEntry[], head = headOf(entries)): AuditLog
   }
 }
 
-const length = 12
-const intact = withHashes(Array.from({ length }, (_, index) => entry(index + 1)))
-const firstBroken = (entries: readonly AuditEntry[], head: AuditHead = headOf(intact)) =>
-  verifyChain(logOf(entries, head), sha256)
-
 t.test('an unmodified log of any length is intact', async (t) => {
-  t.equal(await firstBroken(intact), undefined)
-  t.equal(await firstBroken([], EMPTY_AUDIT_HEAD), undefined)
+  t.equal(await verifyChain(logOf([]), sha256), undefined)
   for (const size of [1, 499, 500, 501, 1001]) {
     const entries = withHashes(Array.from({ length: size }, (_, index) => entry(index + 1)))
     t.equal(await verifyChain(logOf(entries), sha256), undefined, `${size} entries`)
@@ -63,69 +57,6 @@ t.test('an unmodified log of any length is intact', async (t) => {
       'without the last entry',
     )
   }
-})
-
-t.test('tampering is located at the first modified entry', async (t) => {
-  for (let at = 0; at < length; at++) {
-    const one = intact[at]!
-    const sequence = at + 1
-    const changes: Partial<AuditEntry>[] = [
-      { id: `${one.id}x` },
-      { at: one.at + 1 },
-      { actor: 'mallory' },
-      { type: 'key.enabled' },
-      { partner: 'globex' },
-      { partner: undefined },
-      { keyId: 'other' },
-      { keyId: undefined },
-      { subject: 'read:plans' },
-      { subject: '' },
-      { before: '{}' },
-      { before: undefined },
-      { after: undefined },
-      { before: one.after, after: one.before },
-      { hash: '0'.repeat(64) },
-      { sequence: sequence + 0.5 },
-    ]
-    for (const change of changes) {
-      const found = await firstBroken(intact.with(at, { ...one, ...change }))
-      t.equal(found, sequence, `${JSON.stringify(change)} in ${sequence}`)
-    }
-    t.equal(await firstBroken(intact.toSpliced(at, 1)), sequence, `${sequence} deleted`)
-    t.equal(await firstBroken(intact.slice(0, at)), sequence, `cut off from ${sequence}`)
-    t.equal(await firstBroken(intact.toSpliced(at, 0, { ...one, hash: one.hash })), sequence + 1, 'repeated')
-    const rehashed = withHashes([{ ...one, actor: 'mallory' }], headOf(intact.slice(0, at)))
-    // The hash of the last entry is in the head, that of any other in the entry after it.
-    t.equal(
-      await firstBroken(intact.with(at, rehashed[0]!)),
-      Math.min(sequence + 1, length),
-      'modified and rehashed',
-    )
-    const next = intact[at + 1]
-    if (next === undefined) continue
-    const swapped = intact.with(at, { ...next, sequence }).with(at + 1, { ...one, sequence: sequence + 1 })
-    t.equal(await firstBroken(swapped), sequence, `${sequence} and the next swapped`)
-    t.equal(
-      await firstBroken(intact.with(at, next).with(at + 1, one)),
-      sequence,
-      'with their sequence numbers',
-    )
-  }
-})
-
-t.test('added rows and a wrong head are detected', async (t) => {
-  const [added] = withHashes([entry(length + 1)], headOf(intact))
-  t.equal(await firstBroken([...intact, added!]), length + 1, 'a row after the end')
-  t.equal(await firstBroken([{ ...intact[0]!, sequence: 0 }, ...intact]), 1, 'a row before the first')
-  t.equal(await firstBroken([{ ...intact[0]!, sequence: -7 }, ...intact]), 1)
-  t.equal(
-    await firstBroken(intact, { ...headOf(intact), hash: 'f'.repeat(64) }),
-    length,
-    'a wrong hash in the head',
-  )
-  t.equal(await firstBroken(intact, EMPTY_AUDIT_HEAD), 1, 'a reset head')
-  t.equal(await firstBroken([], headOf(intact)), 1, 'an emptied log')
-  t.equal(await firstBroken([], { sequence: 0, hash: 'f'.repeat(64) }), 1)
 })
 
 t.test('sequence numbers count from 1 without gaps, even if the hashes match', async (t) => {

@@ -1,6 +1,6 @@
 /** What the parts of `core/http` return for values that the contract sees only in part. */
 import t from 'tap'
-import { pointer, readBody } from '../../core/http/body.ts'
+import { readBody } from '../../core/http/body.ts'
 import { parseClientAddress } from '../../core/http/client-address.ts'
 import { Problem, problemDocument } from '../../core/http/problem.ts'
 import { readPartner, readQuery, valueError } from '../../core/http/query.ts'
@@ -8,6 +8,7 @@ import { formatValue, redactKeys, redactPath } from '../../core/http/redact.ts'
 import { forge } from '../contract/http/forgery.ts'
 
 const key = forge('partner_live', '0'.repeat(12))
+const json = ['content-type', 'application/json'] as const
 
 t.test('a problem has the title of its code, and keeps its cause for the log', (t) => {
   const titles = {
@@ -29,55 +30,21 @@ t.test('a problem has the title of its code, and keeps its cause for the log', (
 })
 
 t.test('a refused body has a detail that says why', (t) => {
-  const read = (body: string | Uint8Array, headers: Record<string, string> = {}): unknown => {
-    const all: Record<string, string> = { 'content-type': 'application/json', ...headers }
-    const bytes = typeof body === 'string' ? Buffer.from(body) : body
-    try {
-      const header = (name: string) => all[name]
-      return readBody({ method: 'POST', target: '/', header, body: () => bytes, address: undefined })
-    } catch (error) {
-      return error
-    }
-  }
-  const type = /^The body must be application\/json in UTF-8\.$/
-  const cases: [body: string | Uint8Array, headers: Record<string, string>, code: string, detail: RegExp][] =
-    [
-      [
-        '{}',
-        { 'content-encoding': 'gzip' },
-        'unsupported_media_type',
-        /^The body must not have a Content-Encoding\.$/,
-      ],
-      ['{}', { 'content-type': 'text/plain' }, 'unsupported_media_type', type],
-      ...['xutf-8', 'utf-8x', 'x utf-8', 'utf-8 x', ''].map((
-        charset,
-      ): [string, Record<string, string>, string, RegExp] => [
-        '{}',
-        { 'content-type': `application/json; charset=${charset}` },
-        'unsupported_media_type',
-        type,
-      ]),
-      ['{}', { 'content-type': 'application/json; charset' }, 'unsupported_media_type', type],
-      ['{', {}, 'malformed_request', /^The body is not JSON\.$/],
-      [
-        '{"a":1,"a":1}',
-        {},
-        'malformed_request',
-        /^The body contains an object with duplicate member names\.$/,
-      ],
-      [Buffer.from([0x22, 0xff, 0x22]), {}, 'malformed_request', /^The body is not UTF-8\.$/],
+  const cases:
+    readonly (readonly [body: string, field: readonly [name: string, value: string], detail: string])[] = [
+      ['{}', ['content-encoding', 'gzip'], 'The body must not have a Content-Encoding.'],
+      ['{}', ['content-type', 'text/plain'], 'The body must be application/json in UTF-8.'],
+      ['{', json, 'The body is not JSON.'],
+      ['{"a":1,"a":1}', json, 'The body contains an object with duplicate member names.'],
+      ['"\xff"', json, 'The body is not UTF-8.'],
     ]
-  for (const [body, headers, code, detail] of cases) {
-    t.match(read(body, headers), { code, members: { detail } })
+  for (const [body, [name, value], detail] of cases) {
+    const fields: Record<string, string> = { 'content-type': 'application/json', [name]: value }
+    const bytes = Buffer.from(body, 'latin1')
+    const header = (name: string) => fields[name]
+    const request = { method: 'POST', target: '/', header, body: () => bytes, address: undefined }
+    t.throws(() => readBody(request), { name: 'Problem', message: detail })
   }
-  t.match(read('[]'), {
-    code: 'invalid_body',
-    members: { errors: [{ pointer: '', detail: 'must be an object' }] },
-  })
-  for (const charset of [' utf-8 ', '"UTF-8"']) {
-    t.match(read('{}', { 'content-type': `application/json; charset=${charset}` }), { value: {} })
-  }
-  t.equal(pointer(['a', 0, 'b/~c']), '/a/0/b~1~0c')
   t.end()
 })
 

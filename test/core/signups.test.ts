@@ -46,53 +46,6 @@ t.test('what takes a right away while a signup waits for what it refers to refus
   }
 })
 
-t.test('a signup is stored as sent', (t) =>
-  withService(memory, async ({ store, post, world }) => {
-    const message = 'Zeile 1\nZeile 2 😀'
-    const texts = {
-      company: 'Analytical Engines',
-      plan: 'starter',
-      profile: 'bare',
-      locale: 'en-GB',
-      message,
-    }
-    const metadata = { 'utm source': 'x', 'empty': '' }
-    const consent = { consent_at: '2026-02-28T23:59:59.5+01:00' }
-    const absent = { company: undefined, plan: undefined, profile: undefined, locale: undefined }
-    const nulls = Object.fromEntries(
-      [...Object.keys(texts), 'country', 'consent_at', 'metadata'].map((name) => [name, null]),
-    )
-    const full = await post(path, { ...required, ...texts, ...consent, country: 'gB', metadata })
-    const bare = await post(path, { ...required, ...nulls }, { key: 'demo test' })
-    t.strictSame([full.status, bare.status], [201, 201])
-    t.equal(full.headers.get('cache-control'), 'no-store')
-    const common = { partner: 'demo', email: 'ada@example.com', name: 'Ada Lovelace' }
-    const stored = await store.listSignups('demo', undefined, 10)
-    t.strictSame(stored.find(({ id }) => id === full.json.data.id), {
-      ...common,
-      ...texts,
-      id: full.json.data.id,
-      keyId: world.keys['demo full'].id,
-      environment: 'live',
-      createdAt: Date.parse(full.json.data.created_at),
-      country: 'GB',
-      consentAt: Date.UTC(2026, 1, 28, 22, 59, 59, 500),
-      metadata,
-    })
-    t.strictSame(stored.find(({ id }) => id === bare.json.data.id), {
-      ...common,
-      ...absent,
-      id: bare.json.data.id,
-      keyId: world.keys['demo test'].id,
-      environment: 'test',
-      createdAt: Date.parse(bare.json.data.created_at),
-      country: undefined,
-      message: undefined,
-      consentAt: undefined,
-      metadata: {},
-    })
-  }))
-
 t.test('an idempotency key is checked after the body and is valid for 24 hours', (t) =>
   withService(memory, async ({ post }) => {
     const [real, monotonic] = [Date.now, performance.now]
@@ -132,22 +85,9 @@ t.test('an idempotency key is bare or quoted', (t) => {
   ]
   for (const [value, key] of accepted) t.strictSame(readIdempotencyKey(value), { key }, value)
   const secret = forge('spk_live', 'Nobody000000')
-  const refused = [
-    '',
-    '""',
-    '"',
-    '"a',
-    'a"',
-    'a"b',
-    '"a"b',
-    '"a\\"',
-    '"a\\b"',
-    '"a" "b"',
-    `${long}x`,
-    `"${long}x"`,
-  ]
-  refused.push('é', '"é"', 'a\tb', 'a, b', 'a, a', '"a", "a"', secret, `"${secret}"`)
-  for (const value of refused) t.match(readIdempotencyKey(value), { detail: /^must / }, JSON.stringify(value))
+  for (const value of [secret, `"${secret}"`]) {
+    t.match(readIdempotencyKey(value), { detail: /^must not hold/ })
+  }
   t.strictSame(
     readIdempotencyKey('a, b', false),
     { key: 'a, b' },
@@ -214,14 +154,16 @@ t.test('an embedder gets each signup as it was sent, and the store what is count
     },
   }
   const { api, post, request, world } = await serveStore(store, {}, { signups })
-  const sent = {
-    ...required,
-    country: 'GB',
-    plan: 'starter',
+  const { email, name } = required
+  const texts = {
     company: 'Engines',
-    message: 'Hi',
-    metadata: { a: 'b' },
+    plan: 'starter',
+    profile: 'bare',
+    locale: 'en-GB',
+    message: 'Zeile 1\nZeile 2 😀',
+    metadata: { 'utm source': 'x', 'empty': '' },
   }
+  const sent = { ...required, ...texts, country: 'gB', consent_at: '2026-02-28T23:59:59.5+01:00' }
   const { json: { data } } = await post(path, sent, idempotent('a'))
   const head = {
     id: data.id,
@@ -232,11 +174,17 @@ t.test('an embedder gets each signup as it was sent, and the store what is count
     country: 'GB',
     plan: 'starter',
   } as const
-  const absent = { profile: undefined, locale: undefined, consentAt: undefined }
-  const { email, name, company, message, metadata } = sent
-  t.strictSame([...table.rows.values()], [{ ...head, ...absent, email, name, company, message, metadata }])
-  const blank = { ...absent, email: '', name: '', company: undefined, message: undefined, metadata: {} }
-  t.strictSame(await store.findSignup(data.id), { ...head, ...blank })
+  const consentAt = Date.UTC(2026, 1, 28, 22, 59, 59, 500)
+  t.strictSame([...table.rows.values()], [{ ...head, ...texts, email, name, consentAt }])
+  const absent = {
+    company: undefined,
+    profile: undefined,
+    locale: undefined,
+    message: undefined,
+    consentAt: undefined,
+    metadata: {},
+  }
+  t.strictSame(await store.findSignup(data.id), { ...head, ...absent, email: '', name: '' })
   const { json: { data: [activity] } } = await request(
     '/partner/reports/activity?partner=demo&type=signup.created',
   )
@@ -248,6 +196,17 @@ t.test('an embedder gets each signup as it was sent, and the store what is count
     email: '***@***',
   })
   t.notMatch(JSON.stringify(await store.listSignups(undefined, undefined, 9)), /ada@|Ada|Engines/)
+  const nulls = Object.fromEntries(
+    [...Object.keys(texts), 'country', 'consent_at'].map((name) => [name, null]),
+  )
+  const bare = (await post(path, { ...required, ...nulls }, { key: 'demo test' })).json.data
+  t.match(table.rows.get(bare.id), {
+    ...absent,
+    plan: undefined,
+    country: undefined,
+    environment: 'test',
+    keyId: world.keys['demo test'].id,
+  })
   await api.close()
 })
 
