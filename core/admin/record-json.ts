@@ -1,6 +1,7 @@
 /** Records of the store as JSON with the wire's names: for `--json`, and for webhooks. */
 import { isObject, parseJson } from '../lib/json.ts'
 import { claimState, keyState } from '../keys/lifecycle.ts'
+import { toSnakeCase } from '../lib/text.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'
 import type { Key, LimitOverrides, Partner } from '../model.ts'
 import type { AuditEntry } from '../ports/audit.ts'
@@ -128,7 +129,7 @@ export function auditStateJson(text: string | undefined): Record<string, unknown
 }
 
 function jsonMember(name: string, value: unknown): [name: string, value: unknown] {
-  const wireName = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+  const wireName = toSnakeCase(name)
   if (name === 'hint') return [wireName, `…${value}`]
   if (name === 'limits' && isLimits(value)) return [wireName, limitsJson(value)]
   return [wireName, name.endsWith('At') ? instantJson(value) : value]

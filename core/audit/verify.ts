@@ -2,8 +2,14 @@ import type { Sha256 } from '../lib/digest.ts'
 import { type AuditEntry, type AuditHead, type AuditLog, EMPTY_AUDIT_HEAD } from '../ports/audit.ts'
 import type { Administration, Claim } from '../ports/changes.ts'
 import { readKeys, readPartners, readRows, type Store } from '../ports/store.ts'
-import { hashEntry, keySnapshot, moduleSnapshot, partnerSnapshot, webhookSnapshot } from './records.ts'
-import { claimSnapshot } from './records.ts'
+import {
+  claimSnapshot,
+  hashEntry,
+  keySnapshot,
+  moduleSnapshot,
+  partnerSnapshot,
+  webhookSnapshot,
+} from './records.ts'
 
 /** A partner, key, claim, module or webhook whose row, or whose entries, were changed outside of the service. */
 export interface AuditDifference {

@@ -5,6 +5,7 @@
 import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
+import { toSnakeCase } from '../lib/text.ts'
 import { rfc3339 } from '../lib/time.ts'
 import { type AnySchema, entriesOf, unwrap } from '../lib/schema-structure.ts'
 
@@ -79,10 +80,6 @@ function objectShape(entries: Readonly<Record<string, AnySchema>>): Shape {
   const shape = { members: new Map(members) }
   shapes.set(entries, shape)
   return shape
-}
-
-function toSnakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
 
 /** The place of a part: names of members and indices. */

@@ -65,6 +65,11 @@ function isSurrogate(unit: number): boolean {
   return unit >= 0xd800 && unit <= 0xdfff
 }
 
+/** The name of a camel-case member on the wire, and of its column. */
+export function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
 /** The form of every slug: 1–80 of `a-z 0-9 -`, a letter or digit first. */
 export const SLUG_PATTERN: RegExp = /^[a-z0-9][a-z0-9-]{0,79}$/
 

@@ -7,6 +7,7 @@ import {
   PROBLEMS,
 } from '../http/problem.ts'
 import { BUILT_IN_MODULES, type Scope } from '../model.ts'
+import { inactiveModule, missingScope } from '../policy/decide.ts'
 import { isPage, type KeyedRoute, mediaTypesOf, operationIdOf, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
 import type { JsonSchema } from '../schemas/inputs.ts'
@@ -348,11 +349,8 @@ export function exampleProblem(
   const { problemBase } = settings
   const module = moduleFor(scope, settings)
   const membersOf: { readonly [code in ProblemCode]?: ProblemMembers } = {
-    scope_missing: { detail: `This key does not hold ${scope}.`, required_scope: scope },
-    module_inactive: {
-      detail: `The module ${module} is not active for this partner.`,
-      required_module: module,
-    },
+    scope_missing: missingScope(scope),
+    module_inactive: inactiveModule(module),
     invalid_parameter: { errors: [{ parameter: 'partner', detail: 'must not be repeated' }] },
     invalid_body: { errors: [{ pointer: '/comment', detail: 'is not a member of this body' }] },
   }

@@ -3,7 +3,7 @@
  * decides on access: the pipeline makes a `Grant` only of a request that no rule refuses.
  */
 import type { HttpRequest } from '../http/message.ts'
-import { Problem, type ProblemCode } from '../http/problem.ts'
+import { Problem, type ProblemCode, type ProblemMembers } from '../http/problem.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import type { Principal } from '../keys/principal.ts'
 import { type IpAddress, rangeContains } from '../lib/ip-address.ts'
@@ -132,17 +132,17 @@ export function explain(facts: AccessFacts) {
 
 /** The problem that a denied request is answered with. */
 export function problemForDenial({ reason, requiredScope, requiredModule }: Denial): Problem {
-  if (requiredScope !== undefined) {
-    return new Problem('scope_missing', {
-      detail: `This key does not hold ${requiredScope}.`,
-      required_scope: requiredScope,
-    })
-  }
-  if (requiredModule !== undefined) {
-    return new Problem('module_inactive', {
-      detail: `The module ${requiredModule} is not active for this partner.`,
-      required_module: requiredModule,
-    })
-  }
+  if (requiredScope !== undefined) return new Problem('scope_missing', missingScope(requiredScope))
+  if (requiredModule !== undefined) return new Problem('module_inactive', inactiveModule(requiredModule))
   return new Problem(reason)
+}
+
+/** The members of the problem of a key without the scope of an endpoint. */
+export function missingScope(scope: Scope): ProblemMembers {
+  return { detail: `This key does not hold ${scope}.`, required_scope: scope }
+}
+
+/** The members of the problem of a partner without the module of an endpoint. */
+export function inactiveModule(module: Module): ProblemMembers {
+  return { detail: `The module ${module} is not active for this partner.`, required_module: module }
 }

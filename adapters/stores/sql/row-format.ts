@@ -1,6 +1,6 @@
-import { createLruCache } from '../../../core/lib/lru.ts'
-
 /** Rows of the SQL stores: one column for each field of a record, and NULL for an absent field. */
+import { createLruCache } from '../../../core/lib/lru.ts'
+import { toSnakeCase } from '../../../core/lib/text.ts'
 
 export type SqlValue = string | number | null
 
@@ -47,7 +47,7 @@ export function createRowFormat<R extends object>(codecs: { readonly [F in keyof
     // Copying an object of the right shape is ten times as fast as adding fields one by one.
     const template = Object.fromEntries(fields.map((field) => [field, undefined])) as R
     return {
-      columns: fields.map((field) => field.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)),
+      columns: fields.map(toSnakeCase),
       values: (record) =>
         fields.map((field, index) => {
           const codec = codecOf[index]
