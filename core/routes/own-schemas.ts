@@ -1,5 +1,6 @@
 /** The valibot schemas of own endpoints: which can be used. */
-import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
+import { formatValue } from '../http/redact.ts'
+import { type AnySchema, partsOf } from '../lib/schema-structure.ts'
 
 /** A type of schemas that take what neither a query nor JSON can carry. */
 export type UnsendableType =
@@ -31,35 +32,58 @@ const UNSENDABLE: Readonly<Record<UnsendableType, true>> = {
   symbol: true,
 }
 
-/** Why no request can have a value for a schema. */
+/** Why no request can have a value for a schema, or for a part of it. */
 export function findUnsendable(schema: AnySchema): string | undefined {
-  const type = unsendableType(schema)
+  const type = unsendableType(schema, false, new Set())
   return type === undefined ? undefined : `its schema takes a ${type}, which no request can send`
 }
 
-/** The type of a schema, or of one for the items or members within, that no request can meet. */
-function unsendableType(schema: AnySchema): string | undefined {
-  const { base } = unwrap(schema)
-  if (Object.hasOwn(UNSENDABLE, base.type)) return base.type
-  if (base.type === 'array' && base.item !== undefined) return unsendableType(base.item)
-  const types = Object.values(base.entries ?? {}).map(unsendableType)
-  // A member that must be absent is one that objects may have.
-  return types.find((type) => type !== undefined && type !== 'never')
+/** @param isMember Whether it is one of several parts: one that must be absent is a part that a value may have. */
+function unsendableType(schema: AnySchema, isMember: boolean, seen: Set<unknown>): string | undefined {
+  if (seen.has(schema)) return undefined
+  seen.add(schema)
+  const { type } = schema
+  if (Object.hasOwn(UNSENDABLE, type)) return type === 'never' && isMember ? undefined : type
+  const parts = partsOf(schema)
+  // What `optional` and the like wrap, and the items of a list, are all that there is.
+  const isOneOf = type !== 'array' && !('wrapped' in schema)
+  for (const [, part] of parts) {
+    const found = isSchema(part) && unsendableType(part, isOneOf || isMember, seen)
+    if (found) return found
+  }
+  return undefined
 }
 
 /** Whether a value is a schema of valibot. Those of other libraries have no such method. */
 export function isSchema(value: unknown): value is AnySchema {
-  return typeof value === 'object' && value !== null && '~run' in value
+  return typeof value === 'object' && value !== null && '~run' in value && 'kind' in value &&
+    value.kind === 'schema'
 }
 
 /** Why a value can be neither checked nor described. */
 export function findSchemaMisuse(schema: unknown): string | undefined {
-  if (!isSchema(schema)) return 'its schema is not one of valibot'
+  if (!isSchema(schema)) {
+    return `it must be a schema of valibot, such as v.string() or v.object({ … }), not ${formatValue(schema)}`
+  }
   try {
-    return isAsync(schema, new Set()) ? 'its schema is asynchronous' : undefined
+    return findBrokenPart(schema, new Set()) ??
+      (isAsync(schema, new Set()) ? 'its schema is asynchronous' : undefined)
   } catch (error) {
     return `its schema cannot be described: ${error instanceof Error ? error.message.split('\n')[0] : ''}`
   }
+}
+
+/** What is no schema where a schema must have one: it would fail with the first request. */
+function findBrokenPart(schema: AnySchema, seen: Set<unknown>): string | undefined {
+  if (seen.has(schema)) return undefined
+  seen.add(schema)
+  for (const [name, part] of partsOf(schema)) {
+    const broken = isSchema(part)
+      ? findBrokenPart(part, seen)
+      : `the ${name} of its ${schema.type} must be of schemas of valibot, not ${formatValue(part)}`
+    if (broken !== undefined) return broken
+  }
+  return undefined
 }
 
 /** What the walk through a schema looks at. */

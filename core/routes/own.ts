@@ -24,9 +24,14 @@ export type EndpointValues<S extends EndpointSchemas> = {
   readonly [Name in keyof S]: NonNullable<S[Name]['~standard']['types']>['output']
 }
 
-/** The types of what a schema takes, within `optional` and the like, and of the items of a list or members of an object. */
+/** The types of what a schema takes: within `optional` and the like, of items, members and alternatives. */
 export type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? TakenType<Wrapped>
   : S extends { readonly type: 'array'; readonly item: infer Item } ? TakenType<Item>
+  : S extends { readonly type: 'union' | 'variant'; readonly options: readonly (infer Option)[] }
+    ? Exclude<TakenType<Option>, 'never'>
+  : S extends { readonly type: 'record'; readonly value: infer Value } ? Exclude<TakenType<Value>, 'never'>
+  : S extends { readonly type: infer Type; readonly items: readonly (infer Item)[] }
+    ? Type | Exclude<TakenType<Item>, 'never'>
   : S extends { readonly type: infer Type; readonly entries: infer Entries }
     ? Type | Exclude<{ [Name in keyof Entries]: TakenType<Entries[Name]> }[keyof Entries], 'never'>
   : S extends { readonly type: infer Type } ? Type

@@ -25,8 +25,14 @@ function toDocument(schema: GenericSchema, use: Use) {
     overrideSchema(context) {
       const { type } = context.valibotSchema
       if (type === 'lazy') return {}
-      if (type === 'strict_object' && use === 'input') return undefined
-      return overrideRequired(context, use) ?? overrideNullable(context) ?? overrideOthers(context)
+      if (use === 'response') {
+        return overrideRequired(context, use) ?? overrideNullable(context) ?? overrideOthers(context)
+      }
+      if (type === 'strict_object') return withoutFallbacks(context, undefined)
+      return withoutFallbacks(
+        context,
+        overrideRequired(context, use) ?? overrideNullable(context) ?? overrideOthers(context),
+      )
     },
     overrideAction: leaveOutPattern,
   })
@@ -40,6 +46,18 @@ function overrideRequired({ valibotSchema }: Parameters<SchemaOverride>[0], use:
   const { type, wrapped } = valibotSchema as AnySchema
   if (wrapped === undefined || !type.startsWith('non_')) return undefined
   return toDocument(type === 'non_optional' ? wrapped : unwrap(wrapped).base, use)
+}
+
+/** Members with a fallback may be absent. @param overridden What replaces the schema, if something does. */
+function withoutFallbacks(
+  { valibotSchema, jsonSchema }: Parameters<SchemaOverride>[0],
+  overridden: ReturnType<SchemaOverride>,
+): ReturnType<SchemaOverride> {
+  const { entries = {} } = valibotSchema as AnySchema
+  const { required = [], ...others } = overridden ?? jsonSchema
+  const left = required.filter((name) => entries[name]?.fallback === undefined)
+  if (left.length === required.length) return overridden
+  return left.length === 0 ? others : { ...others, required: left }
 }
 
 /** Writes `null` beside one other type as one schema, unless that type is a named schema. */

@@ -476,6 +476,32 @@ t.test('all failures are reported, also where the host has set valibot to stop a
   t.strictSame(pointers, ['/item/a', '/item/b'])
 })
 
+t.test('what has a fallback may be absent, and is described so', async (t) => {
+  const size = v.fallback(v.number(), 3)
+  const query = { size, sizes: v.fallback(v.array(v.number()), [1]) }
+  const body = { size, inner: v.object({ size, kind: v.string() }), strict: v.strictObject({ size }) }
+  const { request, post, api, key } = await serveOrders({
+    endpoints: [echo('asked', query), echo('sent', {}, body)],
+  })
+  const asked = (more: string) => request(`/echo/asked?partner=demo${more}`, { key })
+  t.strictSame((await asked('')).json.data, { size: 3, sizes: [1] })
+  t.strictSame((await asked('&size=ten&sizes=5')).json.data, { size: 3, sizes: [5] })
+  const { json } = await post('/echo/sent', { partner: 'demo', inner: { kind: 'a' }, strict: {} }, { key })
+  t.strictSame(json.data, { size: 3, inner: { size: 3, kind: 'a' }, strict: { size: 3 } })
+  const described = await (await api.fetch(new Request('http://x.example/service/openapi.json'))).json()
+  const { parameters } = described.paths['/service/echo/asked'].get
+  const required = parameters.filter((parameter: { required?: boolean }) => parameter.required)
+  t.strictSame(
+    required.map(({ name }: { name?: string }) => name),
+    [],
+    'none but partner, which is a reference',
+  )
+  const { schema } = described.paths['/service/echo/sent'].post.requestBody.content['application/json']
+  t.strictSame(schema.required, ['partner', 'inner', 'strict'])
+  t.strictSame(schema.properties.inner.required, ['kind'])
+  t.notOk('required' in schema.properties.strict)
+})
+
 t.test('what is exactly optional may be absent', async (t) => {
   const schemas = { some: v.exactOptional(v.string()), size: v.exactOptional(v.number(), 3) }
   const exact = echo('exact', schemas)
@@ -789,14 +815,39 @@ t.test('what cannot be served is refused when the service is created', async (t)
     { summary: ' ' },
     { description: 1 },
     { handle: undefined },
-    ...[v.date(), v.bigint(), v.instance(URL), v.array(v.date()), v.optional(v.set(v.string()))].map((x) => ({
-      query: { x },
-    })),
+    ...[
+      ...[v.date(), v.bigint(), v.instance(URL), v.array(v.date()), v.optional(v.set(v.string()))],
+      ...[v.union([v.string(), v.date()]), v.nullable(v.union([v.string(), v.optional(v.date())]))],
+      ...[v.record(v.string(), v.date()), v.tuple([v.string(), v.bigint()])],
+      v.tupleWithRest([v.string()], v.date()),
+      v.variant('kind', [v.object({ kind: v.literal('a'), at: v.date() })]),
+      v.intersect([v.object({ a: v.string() }), v.object({ at: v.date() })]),
+      v.objectWithRest({ a: v.string() }, v.date()),
+      v.lazy(() => v.date()),
+    ].map((x) => ({ query: { x } })),
   ]
   for (const misuse of misuses) {
     const define = () => defineEndpoint({ ...base, ...misuse })
     t.throws(define, { name: 'RangeError', message: /^The endpoint x: / })
   }
+  const broken: readonly (readonly [unknown, RegExp])[] = [
+    [undefined, /x is refused: it must be a schema of valibot, .*, not nothing\.$/],
+    [{ a: v.string() }, /it must be a schema of valibot, .*, not an object\.$/],
+    [v.minLength(1), /it must be a schema of valibot/],
+    [v.object(undefined as never), /the entries of its object must be of schemas of valibot, not nothing\.$/],
+    [v.object({ a: undefined as never }), /the member a of its object must be of schemas/],
+    [v.object({ a: v.object({ b: 'text' as never }) }), /the member b of its object .*, not "text"\.$/],
+    [v.array(undefined as never), /the item of its array must be/],
+    [v.tuple([undefined as never]), /the item 0 of its tuple must be/],
+    [v.record(v.string(), undefined as never), /the value of its record must be/],
+    [v.lazy(() => undefined as never), /the value of its lazy must be/],
+  ]
+  for (const [schema, message] of broken) {
+    const wrong = { ...base, method: 'POST', body: { x: schema } } as never
+    t.throws(() => defineEndpoint(wrong), { name: 'RangeError', message })
+  }
+  const plain = { ...base, response: { id: 'text' } } as never
+  t.throws(() => defineEndpoint(plain), /response is refused: it must be a schema of valibot/)
   // @ts-expect-error -- only schemas of valibot compile
   t.throws(() => defineEndpoint({ ...base, response: zodLike }), { name: 'RangeError' })
   const refused = { name: 'RangeError', message: /takes a \w+, which no request can send/ }
@@ -811,6 +862,12 @@ t.test('what cannot be served is refused when the service is created', async (t)
   const nested = v.object({ at: v.optional(v.date()) })
   // @ts-expect-error -- no JSON has a `Date`, in an object neither
   t.throws(() => defineEndpoint({ ...base, method: 'POST', body: { x: v.array(nested) } }), refused)
+  // @ts-expect-error -- no JSON has a `Date`, as one of several types neither
+  t.throws(() => defineEndpoint({ ...base, query: { x: v.union([v.string(), v.date()]) } }), refused)
+  // @ts-expect-error -- no JSON has a `Date`, as a value of a record neither
+  t.throws(() => defineEndpoint({ ...base, query: { x: v.record(v.string(), v.date()) } }), refused)
+  // @ts-expect-error -- no JSON has a `bigint`, in a list of fixed length neither
+  t.throws(() => defineEndpoint({ ...base, query: { x: v.tuple([v.string(), v.bigint()]) } }), refused)
   const either = v.union([v.object({ a: v.string() }), v.object({ a: v.optional(v.never()), b: v.string() })])
   defineEndpoint({
     ...base,
