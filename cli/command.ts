@@ -1,9 +1,11 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
+import process from 'node:process'
 import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
-import { CliError, type ErrorDetails, type ExitCode, toCliError, usageError } from './errors.ts'
+import { CliError, type ErrorDetails, type ExitCode, type Loss, toCliError, usageError } from './errors.ts'
+import { endBySignal, interrupts } from './files.ts'
 import { createArgument, createOption, integerBetween, suggestChoices } from './options.ts'
 import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
@@ -142,8 +144,9 @@ export class CliCommand extends Command {
       const change = (store: Store) => action(store, invocation, ...given)
       const { dryRun, days } = this.opts()
       if (!dryRun && this.getOptionValueSource('days') === 'cli') throw usageError('--days needs --dry-run.')
+      if (!dryRun) return changeStore(invocation, storeOptions, change)
       // Without --days the action makes the dry run.
-      if (!dryRun || !days) return changeStore(invocation, storeOptions, change)
+      if (!days) return printFromStore(invocation, change)
       const { output } = invocation
       return printFromStore(invocation, (store) =>
         output.progress(async (report) => {
@@ -211,6 +214,9 @@ export function warnAboutPasswords(output: Output, storeUrls: readonly string[])
   )
 }
 
+/** What the error says when the result of a change cannot be printed. */
+const unprinted: Loss = { detail: 'The change is made.' }
+
 /** Changes the store and prints the result. With `--wait`, also waits until every server has applied the change. */
 export async function changeStore(
   invocation: Invocation,
@@ -222,8 +228,9 @@ export async function changeStore(
     throw usageError('A memory: store has no other servers to --wait for.')
   }
   await withStore(invocation, storeOptions, async (store) => {
-    const result = await change(store)
-    if (!result) return
+    const made = await change(store)
+    if (!made) return
+    const result = { ...made, lost: made.lost ?? unprinted }
     const changedAt = performance.now()
     if (!wait) return await output.print(result)
     // Under --json there is one document, which has to include the receipt.
@@ -248,22 +255,35 @@ export function printFromStore(
 }
 
 /** @param made What the change has made, for the error when it is unknown who has applied it. */
-export function awaitServers(
+export async function awaitServers(
   store: Store,
   output: Output,
   made: Pick<ErrorDetails, 'data' | 'lost'>,
   since: number,
 ): Promise<Receipt> {
-  return output.progress(async (report) => {
-    report('Waiting until every server has applied the change …')
-    try {
-      return await awaitReceipt(store, since)
-    } catch (error) {
-      const { exitCode, code, message } = toCliError(error)
-      const detail = `The change is made, but whether every server has applied it is unknown: ${message}`
-      throw new CliError(exitCode, code, detail, made)
-    }
-  })
+  const unknown = (error: unknown) => {
+    const { exitCode, code, message } = toCliError(error)
+    const detail = `The change is made, but whether every server has applied it is unknown: ${message}`
+    return new CliError(exitCode, code, detail, made)
+  }
+  // Under --json, what was made is not printed yet: an interrupt must not lose it.
+  let ending: Promise<void> | undefined
+  const stop = (signal: NodeJS.Signals) => {
+    const error = unknown(new CliError(1, 'interrupted', 'the wait was interrupted.'))
+    ending ??= output.error(error).then(() => endBySignal(signal))
+  }
+  for (const signal of interrupts) process.once(signal, stop)
+  try {
+    return await output.progress((report) => {
+      report('Waiting until every server has applied the change …')
+      return awaitReceipt(store, since)
+    })
+  } catch (error) {
+    throw unknown(error)
+  } finally {
+    await ending
+    for (const signal of interrupts) process.off(signal, stop)
+  }
 }
 
 export function receiptJson({ ms, replicas }: Receipt): Record<string, unknown> {

@@ -4,12 +4,12 @@ import type { AdminError, Remedy } from '../core/admin/error.ts'
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
 
-/** What the error says when the only copy of a secret cannot be written. */
+/** What the error says when the result of a change cannot be written, such as the only copy of a secret. */
 export interface Loss {
-  /** A sentence that names the secret by its id. */
+  /** A sentence about the change. It names a secret by its id. */
   readonly detail: string
-  /** The command that replaces it. */
-  readonly remedy: Remedy
+  /** The command that replaces what is lost. */
+  readonly remedy?: Remedy
 }
 
 /** What an error has besides its code and its message. */
@@ -20,7 +20,7 @@ export interface ErrorDetails {
   readonly lines?: readonly string[]
   /** What the command did before it failed: `data` beside `error` under `--json`. */
   readonly data?: unknown
-  /** Where `data` has the only copy of a secret. */
+  /** What the error says when `data` cannot be written. */
   readonly lost?: Loss | undefined
   /** A command that helps; the output adds it to the message. */
   readonly remedy?: Remedy | undefined

@@ -157,7 +157,8 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
   const text = rows.length > 0 ? formatDetails(rows) : 'There are no such signups.\n'
   const kept = `A program keeps ${pluralize(elsewhere, 'signup')} elsewhere`
   const warning = `warning: ${kept}, with the e-mail address: see --help.`
-  return { data, text, notes: () => elsewhere > 0 ? [done, warning] : [done] }
+  const notes = () => elsewhere > 0 ? [done, warning] : [done]
+  return { data, text, notes, lost: { detail: done } }
 }
 
 async function* candidates(store: Store, given: readonly string[], { partner, before }: DeleteOptions) {

@@ -158,7 +158,7 @@ export async function changeSelected(
       done++
       // On a terminal the rows themselves show the progress.
       if (!io.stdout.isTTY) report(pluralize(done, 'row'))
-      await output.writeRows([data], text, lost)
+      await output.writeRows([data], text, lost ?? { detail: `Changed ${done} of ${what}.` })
     }
   })
   const isAwaited = wait && done > 0

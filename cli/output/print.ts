@@ -32,7 +32,7 @@ export interface CommandResult {
   readonly text: string
   /** Further sentences for people. Called after the rest is printed: a new key must not wait for a failing query. */
   readonly notes?: () => MaybePromise<readonly string[]>
-  /** Where the result has the only copy of a secret. */
+  /** What the error says when the result cannot be written. */
   readonly lost?: Loss | undefined
 }
 
@@ -299,7 +299,7 @@ const writeErrors: Readonly<Record<string, string>> = {
 /** @param more What else the error says. */
 export function unwritableError(
   { code = '', message }: NodeJS.ErrnoException,
-  more?: { readonly detail: string; readonly remedy?: Remedy },
+  more?: Loss,
 ): CliError {
   const sentence = `Standard output can't be written: ${writeErrors[code] ?? message}.`
   if (more === undefined) return new CliError(1, unwritable, sentence)

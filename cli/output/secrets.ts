@@ -122,11 +122,12 @@ async function inNewFile<T>(path: string, work: (writer: SecretWriter) => Promis
     file = await createFile(path)
     return await work({
       check() {},
-      async write({ secret, lost, toResult }, line = secret) {
+      async write({ kind, secret, lost, toResult }, line = secret) {
         await append(file!, path, line, lost)
         isSaved = true
         if (interrupt !== undefined) throw new CliError(1, 'interrupted', 'Interrupted: repeat the command.')
-        return toResult('out', path)
+        const [, written] = secretNotes[kind]
+        return { ...toResult('out', path), lost: { detail: `The change is made. ${written} ${path}.` } }
       },
     })
   } finally {

@@ -112,7 +112,7 @@ test('a restore says that deleted signups are back', async (t) => {
   await run('signups', 'delete', ids[0]!, '--yes')
   const { stdout, stderr } = await run('store', 'restore', `${file}.backup`, '--replace')
   t.match(stdout, /^\d+ .* signups\.deleted /m)
-  t.match(stderr, /^warning: Signups that were deleted since the backup may be in it: delete them again/m)
+  t.match(stderr, /^warning: The backup may have signups that were deleted since: delete them again with/m)
   t.equal((await remaining(store)).length, 2)
 })
 

@@ -1,6 +1,7 @@
 /** What a command that hands out a secret does when standard output cannot be written. */
 import { existsSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import process from 'node:process'
 import { Readable, Writable } from 'node:stream'
 import { test } from 'tap'
 import { StoreError } from '../../adapters/stores/sql/store-error.ts'
@@ -84,6 +85,58 @@ test('otherwise, the error names it and the command that replaces it', async (t)
     const ids = [...rows, ...await store.webhooks.listWebhooks()].map((row) => row.id)
     t.ok(ids.includes(made!), `${command}: it was made`)
   }
+})
+
+test('without a secret on it, the error says that the change is made', async (t) => {
+  const { url, issue } = await createStore()
+  const { key: { id } } = await issue()
+  const out = join(temporaryFolder(), 'new.key')
+  const changes = {
+    [`keys issue acme --name x --out ${out}`]: `The change is made. The only copy of the key is in ${out}.`,
+    'partners suspend acme': 'The change is made.',
+    'partners suspend acme --json': 'The change is made.',
+    'partners resume acme --wait --json': 'The change is made.',
+    'keys disable --partner acme --yes': 'Changed 1 of 2 keys of 1 partner.',
+    'signups delete --email ada@example.org --yes': 'Deleted 0 signups.',
+  }
+  for (const [command, sentence] of Object.entries(changes)) {
+    const { code, stderr } = await runUnwritable(command, url)
+    t.equal(code, 1, command)
+    t.match(stderr, /^error: Standard output can't be written: its reader has gone\. /)
+    t.ok(stderr.endsWith(` ${sentence}\n`), stderr)
+  }
+  for (const command of [`keys revoke ${id} --dry-run`, 'content remove plans --dry-run none', 'keys list']) {
+    t.notMatch((await runUnwritable(command, url)).stderr, 'The change is made', command)
+  }
+})
+
+test('an interrupt while servers are waited for prints what was made', async (t) => {
+  let stdout = ''
+  const io = {
+    env: {},
+    stdin: Readable.from([]),
+    stdout: sink((text) => {
+      stdout += text
+      return undefined
+    }),
+    stderr: sink(() => undefined),
+  }
+  const store = createStubStore({ revision: () => new Promise(() => {}) })
+  const { kill } = process
+  const killed = new Promise((resolve) => {
+    process.kill = (_pid, signal) => {
+      resolve(signal)
+      return true
+    }
+  })
+  t.teardown(() => process.kill = kill)
+  void awaitServers(store, new Output(io, true), { data: { key: 'secret' } }, 0)
+  process.emit('SIGINT', 'SIGINT')
+  t.equal(await killed, 'SIGINT')
+  t.match(JSON.parse(stdout), {
+    data: { key: 'secret' },
+    error: { code: 'interrupted', detail: /^The change is made, but .*: the wait was interrupted\.$/ },
+  })
 })
 
 test('it does so when the servers cannot be waited for either', async (t) => {
