@@ -9,58 +9,107 @@ import { optionParser } from './options.ts'
 import { type Io, Output } from './output/print.ts'
 import { formatStack, redact } from './output/text.ts'
 
-const commandGroups: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+interface CommandEntry {
+  readonly description: string
+  /** Loads its definition, when it runs. */
+  load(): ReturnType<Run['load']>
+}
+
+/** The commands, by the headings of the help. */
+const commandGroups: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>> = {
   'To run the service:': {
-    serve: 'Serve the API over HTTP until SIGTERM or SIGINT',
-    demo: 'Fill an empty store with sample content and a key, and serve it',
-    migrate: 'Create the store, or migrate its schema to this version',
+    serve: {
+      description: 'Serve the API over HTTP until SIGTERM or SIGINT',
+      load: () => import('./serve/command.ts'),
+    },
+    demo: {
+      description: 'Fill an empty store with sample content and a key, and serve it',
+      load: () => import('./serve/demo.ts'),
+    },
+    migrate: {
+      description: 'Create the store, or migrate its schema to this version',
+      load: () => import('./store/migrate.ts'),
+    },
   },
   'To operate it:': {
-    partners: 'Create, list, update, suspend, resume and remove partners',
-    modules: 'Activate and deactivate integration modules of a partner',
-    keys: 'Issue, import, list, rotate, limit, disable, enable and revoke keys',
-    claims: 'List and revoke one-time links to keys',
-    scopes: 'List the scopes of a key, grant them and remove them',
-    content: 'Import, export and remove profiles, banners, industries and plans',
-    signups: 'List and export signups',
-    webhooks: 'Send events such as signups to URLs, and list deliveries',
-    reports: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
-    problems: 'List what keys were refused in the last 7 days',
-    explain: 'Explain whether a key may make a request, rule by rule',
-    audit: 'List administrative changes, and verify the audit log',
-    doctor: 'Check an installation, and show how to fix each issue',
-    store: 'Back up, restore and copy a store',
-    completions: 'Print the completion script for bash, zsh or fish',
+    partners: {
+      description: 'Create, list, update, suspend, resume and remove partners',
+      load: () => import('./commands/partners.ts'),
+    },
+    modules: {
+      description: 'Activate and deactivate integration modules of a partner',
+      load: () => import('./commands/modules.ts'),
+    },
+    keys: {
+      description: 'Issue, import, list, rotate, limit, disable, enable and revoke keys',
+      load: () => import('./keys/command.ts'),
+    },
+    claims: {
+      description: 'List and revoke one-time links to keys',
+      load: () => import('./commands/claims.ts'),
+    },
+    scopes: {
+      description: 'List the scopes of a key, grant them and remove them',
+      load: () => import('./commands/scopes.ts'),
+    },
+    content: {
+      description: 'Import, export and remove profiles, banners, industries and plans',
+      load: () => import('./commands/content.ts'),
+    },
+    signups: {
+      description: 'List and export signups',
+      load: () => import('./commands/signups.ts'),
+    },
+    webhooks: {
+      description: 'Send events such as signups to URLs, and list deliveries',
+      load: () => import('./webhooks/command.ts'),
+    },
+    reports: {
+      description: 'Report requests, errors and signups of partners by day, endpoint, plan and country',
+      load: () => import('./reports/command.ts'),
+    },
+    problems: {
+      description: 'List what keys were refused in the last 7 days',
+      load: () => import('./commands/problems.ts'),
+    },
+    explain: {
+      description: 'Explain whether a key may make a request, rule by rule',
+      load: () => import('./commands/explain.ts'),
+    },
+    audit: {
+      description: 'List administrative changes, and verify the audit log',
+      load: () => import('./commands/audit.ts'),
+    },
+    doctor: {
+      description: 'Check an installation, and show how to fix each issue',
+      load: () => import('./doctor/command.ts'),
+    },
+    store: {
+      description: 'Back up, restore and copy a store',
+      load: () => import('./store/command.ts'),
+    },
+    completions: {
+      description: 'Print the completion script for bash, zsh or fish',
+      load: () => import('./commands/completions.ts'),
+    },
   },
   'To integrate with one:': {
-    verify: 'Check a key against any deployment, and test the endpoints it may use',
-    openapi: 'Print the OpenAPI document of the service',
+    verify: {
+      description: 'Check a key against any deployment, and test the endpoints it may use',
+      load: () => import('./verify/command.ts'),
+    },
+    openapi: {
+      description: 'Print the OpenAPI document of the service',
+      load: () => import('./commands/openapi.ts'),
+    },
   },
 }
 
-/** The definition of each command, loaded when it runs. */
-export const commandModules: Readonly<Record<string, () => ReturnType<Run['load']>>> = {
-  serve: () => import('./serve/command.ts'),
-  demo: () => import('./serve/demo.ts'),
-  migrate: () => import('./store/migrate.ts'),
-  partners: () => import('./commands/partners.ts'),
-  modules: async () => ({ define: (await import('./commands/partners.ts')).defineModules }),
-  keys: () => import('./keys/command.ts'),
-  claims: () => import('./commands/claims.ts'),
-  scopes: () => import('./commands/scopes.ts'),
-  content: () => import('./commands/content.ts'),
-  signups: () => import('./commands/signups.ts'),
-  webhooks: () => import('./webhooks/command.ts'),
-  reports: () => import('./reports/command.ts'),
-  problems: () => import('./commands/problems.ts'),
-  explain: () => import('./commands/explain.ts'),
-  audit: () => import('./commands/audit.ts'),
-  doctor: () => import('./doctor/command.ts'),
-  store: () => import('./store/command.ts'),
-  completions: () => import('./commands/completions.ts'),
-  verify: () => import('./verify/command.ts'),
-  openapi: () => import('./commands/openapi.ts'),
-}
+/** All commands, by name. */
+export const commands: Readonly<Record<string, CommandEntry>> = Object.assign(
+  {},
+  ...Object.values(commandGroups),
+)
 
 export async function runProcess(argv: readonly string[], version: string): Promise<void> {
   const io = { stdin: process.stdin, stdout: process.stdout, stderr: process.stderr }
@@ -155,7 +204,7 @@ export async function loadProgram(version: string, io: Io): Promise<CliCommand> 
 }
 
 function createRun(io: Io, output: Output): Run {
-  return { io, output, exitCode: 0, variables: new Map(), load: (name) => commandModules[name]!() }
+  return { io, output, exitCode: 0, variables: new Map(), load: (name) => commands[name]!.load() }
 }
 
 /** @param writeHelp Gets help and version. */
@@ -187,9 +236,9 @@ function createProgram(version: string, run: Run, writeHelp?: (text: string) => 
       outputError: () => {},
     })
     .exitOverride()
-  for (const [heading, commands] of Object.entries(commandGroups)) {
+  for (const [heading, group] of Object.entries(commandGroups)) {
     program.commandsGroup(heading)
-    for (const [name, summary] of Object.entries(commands)) program.subcommand(name, summary)
+    for (const [name, { description }] of Object.entries(group)) program.subcommand(name, description)
   }
   program.hook('preSubcommand', async (_program, command) => {
     await (command as CliCommand).load()

@@ -7,7 +7,7 @@ import { test } from 'tap'
 import { importWebhookKey } from '../../adapters/webhooks/secrets.ts'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { CliCommand } from '../../cli/command.ts'
-import { commandModules } from '../../cli/program.ts'
+import { commands } from '../../cli/program.ts'
 import { createKeyAdministration, type NewKey } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
@@ -51,7 +51,7 @@ async function parse(command: string): Promise<void> {
   const silent = { writeOut() {}, writeErr() {}, outputError() {} }
   const run = { variables: new Map(), io: { env: {} } } as never
   const group = new CliCommand(name, run).exitOverride().configureOutput(silent)
-  const { define } = await commandModules[name]!()
+  const { define } = await commands[name]!.load()
   define(group)
   for (const each of group.commands.length > 0 ? group.commands : [group]) each.action(() => {})
   await group.parseAsync(args, { from: 'user' })
