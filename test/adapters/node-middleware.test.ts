@@ -55,127 +55,68 @@ async function ask(
   return `${response.statusCode} ${code}`
 }
 
-t.test('a field that the host sets, replaces or deletes', async (t) => {
-  const own = { [KEY_HEADER]: key }
-  t.equal(
-    await ask(
-      { 'x-own-key': key },
-      ({ headers }) => headers[KEY_HEADER] = headers['x-own-key'],
-    ),
-    '200 ok',
-    'set',
-  )
-  t.equal(
-    await ask(
-      { [KEY_HEADER]: 'nonsense' },
-      ({ headers }) => headers[KEY_HEADER] = key,
-    ),
-    '200 ok',
-    'replaced',
-  )
-  t.equal(
-    await ask(own, ({ headers }) => headers[KEY_HEADER] = 'nonsense'),
-    '401 key_invalid',
-    'replaced by another',
-  )
-  t.equal(
-    await ask(own, ({ headers }) => delete headers[KEY_HEADER]),
-    '401 key_missing',
-    'deleted',
-  )
-  const browser = { ...own, origin: 'https://site.example' }
-  t.equal(await ask(browser, () => undefined), '403 browser_refused')
-  t.equal(
-    await ask(browser, ({ headers }) => delete headers.origin),
-    '200 ok',
-    'Origin deleted',
-  )
-  t.equal(
-    await ask(own, ({ headers }) => headers[KEY_HEADER] = [key, key]),
-    '400 ambiguous_credentials',
-    'a list',
-  )
+const own = { [KEY_HEADER]: key }
+const twice = [KEY_HEADER, key, KEY_HEADER, key]
+const browser = { ...own, origin: 'https://site.example' }
+const [inside, outside] = ['198.51.100.7', '203.0.113.9']
+const from = (address: string) => ({ [KEY_HEADER]: fenced.text, 'x-forwarded-for': address })
+const proxied = { trustedProxies: 1 }
+const at = (address: string | undefined, trustedProxies: number) => ({
+  trustedProxies,
+  options: { address: () => address },
 })
-
-t.test('a field that the host leaves alone counts with its repetitions', async (t) => {
-  const twice = [KEY_HEADER, key, KEY_HEADER, key]
-  t.equal(await ask(twice, () => undefined), '400 ambiguous_credentials')
-  t.equal(
-    await ask(twice, ({ headers }) => headers['x-other'] = 'a'),
-    '400 ambiguous_credentials',
-  )
-  t.equal(
-    await ask(twice, ({ headers }) => headers[KEY_HEADER] = `${key} `.trim()),
-    '400 ambiguous_credentials',
-  )
-})
-
-t.test('the client of a fenced key', async (t) => {
-  const inside = '198.51.100.7'
-  const outside = '203.0.113.9'
-  const from = (address: string) => ({
-    [KEY_HEADER]: fenced.text,
-    'x-forwarded-for': address,
-  })
-  const proxied = { trustedProxies: 1 }
-  t.equal(await ask(from(inside), () => undefined, proxied), '200 ok')
-  const replace: Middleware = ({ headers }) => headers['x-forwarded-for'] = outside
-  t.equal(
-    await ask(from(inside), replace, proxied),
-    '403 address_not_allowed',
-    'the host replaced the hop',
-  )
-  for (const trustedProxies of [0, 1]) {
-    const at = (address: string | undefined) => ({
-      trustedProxies,
-      options: { address: () => address },
-    })
-    t.equal(
-      await ask(from(outside), () => undefined, at(inside)),
-      '200 ok',
-      'as the host says',
-    )
-    t.equal(
-      await ask(from(inside), () => undefined, at(outside)),
-      '403 address_not_allowed',
-    )
-    t.equal(
-      await ask(from(inside), () => undefined, at(undefined)),
-      '403 address_not_allowed',
-      'unknown',
-    )
-  }
-})
-
-t.test('the target of the host', async (t) => {
-  const own = { [KEY_HEADER]: key }
-  // As a router that rewrites does: it keeps what the client sent.
-  const rewrite: Middleware = (request) => {
-    request.originalUrl = request.url!
-    request.url = target
-  }
-  t.equal(
-    await ask(own, rewrite, { path: '/old' }),
-    '404 route_not_found',
-    'by default as the client sent it',
-  )
-  const options = { target: (request: IncomingMessage) => request.url! }
-  t.equal(await ask(own, rewrite, { path: '/old', options }), '200 ok')
-})
-
-t.test('options', async (t) => {
-  const api = createPartnerApi({ store })
-  // @ts-expect-error -- misspelt
-  t.throws(() => createListener(api, { adress: () => undefined }), {
-    name: 'TypeError',
-    message: 'createListener: there is no option "adress". Did you mean "address"?',
-  })
-  const address = () => {
+const untouched: Middleware = () => undefined
+const setHeader = (name: string, value: string | string[] | undefined): Middleware => ({ headers }) =>
+  value === undefined ? delete headers[name] : headers[name] = value
+// As a router that rewrites does: it keeps what the client sent.
+const rewrite: Middleware = (request) => {
+  request.originalUrl = request.url!
+  request.url = target
+}
+const readsUrl = { target: (request: IncomingMessage) => request.url! }
+const failing = {
+  address: () => {
     throw new Error('no address')
-  }
-  t.equal(
-    await ask({ [KEY_HEADER]: key }, () => undefined, { options: { address } }),
-    '500 no address',
-  )
-  await api.close()
-})
+  },
+}
+
+type Case = readonly [
+  what: string,
+  expected: string,
+  sent: Sent,
+  middleware?: Middleware,
+  how?: Parameters<typeof ask>[2],
+]
+const cases: readonly Case[] = [
+  ['a key that the host sets', '200 ok', { 'x-own-key': key }, ({ headers }) => {
+    headers[KEY_HEADER] = headers['x-own-key']
+  }],
+  ['a key that it replaces', '200 ok', { [KEY_HEADER]: 'nonsense' }, setHeader(KEY_HEADER, key)],
+  ['replaced by another', '401 key_invalid', own, setHeader(KEY_HEADER, 'nonsense')],
+  ['a key that it deletes', '401 key_missing', own, setHeader(KEY_HEADER, undefined)],
+  ['Origin', '403 browser_refused', browser],
+  ['Origin that it deletes', '200 ok', browser, setHeader('origin', undefined)],
+  ['a list', '400 ambiguous_credentials', own, setHeader(KEY_HEADER, [key, key])],
+  ['repetitions that it leaves alone', '400 ambiguous_credentials', twice],
+  ['another field set', '400 ambiguous_credentials', twice, setHeader('x-other', 'a')],
+  ['an equal text', '400 ambiguous_credentials', twice, setHeader(KEY_HEADER, `${key} `.trim())],
+  ['the client of a fenced key', '200 ok', from(inside), untouched, proxied],
+  [
+    'a hop that the host replaces',
+    '403 address_not_allowed',
+    from(inside),
+    setHeader('x-forwarded-for', outside),
+    proxied,
+  ],
+  ...[0, 1].flatMap((proxies): Case[] => [
+    ['the client as the host says', '200 ok', from(outside), untouched, at(inside, proxies)],
+    ['another client', '403 address_not_allowed', from(inside), untouched, at(outside, proxies)],
+    ['an unknown client', '403 address_not_allowed', from(inside), untouched, at(undefined, proxies)],
+  ]),
+  ['the target as the client sent it', '404 route_not_found', own, rewrite, { path: '/old' }],
+  ['the target of an option', '200 ok', own, rewrite, { path: '/old', options: readsUrl }],
+  ['what an option throws', '500 no address', own, untouched, { options: failing }],
+]
+for (const [what, expected, sent, middleware = untouched, how] of cases) {
+  t.test(what, async (t) => t.equal(await ask(sent, middleware, how), expected))
+}

@@ -60,6 +60,7 @@ t.test('what is refused', async (t) => {
   const urls = [
     'http://hooks.example',
     'https://127.0.0.1/',
+    'https://[::1]/',
     'https://a:b@hooks.example',
     'https://a.example/#b',
     'a',
@@ -88,6 +89,7 @@ t.test('what is refused', async (t) => {
   await t.rejects(webhooks.rotateSecret(id), refused('too_many_secrets'))
 
   const anywhere = createWebhookAdministration(store, { actor: 'shop' }, { key, allowPrivate: true })
+  await t.rejects(anywhere.update(id, { url: 'ftp://hooks.example' }), refused('invalid_url'))
   t.match(await anywhere.update(id, { url: 'http://127.0.0.1:8080/a' }), { url: 'http://127.0.0.1:8080/a' })
 })
 

@@ -161,6 +161,9 @@ async function browsersRefused(t: TestContext, service: Service): Promise<void> 
     expectProblem(t, posted, 'browser_refused', `verify-key ${JSON.stringify(headers)}`)
     t.equal((await send({ target: `${root}/health`, headers })).status, 200, 'health allows browsers')
   }
+  for (const path of ['/openapi.json', '/docs', '/docs.md']) {
+    t.equal((await send({ target: root + path, headers: { origin } })).status, 200, `${path} allows browsers`)
+  }
   const target = `${root}/public/plans`
   const preflight = { origin, 'access-control-request-method': 'GET' }
   const response = await send({ method: 'OPTIONS', target, headers: preflight })
