@@ -3,24 +3,22 @@ import { hostname } from 'node:os'
 import process from 'node:process'
 import { setTimeout } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { RunningServer, ServableApi } from '../../adapters/runtimes/server.ts'
+import type { RunningServer } from '../../adapters/runtimes/server.ts'
 import { startWebhooks, type WebhookOptions } from '../../adapters/webhooks/deliverer.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { createServiceNames } from '../../core/http/headers.ts'
 import { internalsOf } from '../../core/internals.ts'
-import { createRequestIds } from '../../core/lib/ids.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
 import type { LogEvent } from '../../core/log.ts'
 import type { Observer } from '../../core/ports/observer.ts'
 import type { Replica } from '../../core/ports/replicas.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
-import { API_VERSION } from '../../core/model.ts'
 import { interrupts } from '../files.ts'
 import { BLOCKED_PORTS } from './blocked-ports.ts'
 import { listen } from './listen.ts'
 import { createLog, type ServeEvent } from './log.ts'
 import { listenForMetrics, type Measured, type MetricsAddress } from './metrics-listener.ts'
+import { withRootRedirect } from './root-redirect.ts'
 import type { StoreAddress } from '../store/url.ts'
 
 /** Seconds after which a server ends whose file was deleted or replaced: it may be put back. */
@@ -169,47 +167,6 @@ export async function importTracing(store: StoreAddress['kind']): Promise<readon
   const { createTracing } = await import('../../adapters/opentelemetry.ts')
   const databaseSystem = store === 'postgres' ? 'postgresql' : 'sqlite'
   return [createTracing({ databaseSystem, scheme: 'http' })]
-}
-
-/** Redirects `/` to the reference page. A service that is mounted elsewhere leaves `/` to its host. */
-function withRootRedirect(
-  api: ServableApi,
-  { serviceName = 'service', basePath = '', deployment }: PartnerApiOptions,
-  write: (event: LogEvent) => void,
-): ServableApi {
-  const [{ url } = { url: basePath || '/' }] = deployment?.servers ?? []
-  const base = new URL(url, 'http://localhost').pathname.replace(/\/+$/, '')
-  const nextRequestId = createRequestIds()
-  const { versionHeader, versionHeaderLowerCase } = createServiceNames(serviceName)
-  const allow = ['Allow', 'GET, HEAD, OPTIONS']
-  const common = ['X-Content-Type-Options', 'nosniff', versionHeader, API_VERSION]
-  const location = `${base}/${serviceName}/docs`
-  const headers = ['Location', location, 'Cache-Control', 'no-store', 'Content-Length', '0', ...common]
-  return {
-    ...api,
-    handle(request) {
-      const { method, target } = request
-      const isRoot = target === '/' || target.startsWith('/?')
-      if (!isRoot) return api.handle(request)
-      if (method === 'OPTIONS') {
-        const fields = [...allow, ...common, 'X-Request-Id', nextRequestId()]
-        return { status: 204, headers: fields, body: undefined }
-      }
-      if (method !== 'GET' && method !== 'HEAD') {
-        const refused = internalsOf(api).refuse('method_not_allowed', request.address)
-        return { ...refused, headers: [...refused.headers, ...allow] }
-      }
-      const version = request.header(versionHeaderLowerCase)
-      if (version !== undefined && version !== API_VERSION) {
-        const refused = internalsOf(api).refuse('unknown_version', request.address)
-        return method === 'HEAD' ? { ...refused, body: undefined } : refused
-      }
-      const id = nextRequestId()
-      const time = new Date().toISOString()
-      write({ time, level: 'info', event: 'request', request_id: id, method, path: '/', status: 302 })
-      return { status: 302, headers: [...headers, 'X-Request-Id', id], body: undefined }
-    },
-  }
 }
 
 /**
