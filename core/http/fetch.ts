@@ -213,9 +213,15 @@ export function createResponseConverter(
 
 function toResponse(response: HttpResponse): Response {
   const { status, body } = response
-  const headers = new Headers()
+  // As a record: `Response` would check each field of a `Headers` again.
+  const headers: Record<string, string> = {}
   const fields = sentHeaders(response)
-  for (let index = 0; index < fields.length; index += 2) headers.append(fields[index]!, fields[index + 1]!)
+  for (let index = 0; index < fields.length; index += 2) {
+    const name = fields[index]!
+    const value = fields[index + 1]!
+    const before = headers[name]
+    headers[name] = before === undefined ? value : `${before}, ${value}`
+  }
   // Workers would compress a compressed body again.
   const init = { status, headers, encodeBody: 'manual' }
   return new Response(body as string | Uint8Array<ArrayBuffer> | undefined ?? null, init)

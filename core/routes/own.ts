@@ -342,20 +342,40 @@ function toResult(result: EndpointResult, name: string): HandlerResult {
     throw new TypeError(`The handler of ${name} returned no data.`)
   }
   const { data, page } = result
-  // The data itself has the empty name.
-  JSON.stringify(data, (member, value) => {
-    const kind = notJson(value)
-    if (kind !== undefined) {
-      const place = member === '' ? 'data' : `the member ${redactKeys(member)} of data`
-      throw new TypeError(`The handler of ${name} returned ${kind} as ${place}, which JSON cannot carry.`)
-    }
-    return value
-  })
+  const fault = findNotJson(data, '', 0)
+  if (fault !== undefined) throw new TypeError(`The handler of ${name} returned ${fault}.`)
   return page === undefined ? { data } : { data, page }
 }
 
-/** What a value is that JSON leaves out, or writes as `null` or as an empty object. */
-function notJson(value: unknown): string | undefined {
+/** How deep data may be nested: circular objects are deeper than any. */
+const maxDepth = 1_000
+
+/**
+ * Looks for values that JSON leaves out, or writes as `null` or as an empty object.
+ *
+ * @param member The name of the value, empty for the data itself.
+ */
+function findNotJson(given: unknown, member: string, depth: number): string | undefined {
+  if (typeof given === 'string' || typeof given === 'boolean' || given === undefined || given === null) {
+    return undefined
+  }
+  const { toJSON } = given as { readonly toJSON?: unknown }
+  const value: unknown = typeof toJSON === 'function' ? toJSON.call(given, member) : given
+  const kind = kindOfNotJson(value)
+  if (kind !== undefined) {
+    const place = member === '' ? 'data' : `the member ${redactKeys(member)} of data`
+    return `${kind} as ${place}, which JSON cannot carry`
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  if (depth === maxDepth) return `data that is circular or more than ${maxDepth} levels deep`
+  for (const name of Object.keys(value)) {
+    const fault = findNotJson((value as Readonly<Record<string, unknown>>)[name], name, depth + 1)
+    if (fault !== undefined) return fault
+  }
+  return undefined
+}
+
+function kindOfNotJson(value: unknown): string | undefined {
   if (typeof value === 'function' || typeof value === 'symbol' || typeof value === 'bigint') {
     return `a ${typeof value}`
   }

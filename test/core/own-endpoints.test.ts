@@ -672,6 +672,38 @@ t.test('a handler that fails is a problem of the service', async (t) => {
   t.match(headers.get('x-request-id'), /^req_/)
 })
 
+t.test('data is what JSON carries of it, and the log names what it cannot', async (t) => {
+  const log: LogEvent[] = []
+  const { request, key } = await serveOrders({ log: (event) => log.push(event) })
+  const call = async (data: unknown) => {
+    trouble = () => ({ data })
+    return await request('/trouble?partner=demo', { key })
+  }
+  class Money {
+    readonly #cents = 995
+    toJSON(member: string) {
+      return { member, cents: this.#cents }
+    }
+  }
+  const nested = (levels: number): unknown => levels === 0 ? 1 : [nested(levels - 1)]
+  const sent = { at: new Date(0), price: new Money(), none: undefined, list: [undefined, null, ''] }
+  t.strictSame((await call(sent)).json.data, JSON.parse(JSON.stringify(sent)))
+  t.strictSame((await call(nested(1_000))).json.data, nested(1_000))
+
+  const circular: { self?: unknown } = {}
+  circular.self = [circular]
+  const faults: readonly (readonly [unknown, string])[] = [
+    [circular, 'data that is circular or more than 1000 levels deep'],
+    [nested(1_001), 'data that is circular or more than 1000 levels deep'],
+    [{ toJSON: () => NaN }, 'the number NaN as data, which JSON cannot carry'],
+    [[{ id: { toJSON: () => 1n } }], 'a bigint as the member id of data, which JSON cannot carry'],
+  ]
+  for (const [data, sentence] of faults) {
+    t.equal((await call(data)).status, 500)
+    t.match(log.at(-1), { error: `TypeError: The handler of trouble returned ${sentence}.` })
+  }
+})
+
 t.test('a query builder is run by awaiting it, in a list, a revision and a handler', async (t) => {
   let runs = 0
   // Like that of an ORM: no promise, and without effect until it is awaited.
