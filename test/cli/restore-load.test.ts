@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, readdirSync, watch } from 'node:fs'
 import { dirname } from 'node:path'
 import postgres from 'postgres'
-import { test } from 'tap'
+import { type Test, test } from 'tap'
 import { hasServer } from '../postgres/binaries.ts'
 import { useServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
@@ -50,33 +50,53 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
     await restoreOfUse(t, await postgresPlace(server), 5)
   })
 
-  await t.test('a reconciliation that is killed has changed nothing, and can be repeated', async (t) => {
+  /** A store with a partner and a key, and its backup. */
+  async function backedUp() {
     const place = await postgresPlace(server)
     const { run, json } = programOn(place.url)
     await run('migrate')
     await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
     const { data: { id } } = await json('keys', 'issue', 'acme', '--name', 'K')
     await place.backUp()
-    await run('keys', 'revoke', id)
     const restored = programOn(place.restored)
-    const seal = (await restored.json('audit', 'seal')).data
+    const reconcile = ['store', 'reconcile', '--replaced', place.url]
+    return { place, run, json, id: id as string, restored, reconcile }
+  }
+
+  /** Locks the partners of a store, before which keys are narrowed. */
+  async function lockPartners(t: Test, url: string) {
+    const name = new URL(url).pathname.slice(1)
     const { admin } = server
-    const sql = postgres(server.adminUrl(new URL(place.restored).pathname.slice(1)), { max: 1 })
+    const sql = postgres(server.adminUrl(name), { max: 1 })
     t.teardown(() => sql.end({ timeout: 0 }))
-    // Keys are narrowed before partners.
     const lock = await sql.reserve()
     await lock`BEGIN`
     await lock`LOCK TABLE partner_api.partner`
+    return {
+      /** Whether another transaction waits for a lock. */
+      async waiting(): Promise<boolean> {
+        const rows = await admin`
+          select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = ${name}`
+        return rows.length > 0
+      },
+      async release(): Promise<void> {
+        await lock`ROLLBACK`
+        lock.release()
+      },
+    }
+  }
+
+  await t.test('a reconciliation that is killed has changed nothing, and can be repeated', async (t) => {
+    const { place, run, id, restored } = await backedUp()
+    await run('keys', 'revoke', id)
+    const seal = (await restored.json('audit', 'seal')).data
+    const { waiting, release } = await lockPartners(t, place.restored)
     const child = startProgram(place.restore)
-    const name = new URL(place.restored).pathname.slice(1)
-    const waiting = () =>
-      admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = ${name}`
-    await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
+    await until(waiting, 'the reconciliation to wait')
     child.kill('SIGKILL')
     await once(child, 'close')
-    await lock`ROLLBACK`
-    lock.release()
-    await until(async () => (await waiting()).length === 0, 'its transaction to end')
+    await release()
+    await until(async () => !await waiting(), 'its transaction to end')
     t.same((await restored.json('audit', 'seal')).data, seal)
     t.match(documentOf(await runProcess([...place.restore, '--json'])), { data: { narrowed: { keys: 1 } } })
     t.equal((await restored.json('keys', 'show', id)).data.state, 'revoked')
@@ -105,19 +125,6 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
     })
     t.match(await json(...reconcile, '--as-backed-up'), { code: 2, error: { code: 'usage' } })
   })
-
-  /** A store with a partner and a key, and its backup. */
-  async function backedUp() {
-    const place = await postgresPlace(server)
-    const { run, json } = programOn(place.url)
-    await run('migrate')
-    await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
-    const { data: { id } } = await json('keys', 'issue', 'acme', '--name', 'K')
-    await place.backUp()
-    const restored = programOn(place.restored)
-    const reconcile = ['store', 'reconcile', '--replaced', place.url]
-    return { place, run, json, id: id as string, restored, reconcile }
-  }
 
   await t.test('a reconciliation with the stores swapped is refused', async (t) => {
     const { place, run, json, restored, reconcile } = await backedUp()
@@ -159,21 +166,11 @@ test('on PostgreSQL', { skip: hasServer() ?? false }, async (t) => {
   await t.test('a replaced store that is administered meanwhile is not lost', async (t) => {
     const { place, run, id, restored } = await backedUp()
     const seal = (await restored.json('audit', 'seal')).data
-    const { admin } = server
-    const sql = postgres(server.adminUrl(new URL(place.restored).pathname.slice(1)), { max: 1 })
-    t.teardown(() => sql.end({ timeout: 0 }))
-    // Keys are narrowed before partners.
-    const lock = await sql.reserve()
-    await lock`BEGIN`
-    await lock`LOCK TABLE partner_api.partner`
+    const { waiting, release } = await lockPartners(t, place.restored)
     const reconciling = runProcess([...place.restore, '--json', '--force'])
-    const name = new URL(place.restored).pathname.slice(1)
-    const waiting = () =>
-      admin`select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = ${name}`
-    await until(async () => (await waiting()).length > 0, 'the reconciliation to wait')
+    await until(waiting, 'the reconciliation to wait')
     t.match(await run('keys', 'revoke', id), { code: 0 })
-    await lock`ROLLBACK`
-    lock.release()
+    await release()
     t.match(documentOf(await reconciling).error, {
       code: 'replaced_changed',
       detail: /^Nothing was changed: /,

@@ -58,65 +58,31 @@ t.test('no page of a list sorts rows or reads those of others', (t) => {
   const administration = createAdministration(sql)
   const { listKeys } = createLists(sql)
   const signups = createSignups(explained, sql)
-  const ofPartner = 'SEARCH signup USING INDEX signup_newest_of_partner ' +
-    '(partner=? AND environment=? AND (recency,id)>(?,?))'
-  const ofAllKeys = [
-    'CO-ROUTINE page',
-    'SEARCH partner_key USING COVERING INDEX partner_key_listed ((created_at,id)>(?,?))',
-    'SCAN page',
-    'SEARCH partner_key USING PRIMARY KEY (id=?)',
+  const everything = { environment: 'live', states: KEY_STATES } as const
+  const lists: readonly (readonly [read: () => unknown, by: string])[] = [
+    [() => administration.listPartners('a', 9), 'slug>?'],
+    [() => listKeys({}, undefined, 9), '(created_at,id)>(?,?)'],
+    [
+      () => listKeys({ ...everything, scope: 'read:plans', endsBefore: 9, unusedSince: 9 }, undefined, 9),
+      '(created_at,id)>(?,?)',
+    ],
+    [() => listKeys({ ...everything, tag: 'eu' }, undefined, 9), 'partner_key_tagged'],
+    [() => listKeys({ partner: 'big' }, undefined, 9), 'partner=? AND (created_at,id)>(?,?)'],
+    [() => listKeys({ partner: 'big', endsBefore: 9 }, undefined, 9), 'partner=? AND (created_at,id)>(?,?)'],
+    [() => auditLog.listAudit(0, 9), 'rowid>?'],
+    [() => auditLog.listAudit(0, 9, 'big'), 'partner=? AND rowid>?'],
+    [() => auditLog.auditTail(9, 'big'), 'partner=?'],
+    [() => signups.listSignups(undefined, undefined, 9), '(recency,id)>(?,?)'],
+    [
+      () => signups.listSignups('big', undefined, 9),
+      'partner=? AND environment=? AND (recency,id)>(?,?)',
+    ],
   ]
-  const lists: readonly (readonly [read: () => unknown, ...plan: string[]])[] = [
-    [() => administration.listPartners('a', 9), 'SEARCH partner USING PRIMARY KEY (slug>?)'],
-    [
-      () => listKeys({}, undefined, 9),
-      ...ofAllKeys,
-    ],
-    [
-      () =>
-        listKeys(
-          { environment: 'live', scope: 'read:plans', states: KEY_STATES, endsBefore: 9, unusedSince: 9 },
-          undefined,
-          9,
-        ),
-      ofAllKeys[0]!,
-      ofAllKeys[1]!.replace('>(?,?)', '>(?,?) AND created_at<?'),
-      ...ofAllKeys.slice(2),
-    ],
-    [
-      () => listKeys({ tag: 'eu', environment: 'live', states: KEY_STATES }, undefined, 9),
-      ...ofAllKeys.map((step) => step.replace('partner_key_listed', 'partner_key_tagged')),
-    ],
-    [
-      () => listKeys({ partner: 'big' }, undefined, 9),
-      ...ofAllKeys.map((step) =>
-        step.replace('partner_key_listed (', 'partner_key_by_partner (partner=? AND ')
-      ),
-    ],
-    [
-      () => listKeys({ partner: 'big', endsBefore: 9 }, undefined, 9),
-      ...ofAllKeys.map((step) =>
-        step.replace('COVERING INDEX partner_key_listed (', 'INDEX partner_key_by_partner (partner=? AND ')
-      ),
-    ],
-    [() => auditLog.listAudit(0, 9), 'SEARCH audit USING INTEGER PRIMARY KEY (rowid>?)'],
-    [
-      () => auditLog.listAudit(0, 9, 'big'),
-      'SEARCH audit USING INDEX audit_by_partner (partner=? AND rowid>?)',
-    ],
-    // From its end, in the order of the table, and no further than to the entry that is wanted.
-    [() => auditLog.auditTail(9), 'SCAN audit'],
-    [() => auditLog.auditTail(9, 'big'), 'SEARCH audit USING COVERING INDEX audit_by_partner (partner=?)'],
-    [
-      () => signups.listSignups(undefined, undefined, 9),
-      'SEARCH signup USING INDEX signup_newest ((recency,id)>(?,?))',
-    ],
-    [() => signups.listSignups('big', undefined, 9), ofPartner, ofPartner],
-  ]
-  for (const [read, ...plan] of lists) {
+  for (const [read, by] of lists) {
     steps.length = 0
     read()
-    t.strictSame(steps, plan, String(read))
+    t.ok(steps.some((step) => step.startsWith('SEARCH') && step.includes(by)), `${read}: ${steps}`)
+    t.same(steps.filter((step) => /^SCAN (?!page$)|TEMP B-TREE/.test(step)), [], String(read))
   }
   t.end()
 })
