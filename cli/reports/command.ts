@@ -6,6 +6,7 @@ import { readQuotaUse } from '../../core/limits/partner-quotas.ts'
 import type { PartnerDay } from '../../core/ports/reports.ts'
 import { readPartners, type Store } from '../../core/ports/store.ts'
 import { daysIn, isCalendarDay, type Period, resolvePeriod } from '../../core/reports/period.ts'
+import { toWireSummary } from '../../core/reports/summary.ts'
 import type { CliCommand, Invocation } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { describeFileError } from '../files.ts'
@@ -102,8 +103,6 @@ async function report(
 }
 
 async function summarise(store: Store, slug: string, { from, to }: Period, serviceName: string) {
-  // Loaded here, with the schemas of all endpoints.
-  const { toWireSummary } = await import('../../core/routes/reports.ts')
   const { endpoints } = await readEndpoints(store, serviceName)
   return toWireSummary({ from, to }, await store.summarise(slug, from, to), endpoints)
 }

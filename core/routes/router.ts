@@ -9,7 +9,6 @@ import {
   recentProfiles,
   widget,
 } from './content.ts'
-import { showClaim, useClaim } from './claims.ts'
 import { apiCatalog, docs, docsMarkdown, endpointMarkdown, health, openapi } from './open.ts'
 import { problems } from './problems.ts'
 import { reportActivity, reportSummary } from './reports.ts'
@@ -23,7 +22,7 @@ import {
   type PathValues,
   type Route,
 } from './route.ts'
-import { revokeKey, rotateKey } from './key-changes.ts'
+import { revokeKey, rotateKey, showClaim, useClaim } from './key-changes.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 

@@ -1,4 +1,5 @@
 /** One-time links to keys. Opening one changes nothing, as mail scanners and previews do; its button makes the key. */
+import { claimId, findPredecessor, useClaim } from '../admin/claims.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { claimState } from '../keys/lifecycle.ts'
@@ -6,54 +7,36 @@ import { equalDigests } from '../lib/digest.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { Claim } from '../ports/changes.ts'
 import type { ClaimedKey, ClaimOffer } from '../wire.ts'
-import { administer, issuedJson } from './key-changes.ts'
-import type { HandlerContext, OpenRequest, OpenRoute } from './route.ts'
-
-const link = {
-  access: 'open',
-  path: '/claim/:token',
-  endsWithSecret: true,
-  mediaTypes: ['application/json', 'text/html'],
-  problems: ['claim_not_found', 'claim_spent', 'rate_limited', 'store_unavailable', 'overloaded'],
-} as const
+import { administer, issuedJson } from './own-keys.ts'
+import type { HandlerContext, OpenRequest } from './route.ts'
 
 const headers = ['Referrer-Policy', 'no-referrer']
 
-export const showClaim: OpenRoute = {
-  ...link,
-  name: 'show-claim',
-  method: 'GET',
-  summary: 'Open a one-time link',
-  handle: (ports, request) =>
-    respond(ports, request, async (): Promise<ClaimOffer> => {
-      const claim = await findOpen(ports, request)
-      const { findPredecessor } = await import('../admin/claims.ts')
-      const predecessor = await findPredecessor(ports.administration, claim, request.now())
-      const { partner, name, expiresAt } = claim
-      return { partner, name, expires_at: rfc3339(expiresAt), predecessor }
-    }),
+/** What a link is for. */
+export function openLink(ports: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
+  return respond(ports, request, async () => {
+    const claim = await findOpen(ports, request)
+    const predecessor = await findPredecessor(ports.administration, claim, request.now())
+    const { partner, name, expiresAt } = claim
+    return { partner, name, expires_at: rfc3339(expiresAt), predecessor }
+  })
 }
 
 /** The pending uses of links, by id: others wait for them instead of the store. */
 const pending = new Map<string, Promise<ClaimedKey>>()
 
-export const useClaim: OpenRoute = {
-  ...link,
-  name: 'use-claim',
-  method: 'POST',
-  status: 201,
-  summary: 'Get the key of a one-time link',
-  handle: (ports, request) =>
-    respond(ports, request, async (): Promise<ClaimedKey> => {
-      await request.skipBody()
-      const claim = await findOpen(ports, request)
-      const first = pending.get(claim.id)
-      // Awaited only if there is one: others must see this use at once.
-      if (first !== undefined && await first) throw new Problem('claim_spent')
-      const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
-      pending.set(claim.id, use)
-      return await use
-    }),
+/** Makes the key of a link. */
+export function useLink(ports: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
+  return respond(ports, request, async () => {
+    await request.skipBody()
+    const claim = await findOpen(ports, request)
+    const first = pending.get(claim.id)
+    // Awaited only if there is one: others must see this use at once.
+    if (first !== undefined && await first) throw new Problem('claim_spent')
+    const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
+    pending.set(claim.id, use)
+    return await use
+  })
 }
 
 /**
@@ -76,7 +59,6 @@ async function respond(
 }
 
 async function findOpen({ administration, sha256 }: HandlerContext, request: OpenRequest): Promise<Claim> {
-  const { claimId } = await import('../admin/claims.ts')
   const { token = '' } = request.params
   const claim = await request.lookUp('claim_not_found', async () => {
     const digest = sha256(token)
@@ -89,7 +71,6 @@ async function findOpen({ administration, sha256 }: HandlerContext, request: Ope
 
 function makeKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
   return administer(ports, async () => {
-    const { useClaim } = await import('../admin/claims.ts')
     const made = await useClaim(ports.administration, claim, now)
     const predecessor = 'retiresAt' in made
       ? { id: JSON.parse(claim.draft).rotates, ends_at: rfc3339(made.retiresAt) }
