@@ -122,11 +122,9 @@ t.test('a base path is segments without a slash at the end', async (t) => {
       '/a\n',
       ' /a',
       'https://a.example',
-      null,
-      7,
     ]
   ) {
-    t.throws(() => open({ basePath: basePath as string }), {
+    t.throws(() => open({ basePath }), {
       name: 'RangeError',
       message: /^basePath cannot be /,
     }, `${basePath}`)
