@@ -138,16 +138,6 @@ await t.test('after a lost response, a conflict is retried: the successor may be
   t.ok((await demo({ key: stored }).verifyKey()).valid)
 })
 
-await t.test('a list is read to its end with any page size', async (t) => {
-  const whole = (await Array.fromAsync(demo().profiles({ limit: 100 }))).map(({ slug }) => slug)
-  const pages = await Array.fromAsync(demo().profiles({ limit: 3, sort: 'name' }).pages())
-  t.strictSame(pages.flatMap(({ data }) => data.map(({ slug }) => slug)), whole)
-  t.ok(pages.length > 3 && pages.every(({ data }) => data.length <= 3))
-  const countries = ['DE', 'FR']
-  const some = await Array.fromAsync(demo().profiles({ country: countries, limit: 2 }))
-  t.ok(some.length > 0 && some.every(({ country }) => countries.includes(country.code)))
-})
-
 await t.test('results and errors have their response, which copies of the data lack', async (t) => {
   const client = demo()
   const plans = await client.plans()
