@@ -1,20 +1,18 @@
 /** Starts and calls every example. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import process from 'node:process'
 import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
-import type { Test } from 'tap'
 import { binary, ROOT, run } from '../package/installed.ts'
 import { startWorker } from '../support/workerd-process.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
-import { cleanEnv, programOn } from '../support/cli-program.ts'
+import { programOn } from '../support/cli-program.ts'
+import { readFirst, sameDirectories, servePublicProfiles, serveStore } from './directories.ts'
 import { holdsMounted } from './mounted.ts'
-import { createProject, EXAMPLES, MAIN, start, storeIn, write } from './project.ts'
+import { createProject, EXAMPLES, start, storeIn, write } from './project.ts'
 import { makeShop, rename } from './shop.ts'
 
 const project = await createProject()
@@ -75,7 +73,7 @@ await t.test('worker.js', { skip: hasServer() ?? false }, async (t) => {
 
 await t.test('client.js', async (t) => {
   const { folder, key } = await project.open('client')
-  const env = { PARTNER_API_URL: await serve(t, folder, []), PARTNER_API_KEY: key }
+  const env = { PARTNER_API_URL: await serveStore(t, folder), PARTNER_API_KEY: key }
   const command = ['env', ...Object.entries(env).map(([name, value]) => `${name}=${value}`)]
   for (const runtime of [[process.execPath], [binary('bun')], [binary('deno'), 'run', '-A']]) {
     const [first = '', ...words] = [...command, ...runtime, 'client.js']
@@ -90,59 +88,11 @@ await t.test('own-tables.ts', async (t) => {
   const { folder, key } = await project.open('own-tables')
   const shop = join(folder, 'shop.db')
   makeShop(shop)
-  const own = (await start(t, folder, [process.execPath, 'own-tables.ts'])).url
-  const stored = await serve(t, folder, [])
-  const read = async (base: string, path: string) => {
-    const answer = await fetch(base + path, { headers: { 'x-service-partner-key': key } })
-    const body = await answer.json()
-    if (!answer.ok) throw new Error(JSON.stringify(body))
-    return body
-  }
-  const fields = ['slug', 'name', 'headline', 'country', 'industry', 'logo_url', 'published_at']
-  const common = (row: Record<string, unknown>) => fields.map((field) => row[field])
-  const list = '/service/public/profiles'
-  // Remove from the store what the tables do not have, so that both hold the same companies.
-  const hidden = (await program(folder, ['content', 'export', 'profiles'])).trim().split('\n')
-    .map((line) => JSON.parse(line)).filter(({ visible_to }) => visible_to !== null).map(({ slug }) => slug)
-  await program(folder, ['content', 'remove', 'profiles', ...hidden])
+  const own = { url: (await start(t, folder, [process.execPath, 'own-tables.ts'])).url, key }
+  await sameDirectories(t, own, { url: await servePublicProfiles(t, folder), key })
 
-  const questions = [
-    '',
-    'q=wool',
-    'q=ost%20trees',
-    'q=%CE%B1%CE%BD',
-    'country=de&country=FR',
-    'industry=travel&industry=textiles',
-  ]
-    .flatMap((filter) => [`${filter}&sort=name`, `${filter}&sort=-published_at`])
-  for (const question of questions) {
-    for (let cursors = ['', ''], more = true; more;) {
-      const pages = await Promise.all(
-        [own, stored].map((base, index) =>
-          read(base, `${list}?partner=demo&limit=7&${question}${cursors[index]}`)
-        ),
-      )
-      const [ours, theirs] = pages.map(({ data }) => data.map(common))
-      t.same(ours, theirs, question)
-      more = pages[0].page.has_more
-      t.equal(more, pages[1].page.has_more)
-      cursors = pages.map(({ page }) => `&cursor=${page.next_cursor}`)
-    }
-  }
-  for (const path of ['countries?in_use=true&partner=demo', 'industries?partner=demo']) {
-    const [ours, theirs] = await Promise.all(
-      [own, stored].map((base) => read(base, `/service/public/${path}`)),
-    )
-    const named = ({ parent_slug: _, ...rest }: Record<string, unknown>) => rest
-    t.same(ours.data.map(named), theirs.data.map(named), path)
-  }
-  const { data: [first] } = await read(own, `${list}?partner=demo&limit=1`)
-  t.equal((await read(own, `${list}/${first.slug}?partner=demo`)).data.name, first.name)
-  await t.rejects(read(own, `${list}/nobody?partner=demo`), /profile_not_found/)
-
-  rename(shop, first.slug, 'Aardvark & Sons')
-  const renamed = async () =>
-    (await read(own, `${list}?partner=demo&limit=1`)).data[0].name === 'Aardvark & Sons'
+  rename(shop, (await readFirst(own)).slug, 'Aardvark & Sons')
+  const renamed = async () => (await readFirst(own)).name === 'Aardvark & Sons'
   await until(renamed, 'a change in the tables to appear')
 })
 
@@ -311,24 +261,4 @@ t.test('the examples are formatted', async (t) => {
 /** The signups that the command line lists. */
 async function listed(folder: string): Promise<Record<string, string>[]> {
   return (await programOn(storeIn(folder)).json('signups', 'list')).data
-}
-
-/** Runs a command on the store of a folder. @returns What it printed. */
-async function program(folder: string, args: readonly string[]): Promise<string> {
-  return (await programOn(storeIn(folder)).run(...args)).stdout
-}
-
-/** Serves the store of a folder. @returns The URL. */
-async function serve(t: Test, folder: string, words: readonly string[]): Promise<string> {
-  const child = spawn(process.execPath, [MAIN, 'serve', '--port', '0', ...words], {
-    cwd: folder,
-    env: cleanEnv(),
-  })
-  const ended = once(child, 'close')
-  t.teardown(async () => {
-    child.kill('SIGTERM')
-    await ended
-  })
-  const [line] = await once(child.stdout, 'data')
-  return String(line).trim().replace('listening on ', '')
 }

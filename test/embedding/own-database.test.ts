@@ -1,8 +1,6 @@
 /** The store beside the tables of Drizzle in one database, with a role for each (docs/own-database.md). */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import process from 'node:process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import postgres from 'postgres'
 import t from 'tap'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
@@ -10,10 +8,10 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { verifyAuditLog } from '../../core/audit/verify.ts'
-import { attempt, ROOT } from '../package/installed.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
 import { temporaryFolder } from '../support/cli-program.ts'
+import { drizzleKitIn } from './drizzle-kit.ts'
 
 const skip = hasServer() ?? false
 
@@ -96,18 +94,7 @@ t.test(
 /** A project with Drizzle. */
 function createDrizzle(url: string) {
   const folder = temporaryFolder()
-  const packages = join(folder, 'node_modules')
-  const program = join(packages, 'drizzle-kit/bin.cjs')
-  const { resolve } = createRequire(import.meta.url)
-  mkdirSync(packages)
-  // A copy: it looks for Drizzle and the driver beside itself, and npm has put them elsewhere.
-  const kit = dirname(resolve('drizzle-kit'))
-  cpSync(kit, join(packages, 'drizzle-kit'), { recursive: true })
-  symlinkSync(dirname(resolve('drizzle-orm')), join(packages, 'drizzle-orm'))
-  symlinkSync(join(ROOT, 'node_modules/postgres'), join(packages, 'postgres'))
-  for (const name of readdirSync(dirname(kit))) {
-    if (!existsSync(join(packages, name))) symlinkSync(join(dirname(kit), name), join(packages, name))
-  }
+  const run = drizzleKitIn(folder)
   const config = (out: string) => ({
     dialect: 'postgresql',
     schema: './schema.ts',
@@ -118,16 +105,8 @@ function createDrizzle(url: string) {
   writeFileSync(join(folder, 'pull.config.json'), JSON.stringify(config('./pulled')))
   mkdirSync(join(folder, 'pulled'))
 
-  /** @returns What it printed. */
-  async function run(...words: string[]): Promise<string> {
-    const place = words.includes('--config') ? [] : ['--config', 'drizzle.config.json']
-    const { code, stdout, stderr } = await attempt(process.execPath, [program, ...words, ...place], folder)
-    if (code !== 0) throw new Error(`drizzle-kit ${words.join(' ')}: ${stdout}${stderr}`)
-    return stdout + stderr
-  }
-
   return {
-    run,
+    run: (...words: string[]) => run([...words, '--config', 'drizzle.config.json']),
     /** @param more Further columns of the table. */
     define(more: string): void {
       const columns = `id: text().primaryKey(), item: text().notNull()${more}`
@@ -139,7 +118,7 @@ function createDrizzle(url: string) {
     },
     /** @returns The schema that it makes of the database. */
     async pull(): Promise<string> {
-      await run('pull', '--config', 'pull.config.json')
+      await run(['pull', '--config', 'pull.config.json'])
       return readFileSync(join(folder, 'pulled/schema.ts'), 'utf8')
     },
   }

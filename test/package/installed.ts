@@ -32,8 +32,9 @@ export function attempt(
   program: string,
   args: readonly string[],
   cwd: string,
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  const env = cleanEnv()
+  const env = cleanEnv(more)
   // npm passes its own settings to the programs it runs, and another npm would apply them.
   for (const name of Object.keys(env)) if (/^(?:npm_|NODE_COMPILE_CACHE$|TAP)/.test(name)) delete env[name]
   env['PATH'] = [dirname(process.execPath), env['PATH']].join(delimiter)
