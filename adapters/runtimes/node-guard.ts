@@ -192,28 +192,26 @@ const ownEntries = 4
 
 class GuardedHttpRequest extends MountedHttpRequest {
   /** What the host has made of the body; absent if it has not read it. */
-  readonly #hostBody: { readonly value: unknown } | undefined
+  readonly #hostBody: HostBody | undefined
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     target: string,
     client: HostClient | undefined,
-    hostBody: { readonly value: unknown } | undefined,
+    hostBody: HostBody | undefined,
   ) {
     super(request, response, target, client)
     this.#hostBody = hostBody
   }
 
   get parsedBody(): { readonly value: unknown } | undefined {
-    const value = this.#hostBody?.value
-    return typeof value === 'string' || value instanceof Uint8Array ? undefined : this.#hostBody
+    return this.#hostBody?.bytes === undefined ? this.#hostBody : undefined
   }
 
   override body(maxBytes: number): MaybePromise<Uint8Array> {
-    const value = this.#hostBody?.value
-    if (typeof value !== 'string' && !(value instanceof Uint8Array)) return this.#readToEnd(maxBytes)
-    const bytes = typeof value === 'string' ? encode(value) : value
+    const bytes = this.#hostBody?.bytes
+    if (bytes === undefined) return this.#readToEnd(maxBytes)
     if (bytes.length > maxBytes) throw new Problem('body_too_large')
     return bytes
   }
@@ -226,10 +224,31 @@ class GuardedHttpRequest extends MountedHttpRequest {
   }
 }
 
+/** What the host has made of a body. */
+interface HostBody {
+  readonly value: unknown
+  /** The body as it arrived, which the host has not parsed. */
+  readonly bytes: Uint8Array | undefined
+}
+
 /** What the host has made of a body; some parsers leave an empty object for one that they have not read. */
-function findHostBody({ body: value }: { readonly body?: unknown }, request: IncomingMessage) {
+function findHostBody(
+  { body: value }: { readonly body?: unknown },
+  request: IncomingMessage,
+): HostBody | undefined {
   const isUnread = request.readableDidRead === false && request.readableEnded === false
-  return value === undefined || isUnread ? undefined : { value }
+  if (value === undefined || isUnread) return undefined
+  return { value, bytes: value instanceof Uint8Array ? value : textBytes(value, request) }
+}
+
+/** The bytes of a body that is a text; `undefined` for a text that a parser has made of JSON, which was longer. */
+function textBytes(value: unknown, request: IncomingMessage): Uint8Array | undefined {
+  if (typeof value !== 'string') return undefined
+  const bytes = encode(value)
+  const length = request.headers['content-length']
+  // Parsers may leave a byte-order mark out.
+  const isWhole = length === undefined || [0, 3].includes(Number(length) - bytes.length)
+  return isWhole ? bytes : undefined
 }
 
 /** The fields of responses that hosts cannot change: those of the last guard. */

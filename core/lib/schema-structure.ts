@@ -9,6 +9,10 @@ export type AnySchema = GenericSchema & {
   readonly item?: AnySchema
   /** The members of an object, in their order. */
   readonly entries?: Readonly<Record<string, AnySchema>>
+  /** The schema of the values of a record. */
+  readonly value?: AnySchema
+  /** The alternatives of a union. */
+  readonly options?: readonly AnySchema[]
   /** What `fallback` puts in place of an invalid value. */
   readonly fallback?: unknown
   /** The schemas and actions of a pipe, of which the first is the schema itself. */

@@ -3,7 +3,7 @@ import { type BaseIssue, getDefault, safeParse } from 'valibot'
 import { keepsDigits } from '../lib/json.ts'
 import type { InputSchemas } from './inputs.ts'
 import { ALL_FAILURES } from '../lib/schema-rules.ts'
-import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
+import { type AnySchema, partsOf, unwrap } from '../lib/schema-structure.ts'
 
 /** A parameter of a query, or a member of a body. */
 export interface Input {
@@ -12,6 +12,8 @@ export interface Input {
   readonly isRequired: boolean
   /** The sentence about what is wrong with a value. */
   readonly describe: Describe
+  /** How many failures each value within a value can have. */
+  readonly width: number
 }
 
 /** Makes the end of a sentence of what a schema refuses. */
@@ -48,6 +50,7 @@ export function toParameters(schemas: InputSchemas, describe: Describe): Inputs<
     return {
       schema,
       describe,
+      width: widthOf(schema),
       isRequired: isRequired && !isList,
       isList,
       absent: isRequired && isList ? [] : undefined,
@@ -58,7 +61,12 @@ export function toParameters(schemas: InputSchemas, describe: Describe): Inputs<
 
 /** The members of a body that schemas describe. */
 export function toMembers(schemas: InputSchemas, describe: Describe): Inputs {
-  return mapSchemas(schemas, (schema) => ({ schema, describe, isRequired: unwrap(schema).isRequired }))
+  return mapSchemas(schemas, (schema) => ({
+    schema,
+    describe,
+    width: widthOf(schema),
+    isRequired: unwrap(schema).isRequired,
+  }))
 }
 
 function mapSchemas<I>(
@@ -84,12 +92,96 @@ function readerFor(schema: AnySchema): (text: string) => unknown {
   }
 }
 
+/** How deep a value may be nested: schemas that refer to themselves check each level within the one before. */
+const maxDepth = 64
+
+/** The most failures of a value that are listed. */
+const maxListed = 100
+
+/** The most failures of a value that are looked for: each is an object of some size. */
+const maxFailures = 20_000
+
+const FIRST_FAILURE = { abortEarly: true, abortPipeEarly: true } as const
+
 /** What the schema of an input makes of a value, if it is valid. */
-export function checkValue({ schema, describe }: Input, value: unknown, fail: Fail): unknown {
+export function checkValue({ schema, describe, width }: Input, value: unknown, fail: Fail): unknown {
   // It refuses `undefined`, which no request can send: an object leaves the check out.
   if (value === undefined && schema.type === 'exact_optional') return getDefault(schema)
-  const { success, output, issues } = safeParse(schema, value, ALL_FAILURES)
-  if (success) return output
-  for (const issue of issues) fail(describe(issue), (issue.path ?? []).map(({ key }) => String(key)))
+  const { depth, count } = measure(value)
+  if (depth > maxDepth) return void fail(`must not be nested more than ${maxDepth} levels deep`, [])
+  const areListed = count * width <= maxFailures
+  const { success, output, issues } = safeParse(schema, value, areListed ? ALL_FAILURES : FIRST_FAILURE)
+  if (success) {
+    const list = findList(schema, value)
+    return list === undefined ? output : void fail('must be an object', list)
+  }
+  for (const issue of issues.slice(0, maxListed)) {
+    fail(describe(issue), (issue.path ?? []).map(({ key }) => String(key)))
+  }
+  if (!areListed) fail('may have more errors: it is too large for all to be listed', [])
+  else if (issues.length > maxListed) fail(`has ${issues.length - maxListed} more errors`, [])
   return undefined
+}
+
+/** The number of values in a value, itself included, and how deep they are nested, up to what is too deep. */
+function measure(value: unknown): { readonly depth: number; readonly count: number } {
+  let depth = 0
+  let count = 1
+  let level: readonly unknown[] = [value]
+  while (depth <= maxDepth) {
+    level = level.flatMap((each) => typeof each === 'object' && each !== null ? Object.values(each) : [])
+    if (level.length === 0) break
+    depth++
+    count += level.length
+  }
+  return { depth, count }
+}
+
+/** The number of parts of a schema that have no parts. */
+function widthOf(schema: AnySchema): number {
+  let width = 0
+  const known = new Set([schema])
+  // Those that are added meanwhile included: a schema may refer to itself.
+  for (const each of known) {
+    const parts = partsOf(each)
+    if (parts.length === 0) width++
+    for (const [, part] of parts) known.add(part as AnySchema)
+    if (known.size > maxFailures) return maxFailures
+  }
+  return Math.max(width, 1)
+}
+
+const OBJECTS: readonly string[] = [
+  'object',
+  'loose_object',
+  'strict_object',
+  'object_with_rest',
+  'record',
+  'variant',
+]
+
+/**
+ * Where a valid value has a list, and its schema an object: valibot takes lists for objects whose members have numbers as
+ * their names.
+ */
+function findList(schema: AnySchema, value: unknown): readonly string[] | undefined {
+  if (typeof value !== 'object' || value === null) return undefined
+  const { base } = unwrap(schema)
+  if (Array.isArray(value) && takesObjects(base)) return []
+  const partFor = (name: string): AnySchema | undefined =>
+    base.type === 'record'
+      ? base.value
+      : base.item ?? (base.entries && Object.hasOwn(base.entries, name) ? base.entries[name] : undefined)
+  for (const [name, each] of Object.entries(value)) {
+    const part = partFor(name)
+    const found = part && findList(part, each)
+    if (found !== undefined) return [name, ...found]
+  }
+  return undefined
+}
+
+/** Whether a schema takes objects, and nothing else. */
+function takesObjects({ type, options }: AnySchema): boolean {
+  return OBJECTS.includes(type) ||
+    type === 'union' && options !== undefined && options.every((option) => takesObjects(unwrap(option).base))
 }

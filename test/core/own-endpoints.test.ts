@@ -495,6 +495,68 @@ t.test('what has a fallback may be absent, and is described so', async (t) => {
   t.notOk('required' in schema.properties.strict)
 })
 
+t.test('the failures of a value are listed up to a bound, and counted', async (t) => {
+  const fields = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, v.string()]))
+  const body = { texts: v.optional(v.array(v.string())), rows: v.optional(v.array(v.object(fields))) }
+  const { post, key } = await serveOrders({ endpoints: [echo('many', {}, body)] })
+  const errorsOf = async (sent: object): Promise<{ pointer: string; detail: string }[]> =>
+    (await post('/echo/many', { partner: 'demo', ...sent }, { key })).json.errors
+  const hundred = await errorsOf({ texts: Array(100).fill(1) })
+  t.strictSame([hundred.length, hundred.at(-1)], [100, { pointer: '/texts/99', detail: 'must be text' }])
+  const many = await errorsOf({ texts: Array(16_000).fill(1) })
+  t.strictSame([many.length, many.at(-2)?.pointer], [101, '/texts/99'])
+  t.strictSame(many.at(-1), { pointer: '/texts', detail: 'has 15900 more errors' })
+  t.strictSame(await errorsOf({ rows: Array(10_000).fill({}) }), [
+    { pointer: '/rows/0/f0', detail: 'is required' },
+    { pointer: '/rows', detail: 'may have more errors: it is too large for all to be listed' },
+  ])
+})
+
+t.test('a body is nested as deep as schemas that refer to themselves can check', async (t) => {
+  type Tree = { readonly child?: Tree | undefined }
+  const tree: v.GenericSchema<Tree> = v.object({ child: v.optional(v.lazy(() => tree)) })
+  const { post, key } = await serveOrders({
+    endpoints: [echo('nested', {}, { tree, any: v.optional(v.any()) })],
+  })
+  const nested = (depth: number) => `${'{"child":'.repeat(depth)}{}${'}'.repeat(depth)}`
+  const send = (depth: number) => post('/echo/nested', `{"partner":"demo","tree":${nested(depth)}}`, { key })
+  t.equal((await send(64)).status, 200)
+  for (const depth of [65, 2_000, 3_200]) {
+    t.match(await send(depth), {
+      status: 422,
+      json: { errors: [{ pointer: '/tree', detail: 'must not be nested more than 64 levels deep' }] },
+    })
+  }
+  const lists = `{"partner":"demo","tree":{},"any":${'['.repeat(10_000)}${']'.repeat(10_000)}}`
+  t.match((await post('/echo/nested', lists, { key })).json.errors, [{ pointer: '/any' }])
+})
+
+t.test('a list is not taken for an object whose members have numbers as their names', async (t) => {
+  const record = v.record(v.string(), v.number())
+  const some = v.object({ a: v.optional(v.string()) })
+  const body = {
+    record: v.optional(record),
+    some: v.optional(some),
+    either: v.optional(v.union([some, v.string()])),
+    both: v.optional(v.union([some, record])),
+    inner: v.optional(v.object({ rows: v.array(v.nullable(record)) })),
+    lists: v.optional(v.record(v.string(), v.array(v.number()))),
+  }
+  const { post, key } = await serveOrders({ endpoints: [echo('lists', {}, body)] })
+  const send = (sent: object) => post('/echo/lists', { partner: 'demo', ...sent }, { key })
+  const cases: readonly (readonly [object, pointer: string])[] = [
+    [{ record: [1] }, '/record'],
+    [{ some: [] }, '/some'],
+    [{ both: [1] }, '/both'],
+    [{ inner: { rows: [{ a: 1 }, null, [1]] } }, '/inner/rows/2'],
+  ]
+  for (const [sent, pointer] of cases) {
+    t.strictSame((await send(sent)).json.errors, [{ pointer, detail: 'must be an object' }])
+  }
+  const right = { record: { a: 1 }, some: {}, both: { a: '1' }, inner: { rows: [] }, lists: { a: [1] } }
+  t.equal((await send(right)).status, 200)
+})
+
 t.test('what is exactly optional may be absent', async (t) => {
   const schemas = { some: v.exactOptional(v.string()), size: v.exactOptional(v.number(), 3) }
   const exact = echo('exact', schemas)

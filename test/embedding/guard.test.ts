@@ -225,6 +225,31 @@ t.test('a body counts as the host has parsed it, and is left parsed otherwise', 
   t.strictSame(form, [415, 'unsupported_media_type', undefined])
 })
 
+t.test('JSON of a text is no object, whatever parses it', async (t) => {
+  const { api, key } = await serveShop()
+  const guard = createGuard(api, route('POST'))
+  const text = JSON.stringify({ partner: 'demo' })
+  for (const [name, makeHost] of Object.entries(HOSTS)) {
+    for (const bodies of ['unread', 'bytes', 'parsed'] as const) {
+      const origin = await listen(t, await makeHost(guard, { bodies }))
+      const send = async (body: string) => {
+        const headers = { ...withKey(key), 'content-type': 'application/json' }
+        return (await fetch(`${origin}/invoices/1`, { method: 'POST', headers, body })).status
+      }
+      t.equal(await send(text), 200, `${name}, ${bodies}`)
+      // The parser of Express refuses what is neither an object nor a list.
+      const isParsedByExpress = name !== 'fastify' && bodies === 'parsed'
+      t.equal(await send(JSON.stringify(text)), isParsedByExpress ? 400 : 422, `${name}, ${bodies}: a text`)
+    }
+  }
+  const app = express().use(express.text({ type: () => true }))
+  const origin = await listen(t, app.post('/text', guard, (_, response) => void response.end()))
+  for (const [body, status] of [[text, 200], [`\uFEFF${text}`, 200], [JSON.stringify(text), 422]] as const) {
+    const headers = { ...withKey(key), 'content-type': 'application/json' }
+    t.equal((await fetch(`${origin}/text`, { method: 'POST', headers, body })).status, status, body)
+  }
+})
+
 for (const [name, makeHost] of Object.entries(HOSTS)) {
   t.test(`${name}: a response that has begun is an error`, async (t) => {
     const { api, key } = await serveShop()
