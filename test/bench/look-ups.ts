@@ -3,7 +3,7 @@
  * against the same driver on one connection: `select 1`, one after the other, and the query of one key, all of them on
  * their way at once. Rounds are short and alternate.
  */
-import postgres, { type Sql } from 'postgres'
+import postgres from 'postgres'
 import { openPostgresStore } from '../../adapters/stores/postgres/store.ts'
 import type { StoredRow } from '../../adapters/stores/sql/row-format.ts'
 import { KEY_FACTS_COLUMNS, readKeyFacts } from '../../adapters/stores/sql/tables.ts'
@@ -13,11 +13,9 @@ import type { Store } from '../../core/ports/store.ts'
 import { key as keyOf, partner as partnerOf } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { startServer } from '../postgres/server.ts'
-import { newFile, startServing, stopServing } from '../support/cli-program.ts'
-import { load } from './load.ts'
+import { newFile } from '../support/cli-program.ts'
 import { createRandom, pick } from './profiles.ts'
 import { alternate, figure, median, quantile, type Row, times } from './report.ts'
-import { CACHED_TARGET, fill, issueKey } from './tenant.ts'
 
 const sqliteKeys = 1_000_000
 const postgresKeys = 100_000
@@ -29,19 +27,12 @@ export async function run(): Promise<Row[]> {
   if (reason !== undefined) {
     return [...rows, { part: 'look-ups', what: 'PostgreSQL: not measured', ours: reason }]
   }
-  const server = await startServer({ settings: { shared_preload_libraries: 'pg_stat_statements' } })
+  const server = await startServer()
   try {
-    await server.admin`create extension pg_stat_statements`
     const url = await server.createDatabase()
     const store = await openPostgresStore(url)
     try {
-      const key = await issueKey(store)
-      await fill(store, 500)
-      return [
-        ...rows,
-        ...await postgresRows(url, store),
-        await warmRow(url, key, server.admin),
-      ]
+      return [...rows, ...await postgresRows(url, store)]
     } finally {
       await store.close()
     }
@@ -228,35 +219,4 @@ async function countFor(milliseconds: number, atOnce: number, ask: () => Promise
 
 function check(facts: KeyFacts | undefined): void {
   if (facts === undefined) throw new Error('A key was not found.')
-}
-
-/** Statements that no request waits for: quota leases, heartbeats, polls, flushes, key usage, and transactions. */
-const background =
-  /quota_window|partner_api\.(?:replica|revision|usage|usage_batch|signup_tally)\b|last_used_at|^(?:begin|commit|rollback|set|show|listen)\b|pg_is_in_recovery/i
-
-/** Reads one page with one key again and again, from a replica in its own process. The server has pg_stat_statements. */
-async function warmRow(url: string, key: string, admin: Sql): Promise<Row> {
-  const served = await startServing(['serve', '--port', '0', '--limit', 'key=1000000/60'], url)
-  try {
-    const { port } = new URL(served.url)
-    const request = `GET ${CACHED_TARGET} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n\r\n`
-    const ask = (seconds: number) => load([Number(port)], 32, seconds, request)
-    await ask(0.5)
-    await admin`select pg_stat_statements_reset()`
-    let answers = 0
-    while (answers < 100_000) answers += (await ask(1)).times.length
-    const statements = await admin`
-      select query, calls::int from pg_stat_statements s join pg_database d on d.oid = s.dbid
-      where d.datname = ${new URL(url).pathname.slice(1)}`
-    const waitedFor = statements.filter(({ query }) => !background.test(query))
-    return {
-      part: 'look-ups',
-      what: `PostgreSQL, statements that ${answers.toLocaleString('en')} warm reads wait for`,
-      ours: String(waitedFor.reduce((sum, { calls }) => sum + calls, 0)),
-      target: '0',
-      met: waitedFor.length === 0,
-    }
-  } finally {
-    await stopServing(served)
-  }
 }

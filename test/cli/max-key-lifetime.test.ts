@@ -1,6 +1,5 @@
 /** The longest lifetime of keys on the command line. Its rules are in test/contract/store/lifetimes.ts. */
 import { test } from 'tap'
-import { newFile, programOn } from '../support/cli-program.ts'
 import { createStore } from '../support/cli-store.ts'
 
 const DAY = 86_400_000
@@ -39,17 +38,4 @@ test('wrong input is refused', async (t) => {
       'To change that: partner-api store update --max-key-lifetime DURATION',
   )
   t.equal((await json('keys', 'issue', 'acme', '--name', 'Shop', '--expires', '30d')).code, 0)
-})
-
-test('copies and backups have it', async (t) => {
-  const { url, file, store, run, json } = await createStore()
-  await run('store', 'update', '--max-key-lifetime', '10d')
-  await run('store', 'backup', `${file}.backup`)
-  await run('store', 'update', '--max-key-lifetime', '20d')
-  await store.close()
-  const copy = `sqlite:${newFile()}`
-  t.equal((await run('store', 'copy', '--from', url, '--to', copy)).code, 0)
-  t.equal((await programOn(copy).json('store', 'show')).data.max_key_lifetime_ms, 20 * DAY)
-  t.equal((await run('store', 'restore', `${file}.backup`, '--replace')).code, 0)
-  t.equal((await json('store', 'show')).data.max_key_lifetime_ms, 10 * DAY)
 })

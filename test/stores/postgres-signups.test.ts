@@ -131,29 +131,6 @@ await t.test('a signup that waits for an attempt that fails is stored', async (t
   t.strictSame(await kept, { outcome: 'created' })
 })
 
-await t.test('concurrent signups of one partner are all counted', async (t) => {
-  const { store, open, sql } = await createPlace(t)
-  const stores = [store, await open(), await open(), await open()]
-  await Promise.all(Array.from({ length: 200 }, (_, index) =>
-    stores[index % 4]!.createSignup(
-      signup(`${index}`, { plan: index % 2 ? 'pro' : undefined, country: 'DE' }),
-      undefined,
-    )))
-  const slots = await sql`SELECT DISTINCT slot FROM partner_api.signup_tally`
-  t.ok(slots.length > 1, `in ${slots.length} rows each`)
-  const { signupsByPlan, signupsByCountry, signupsByDay } = await store.summarise(
-    'acme',
-    '2026-01-01',
-    '2026-01-01',
-  )
-  t.strictSame(
-    new Map(signupsByPlan.map(({ plan, signups }) => [plan, signups])),
-    new Map([[undefined, 100], ['pro', 100]]),
-  )
-  t.strictSame(signupsByCountry, [{ country: 'DE', signups: 200 }])
-  t.strictSame(signupsByDay, [{ day: '2026-01-01', signups: 200 }])
-})
-
 await t.test('replicas that add to the same counts do not deadlock', async (t) => {
   const { store, open } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
