@@ -39,7 +39,6 @@ const metrics = createMetrics()
 const api = createPartnerApi({ store, directory: createCompanies(db) }, {
   endpoints: [listOrders],
   observers: [metrics.observer],
-  log: (event) => console.error(JSON.stringify(event)),
 })
 
 const app = express()

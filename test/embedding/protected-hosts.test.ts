@@ -70,7 +70,8 @@ serve({ fetch: (request) => worker.fetch(request, {}, context), port: ${port} },
   },
 }
 
-const service = (name: string, isGuarded: boolean) => `
+/** What the rows of the page use. */
+const service = (name: string) => `
 import process from 'node:process'
 import { createPartnerApi, type EndpointGrant } from 'partner-api'
 import { createGuard, grantOf } from 'partner-api/node'
@@ -79,21 +80,19 @@ import type { WorkerContext } from 'partner-api/workers'
 export type Unused = [typeof process, typeof createGuard, typeof grantOf, WorkerContext, EndpointGrant]
 const api = createPartnerApi({ store: await openSqliteStore('partner-api.db') })
 const findInvoice = ({ name }: EndpointGrant['partner'], id: string): string => \`Invoice \${id} for \${name}\`
-const route = {
-  name: '${name}',
-  method: 'GET',
-  path: '/invoices/:id',
-  scope: 'read:orders',
-  summary: 'Get an invoice',
-} as const
-${
-  isGuarded
-    ? 'const guard = createGuard(api, route)'
-    : `const invoice = api.protect(route, (_request, { partner }, { id }: { id: string }) =>
-  new Response(findInvoice(partner, id)))`
-}`
+const payInvoice = ({ name }: EndpointGrant['partner'], body: unknown): string => \`\${JSON.stringify(body)} by \${name}\`
+const routeOf = (name: string, method: 'GET' | 'POST') =>
+  ({ name: \`${name}-\${name}\`, method, path: '/invoices/:id', scope: 'read:orders', summary: 'Invoices' }) as const
+export const guard = createGuard(api, routeOf('guard', 'GET'))
+export const invoice = api.protect(routeOf('invoice', 'GET'), (_request, { partner }, { id }: { id: string }) =>
+  new Response(findInvoice(partner, id)))
+export const post = createGuard(api, routeOf('post', 'POST'))
+export const paid = api.protect(routeOf('paid', 'POST'), async (request, { partner }) =>
+  new Response(payInvoice(partner, await request.json()), { status: 201 }))
+export const unused = [findInvoice, payInvoice]`
 
-const rows = tableRows('docs/protect.md', 'hosts').map(cellsOf)
+const reading = tableRows('docs/protect.md', 'hosts').map(cellsOf)
+const rows = [...reading, ...tableRows('docs/protect.md', 'bodies').map(cellsOf)]
 const project = await createProject(['connect', 'elysia', '@types'])
 t.teardown(() => project.remove())
 const { folder, key } = await project.open('protected')
@@ -102,18 +101,18 @@ await json('modules', 'define', 'orders', '--scope', 'read:orders', '--feature',
 await json('modules', 'activate', 'demo', 'orders')
 const { data: { key: own } } = await json('keys', 'issue', 'demo', '--name', 'Orders')
 
-t.strictSame(rows.map(([host]) => host), Object.keys(FRAMES))
+t.strictSame(reading.map(([host]) => host), Object.keys(FRAMES))
 const files = rows.map(([host = '', code = ''], index) => {
   const { imports, before = '', after } = FRAMES[host]!
   const row = code.slice(1, -1).replace('port: 8000', `port: ${port}`)
-  const parts = [service(`invoice-${index}`, /\bguard\b/.test(row)), before, row]
+  const parts = [service(`row-${index}`), before, row]
   if (host === 'Workers') write(folder, 'worker-row.ts', parts.join('\n'))
   const whole = host === 'Workers'
     ? [imports, "import process from 'node:process'", after]
     : [imports, ...parts, after]
   const name = `row-${index}.ts`
   write(folder, name, `${whole.join('\n')}\nexport {}\n`)
-  return { host, name }
+  return { host, name, reads: index < reading.length }
 })
 
 t.test('each row compiles under strict', async (t) => {
@@ -139,10 +138,21 @@ t.test('each row compiles under strict', async (t) => {
   t.strictSame([code, stdout], [0, ''])
 })
 
-for (const { host, name } of files) {
-  t.test(host, async (t) => {
+for (const { host, name, reads } of files) {
+  t.test(`${host}, ${reads ? 'GET' : 'POST'}`, async (t) => {
     const command = FRAMES[host]!.command ?? [process.execPath]
     const { url } = await start(t, folder, [...command, name])
+    if (!reads) {
+      const body = JSON.stringify({ partner: 'demo', amount: 3 })
+      const pay = (key: string) => {
+        const headers = { 'x-service-partner-key': key, 'content-type': 'application/json' }
+        return fetch(`${url}/invoices`, { method: 'POST', headers, body })
+      }
+      const granted = await pay(own)
+      t.strictSame([granted.status, await granted.text()], [201, `${body} by Demo partner`])
+      t.equal((await pay(key)).status, 403)
+      return
+    }
     const call = (query: string, key: string) =>
       fetch(`${url}/invoices/a17${query}`, { headers: { 'x-service-partner-key': key } })
     const granted = await call('?partner=demo', own)

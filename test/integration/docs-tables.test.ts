@@ -91,6 +91,15 @@ t.test('the table of doctor matches its checks', (t) => {
   t.end()
 })
 
+t.test('the members of an endpoint match the code', (t) => {
+  const documented = tableRows('docs/own-endpoints.md', 'endpoint').flatMap((row) =>
+    quotedIn(cellsOf(row)[0]!)
+  )
+  const members = [...membersOf('core/routes/own.ts', 'EndpointDefinition'), 'handle']
+  sameNames(t, documented, members, 'members of an endpoint')
+  t.end()
+})
+
 const settings = 'docs/settings.md'
 
 t.test('the settings match the code', async (t) => {

@@ -26,6 +26,7 @@ const exports: Readonly<Record<string, string>> =
 /** What the commands of a page print, in this order. */
 const printed: Readonly<Record<string, readonly RegExp[]>> = {
   'README.md': [/The key is valid\./, /"slug":"universite-du-voyage"/, /"status":"ok"/],
+  'docs/base-path.md': [/(?:200 \/\S+\n){5}/],
   'docs/concepts.md': [/refused: 403 module_inactive/],
   'docs/content-format.md': [/2 created/, /line 2/],
   'docs/first-integration.md': [
@@ -34,6 +35,7 @@ const printed: Readonly<Record<string, readonly RegExp[]>> = {
     /403 module_inactive: The module widget is not active for this partner\./,
     /module\.activated/,
   ],
+  'docs/monitor.md': [/true/],
   'docs/move-here.md': [/1 issued.*Nothing was written/],
   'docs/operate.md': [
     /refused: 403 module_inactive/,
