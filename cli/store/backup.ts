@@ -20,7 +20,7 @@ import { describeFileError, endBySignal, interrupts } from '../files.ts'
 import type { Output } from '../output/print.ts'
 import { formatRecord, printable, shellQuote } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
-import { describeStore, openSqliteFile, requireFile } from './open.ts'
+import { describeStore, openSqliteFile, partialName, requireFile } from './open.ts'
 import { currentUser, holdsPassword, parseDurableUrl } from './url.ts'
 
 const loadBackup = () => import('../../adapters/stores/sqlite/backup.ts')
@@ -271,7 +271,7 @@ async function withCopy(
   work: (copy: string, contents: Contents) => Promise<void>,
 ): Promise<void> {
   const { copyFile, removePartials } = await loadBackup()
-  const copy = `${resolve(target)}.${process.pid}.partial`
+  const copy = partialName(resolve(target))
   const discard = () => ['', '-journal'].forEach((end) => rmSync(copy + end, { force: true }))
   const stop = (signal: NodeJS.Signals) => {
     discard()

@@ -194,8 +194,17 @@ function storeMissingError(place: string): CliError {
   return new CliError(3, 'store_missing', `There is no store at ${place}.`, { remedy })
 }
 
+/** What a copy is called before it is complete: a restored one accepts what was revoked since the backup until then. */
+export function partialName(target: string): string {
+  return `${target}.${process.pid}.partial`
+}
+
 /** Opens a SQLite file. SQLite does not report why it fails; this finds the reason in the file system. */
 export async function openSqliteFile<T>(file: string, open: () => T | Promise<T>): Promise<T> {
+  if (/\.\d+\.partial$/.test(file)) {
+    const reason = 'a backup or a restore that was killed has left it incomplete. Repeat that, and delete it'
+    throw new CliError(1, 'refused', `The store ${file} cannot be used: ${reason}.`)
+  }
   try {
     return await open()
   } catch (error) {

@@ -165,6 +165,15 @@ test('a damaged backup is refused, and a damaged store is replaced', async (t) =
   writeFileSync(`${backup}.empty`, '')
   // On Windows there is none.
   spawnSync('mkfifo', [`${backup}.pipe`])
+  writeFileSync(`${backup}.check`, readFileSync(backup))
+  edit(
+    `${backup}.check`,
+    "PRAGMA ignore_check_constraints = ON; UPDATE partner_key SET environment = 'other'",
+  )
+  t.match(await json('store', 'restore', `${backup}.check`, '--replace', '--force'), {
+    code: 1,
+    error: { code: 'refused', detail: /check is damaged: CHECK constraint failed in partner_key\.$/ },
+  })
   for (const end of ['damaged', 'foreign', 'empty', 'pipe']) {
     t.match(await run('store', 'restore', `${backup}.${end}`, '--replace'), { code: /^[13]$/ }, end)
   }
@@ -380,6 +389,37 @@ test('an interrupted backup leaves nothing, and the next removes what a killed o
   t.equal((await run('store', 'backup', backup)).code, 0)
   t.same(left.map((name) => existsSync(name)), [false, false, true])
   t.same([existsSync(`${left[1]}-journal`), existsSync(`${backup}.partial`)], [false, true])
+})
+
+test('what a killed restore has left cannot be used, and the next one removes it', async (t) => {
+  const { file, issued: [key], backup, run, json } = await filled(1)
+  await run('store', 'backup', backup)
+  await run('keys', 'revoke', key!.id)
+  const killed = preload(`
+    import { DatabaseSync } from 'node:sqlite'
+    const { exec } = DatabaseSync.prototype
+    DatabaseSync.prototype.exec = function (sql) {
+      const isCopy = this.location()?.endsWith('.partial')
+      if (isCopy && sql.includes('BEGIN')) process.kill(process.pid, 'SIGKILL')
+      return exec.call(this, sql)
+    }`)
+  const restore = ['--store', `sqlite:${file}`, 'store', 'restore', backup, '--replace']
+  t.match(await ending(startProgram(restore, killed)), { signal: 'SIGKILL', stderr: '' })
+  t.match((await json('keys', 'show', key!.id)).data, { state: 'revoked' })
+  const [left = ''] = beside(file).filter((name) => name.endsWith('.partial'))
+  const partial = join(dirname(file), left)
+  const { refuses } = programOn(`sqlite:${partial}`)
+  await refuses(t, {
+    'keys list': '1 refused',
+    'serve --port 0': '1 refused',
+    'store backup unused': '1 refused',
+    [`store restore ${partial} --store sqlite:${file}.other`]: '1 refused',
+    [`store copy --from sqlite:${partial} --to sqlite:${file}.other`]: '1 refused',
+  })
+  t.notOk(existsSync(`${file}.other`))
+  t.match(await run('store', 'restore', backup, '--replace'), { code: 0 })
+  t.notOk(existsSync(partial))
+  t.match((await json('keys', 'show', key!.id)).data, { state: 'revoked' })
 })
 
 test('for PostgreSQL, the tools to run are printed', async (t) => {
