@@ -142,7 +142,7 @@ export class Problem extends Error {
 /** The body of a problem response (RFC 9457). */
 export function problemDocument(
   code: ProblemCode,
-  { retryAfterSeconds: _, allow: __, ...members }: ProblemMembers,
+  { retryAfterSeconds: _retryAfterSeconds, allow: _allow, ...members }: ProblemMembers,
   base: string,
   instance: string,
   requestId: string,

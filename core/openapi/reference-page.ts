@@ -224,7 +224,16 @@ function responses(
 
 /** A code, with what does not follow from it: the page's script shows its body when it is chosen. */
 function codeLink(
-  { type: _, title, status: _s, code, detail, instance: _i, request_id: _r, ...others }: Problem,
+  {
+    type: _type,
+    title,
+    status: _status,
+    code,
+    detail,
+    instance: _instance,
+    request_id: _requestId,
+    ...others
+  }: Problem,
   index: number,
 ): Markup {
   const usualTitle = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ')

@@ -33,8 +33,8 @@ export interface HostGrant {
 
 /** Without the signal, which most handlers do not use, until it is read. */
 export function toHostGrant({ partner, key, now, requestId, request }: Grant): HostGrant {
-  const { contact: _, note: __, ...publicPartner } = partner
-  const { digest: ___, ...publicKey } = key
+  const { contact: _contact, note: _note, ...publicPartner } = partner
+  const { digest: _digest, ...publicKey } = key
   let controller: AbortController | undefined
   let isLate = false
 

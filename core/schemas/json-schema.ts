@@ -18,7 +18,7 @@ export function convert(schema: GenericSchema, use: Use = 'response'): JsonSchem
 type Use = 'response' | 'input'
 
 function toDocument(schema: GenericSchema, use: Use) {
-  const { $schema: _, $defs: __, ...converted } = toJsonSchema(schema, {
+  const { $schema: _schema, $defs: _defs, ...converted } = toJsonSchema(schema, {
     target: 'draft-2020-12',
     typeMode: 'input',
     errorMode: 'ignore',

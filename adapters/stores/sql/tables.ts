@@ -207,8 +207,16 @@ export type ProfileRow = [
   detail: string,
 ]
 
-const { slug: _, country: __, industry: ___, publishedAt: ____, name, headline, logoUrl, ...details } =
-  CONTENT_FIELDS.profiles
+const {
+  slug: _slug,
+  country: _country,
+  industry: _industry,
+  publishedAt: _publishedAt,
+  name,
+  headline,
+  logoUrl,
+  ...details
+} = CONTENT_FIELDS.profiles
 
 const cardFields: Fields<Pick<ProfileCard, 'name' | 'headline' | 'logoUrl'>> = { name, headline, logoUrl }
 
