@@ -106,9 +106,6 @@ t.test('invalid options are named without showing a key', (t) => {
       t.notOk(inspect(thrown).includes(key.slice(-20)), name)
     }
   }
-  t.throws(() => makeClient({ timeout: 5 } as object), {
-    message: 'createPartnerClient: there is no option "timeout". Did you mean "timeoutMs"?',
-  })
   t.end()
 })
 
@@ -282,9 +279,6 @@ t.test('limits of a call take precedence', async (t) => {
   for (const wrong of [{ timeoutMs: 0 }, { retries: -1 }]) {
     await t.rejects(client.plans(wrong), { name: 'RangeError', message: /^(?:timeoutMs|retries) must be / })
   }
-  await t.rejects(client.plans({ limit: 1 } as object), {
-    message: /^The request: there is no option "limit"\./,
-  })
   t.equal(requested.length, 4)
   const keptAlive = setInterval(() => {}, 1_000)
   t.teardown(() => clearInterval(keptAlive))
@@ -557,45 +551,15 @@ t.test('a request is retried only where it is safe', async (t) => {
 t.test('a path that leads elsewhere is refused before the key is sent', async (t) => {
   const { client, requested } = scripted([good])
   const refused = [
-    '/orders',
-    'GET',
-    'GET ',
-    'GET orders',
-    'GET  /orders',
-    'get /orders',
-    'DELETE /orders',
-    'GET /',
-    'GET /orders/',
-    'GET //other.example',
-    'GET //other.example/service/orders',
-    'GET https://other.example/orders',
-    'GET /https://other.example',
-    'GET @other.example/',
-    'GET /\\other.example',
-    'GET /a//b',
-    'GET /..',
-    'GET /../x',
-    'GET /a/../x',
-    'GET /a/./x',
-    'GET /a/..',
-    'GET /service/..',
-    'GET /service/../x',
-    'GET /%2e%2e/x',
-    'GET /.%2E/x',
-    'GET /a%2fb',
-    'GET /.\t./x',
-    'GET /..\\x',
-    'GET /a?key=1',
-    'GET /a#b',
-    'GET /a\n',
-    'GET /a b',
-    'GET /ä',
-    'GET /a/{id',
-    'GET /a/id}',
-    'GET /a/{}',
-    'GET /a/x{id}',
-    'POST /a\r\nx: y',
     undefined,
+    ...['/orders', 'GET', 'GET ', 'GET orders', 'GET  /orders', 'get /orders', 'DELETE /orders'],
+    ...['GET /', 'GET /orders/', 'GET //other.example', 'GET //other.example/service/orders'],
+    ...['GET https://other.example/orders', 'GET /https://other.example', 'GET @other.example/'],
+    ...['GET /\\other.example', 'GET /a//b', 'GET /..', 'GET /../x', 'GET /a/../x', 'GET /a/./x'],
+    ...['GET /a/..', 'GET /service/..', 'GET /service/../x', 'GET /%2e%2e/x', 'GET /.%2E/x'],
+    ...['GET /a%2fb', 'GET /.\t./x', 'GET /..\\x', 'GET /a?key=1', 'GET /a#b', 'GET /a\n'],
+    ...['GET /a b', 'GET /ä', 'GET /a/{id', 'GET /a/id}', 'GET /a/{}', 'GET /a/x{id}'],
+    ...['POST /a\r\nx: y'],
   ] as never[]
   for (const route of refused) {
     await t.rejects(client.request(route, { params: { id: 'x' } }), { name: 'TypeError' }, route)
@@ -608,9 +572,6 @@ t.test('a path that leads elsewhere is refused before the key is sent', async (t
     }
   }
   await t.rejects(client.request('GET /a/:id'), { message: /^id must not be / })
-  await t.rejects(client.request('GET /a', { limit: 1 } as object), {
-    message: /^The request: there is no option "limit"\./,
-  })
   await t.rejects(client.request('GET /a', { body: {} }), { message: 'body is for POST only.' })
   t.strictSame(requested, [])
 })

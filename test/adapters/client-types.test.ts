@@ -21,11 +21,7 @@ const problemSchema = { $ref: '#/components/schemas/Problem' }
 const operations = new Map(
   Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) =>
-      [operation.operationId, {
-        path,
-        method: method.toUpperCase(),
-        operation,
-      }] as const
+      [operation.operationId, { path, method: method.toUpperCase(), operation }] as const
     )
   ).filter(([id, { operation }]) => id.endsWith('Claim') || operation.security.length > 0),
 )
@@ -58,15 +54,9 @@ async function recorder(store: Store, options: PartnerApiOptions = {}) {
     await server.close()
     await api.close()
   })
-  const record = async (
-    id: string,
-    { key, partner = 'demo', path = {}, query = {}, body }: Sending,
-  ) => {
+  const record = async (id: string, { key, partner = 'demo', path = {}, query = {}, body }: Sending) => {
     const { path: template, method } = operations.get(id)!
-    const url = new URL(
-      template.replace(/\{(\w+)\}/g, (_, name) => path[name]!),
-      server.url,
-    )
+    const url = new URL(template.replace(/\{(\w+)\}/g, (_, name) => path[name]!), server.url)
     const headers = new Headers({ accept: 'application/json' })
     if (key !== undefined) headers.set('x-service-partner-key', key.text)
     let content: string | null = null
@@ -89,53 +79,30 @@ async function recorder(store: Store, options: PartnerApiOptions = {}) {
  * Differences between a schema and the values that were sent: members that it lacks and those that were never sent, and
  * members that may be absent or null and never were.
  */
-function differences(
-  schema: JsonSchema,
-  values: readonly unknown[],
-  place: string,
-): string[] {
-  const { properties, required = [], items, anyOf, oneOf, type } = resolve(
-    schema,
-    document,
-  )
+function differences(schema: JsonSchema, values: readonly unknown[], place: string): string[] {
+  const { properties, required = [], items, anyOf, oneOf, type } = resolve(schema, document)
   if (values.length === 0) return [`${place} was never sent`]
   const branches = anyOf ?? oneOf
   if (branches !== undefined) {
     return branches.flatMap((one, index) =>
-      differences(
-        one,
-        values.filter((value) => validate(one, value).length === 0),
-        `${place}|${index}`,
-      )
+      differences(one, values.filter((value) => validate(one, value).length === 0), `${place}|${index}`)
     )
   }
   const found: string[] = []
   const sent = values.filter((value) => value !== null)
-  if (
-    Array.isArray(type) && type.includes('null') &&
-    sent.length === values.length
-  ) {
+  if (Array.isArray(type) && type.includes('null') && sent.length === values.length) {
     found.push(`${place} was never null`)
   }
-  if (items !== undefined) {
-    found.push(...differences(items, sent.flat(), `${place}[]`))
-  }
+  if (items !== undefined) found.push(...differences(items, sent.flat(), `${place}[]`))
   if (properties === undefined) return found
   const objects = sent as Readonly<Record<string, unknown>>[]
-  const names = new Set([
-    ...Object.keys(properties),
-    ...objects.flatMap(Object.keys),
-  ])
+  const names = new Set([...Object.keys(properties), ...objects.flatMap(Object.keys)])
   for (const name of names) {
     const holders = objects.filter((one) => Object.hasOwn(one, name))
     const member = properties[name]
     const here = `${place}.${name}`
     if (member === undefined) found.push(`${here} is not described`)
-    else {found.push(...differences(
-        member,
-        holders.map((one) => one[name]),
-        here,
-      ))}
+    else found.push(...differences(member, holders.map((one) => one[name]), here))
     if (!required.includes(name) && holders.length === objects.length) {
       found.push(`${here} was never absent`)
     }
@@ -145,13 +112,12 @@ function differences(
 
 /** The paths of all members of a value. */
 function membersOf(value: unknown, place = ''): string[] {
-  if (Array.isArray(value)) {
-    return value.flatMap((one) => membersOf(one, place))
-  }
+  if (Array.isArray(value)) return value.flatMap((one) => membersOf(one, place))
   if (typeof value !== 'object' || value === null) return []
-  return Object.entries(value).flatMap((
-    [name, member],
-  ) => [place + name, ...membersOf(member, `${place}${name}.`)])
+  return Object.entries(value).flatMap(([name, member]) => [
+    place + name,
+    ...membersOf(member, `${place}${name}.`),
+  ])
 }
 
 const SHAPES = `import type { Page, PagedList, WithResponse } from ${JSON.stringify(CLIENT)}
@@ -194,17 +160,7 @@ t.test('recorded responses have the types of the client and the members of the d
   const hush = { key: keys['hush full'], partner: 'hush' }
   const ending = await issue({ expiresAt: Date.now() + 86_400_000 })
 
-  for (
-    const id of [
-      'widget',
-      'recentProfiles',
-      'profiles',
-      'banner',
-      'countries',
-      'industries',
-      'plans',
-    ]
-  ) {
+  for (const id of 'widget recentProfiles profiles banner countries industries plans'.split(' ')) {
     await record(id, { key: full })
   }
   await record('profiles', { key: full, query: { limit: '100' } })
@@ -217,17 +173,8 @@ t.test('recorded responses have the types of the client and the members of the d
   for (const id of ['banner', 'widget']) await record(id, hush)
   await record('widget', { key: keys['kiosk full'], partner: 'kiosk' })
 
-  for (
-    const body of [{ name: 'Jane' }, {
-      name: 'Max',
-      country: 'de',
-      plan: 'starter',
-    }]
-  ) {
-    await record('signUp', {
-      key: full,
-      body: { email: 'jane@example.com', ...body },
-    })
+  for (const body of [{ name: 'Jane' }, { name: 'Max', country: 'de', plan: 'starter' }]) {
+    await record('signUp', { key: full, body: { email: 'jane@example.com', ...body } })
   }
   await keyRing.disable(keys['demo local'].id)
   await keyRing.enable(keys['demo local'].id)
@@ -247,14 +194,9 @@ t.test('recorded responses have the types of the client and the members of the d
   }
   await record('verifyKey', { key: keys['demo powerless'] })
   await record('revokeKey', { key: await issue({}) })
-  for (
-    const request of [{}, { expiresAt: Date.now() + 86_400_000 }, {
-      rotates: keys['demo profiles'].id,
-    }]
-  ) {
-    const path = {
-      token: (await world.offer(request)).path.replace('/claim/', ''),
-    }
+  const rotates = keys['demo profiles'].id
+  for (const request of [{}, { expiresAt: Date.now() + 86_400_000 }, { rotates }]) {
+    const path = { token: (await world.offer(request)).path.replace('/claim/', '') }
     await record('showClaim', { path })
     await record('useClaim', { path })
   }
@@ -270,18 +212,10 @@ t.test('recorded responses have the types of the client and the members of the d
     if (isDown) throw new Error('unreachable')
     return store.revision()
   }
-  const lenient = await recorder({ ...store, revision }, {
-    staleIfErrorSeconds: 30,
-  })
-  for (isDown of [false, true]) {
-    await lenient.record('verifyKey', { key: full })
-  }
+  const lenient = await recorder({ ...store, revision }, { staleIfErrorSeconds: 30 })
+  for (isDown of [false, true]) await lenient.record('verifyKey', { key: full })
 
-  t.strictSame(
-    [...recorded.keys()].sort(),
-    ['problem', ...operations.keys()].sort(),
-    'every operation',
-  )
+  t.strictSame([...recorded.keys()].sort(), ['problem', ...operations.keys()].sort(), 'every operation')
   const modules: Record<string, string> = { shapes: SHAPES }
   for (const [id, texts] of recorded) {
     const bodies = [...texts]
