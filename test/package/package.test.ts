@@ -115,7 +115,8 @@ for (const [index, name] of NAMES.entries()) {
   })
 
   t.test(`${name} has no source maps and no paths of this machine`, (t) => {
-    const local = [ROOT, checkout, process.env['HOME'] ?? ROOT].filter((path) => path.length > 1)
+    const local = [ROOT, checkout, process.env['HOME'] ?? ROOT].map((path) => path.replace(/\/?$/, '/'))
+      .filter((path) => path.length > 1)
     for (const path of pathsOf(name)) {
       const text = readFileSync(pathIn(name, path), 'utf8')
       t.notMatch(text, /^\/\/# sourceMappingURL=/m, path)
@@ -158,7 +159,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
     /^dist\/fixtures\/content\/(?:banners|industries|plans|profiles)\.jsonl$/,
     /^adapters\/client\/README\.md$/,
     /^docs\/[\w-]+\.(?:md|svg)$/,
-    /^examples\/(?:deploy|monitoring|orders)\/[\w.@-]+$/,
+    /^examples\/(?:deploy|monitoring|orders|shop)\/[\w.@-]+$/,
     /^examples\/(?:[\w-]+\.(?:js|ts|conf|toml)|pre-commit)$/,
     /^examples\/partners\/\w+\/[\w-]+\.(?:js|json|md|php|py|toml|html|css)$/,
   ]
@@ -168,7 +169,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const { entryCount, size } = packed[0]!
   t.comment(`${entryCount} files, ${size} bytes`)
   t.ok(entryCount <= 800, 'at most 800 files')
-  t.ok(size < 765_000, 'less than 765 KB')
+  t.ok(size < 775_000, 'less than 775 KB')
   t.end()
 })
 
@@ -182,7 +183,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const { size } = packed[1]!
   t.comment(`${size} bytes`)
-  t.ok(size < 28_200, 'less than 28.2 KB')
+  t.ok(size < 28_600, 'less than 28.6 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
