@@ -54,8 +54,8 @@ export interface PartnerApi {
    */
   flush(): Promise<void>
   /**
-   * Writes pending usage to the store and deregisters this replica; on a store with replicas, all further requests get
-   * 503. The store stays open.
+   * Writes pending usage to the store and deregisters this replica: further requests that need the store get 503. The
+   * store stays open.
    */
   close(): Promise<void>
 }
@@ -91,6 +91,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   assertOneClock(store, options.clock)
   const clock = clockOf(store, options.clock)
   const givenTime = (options.clock ?? store.now) === undefined ? undefined : clock.now
+  const closing = new AbortController()
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
     bounded,
@@ -98,6 +99,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     clock,
     logger,
     () => pollAuditLog?.(),
+    closing.signal,
   )
   const unsubscribe = store.onChange(() => revisionCache.invalidate(elapsed()))
   const principals = createPrincipalCache(bounded.store, limits)
@@ -107,7 +109,6 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const uses = createLastUsedRecorder(bounded.store)
   const usage = createUsage(bounded.store, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
-  const closing = new AbortController()
   const retention = settings.keepSignupsDays > 0 &&
     deleteOldSignups(store, settings, clock, logger.writeFailed, closing.signal)
   const handle = createPipeline({

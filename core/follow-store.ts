@@ -1,4 +1,5 @@
 import { RevisionCache, type StaleWindow } from './cache/revision-cache.ts'
+import { Problem } from './http/problem.ts'
 import { type Clock, createSkewWatch } from './lib/clock.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { RequestLogger } from './log.ts'
@@ -12,13 +13,14 @@ interface StoreCalls {
   revision(): MaybePromise<Revision>
 }
 
-/** Registers this replica, and caches the revision of its store. */
+/** Registers this replica, and caches the revision of its store until the service is closed. */
 export function followStore(
   { register, revision }: StoreCalls,
   { maxStalenessMs, staleIfErrorSeconds, replicaName }: Settings,
   clock: Clock,
   logger: RequestLogger,
   onChange: () => void,
+  closing: AbortSignal,
 ) {
   const bounds = { maxStalenessMs, staleIfErrorMs: staleIfErrorSeconds * 1000 }
   const skew = createSkewWatch(clock, maxStalenessMs, logger.clockSkewed)
@@ -31,11 +33,15 @@ export function followStore(
   )
   const revisionCache = new RevisionCache(readRevision, bounds, {
     onChange,
-    onUnavailable: logger.storeUnavailable,
+    onUnavailable: (error) => closing.aborted || logger.storeUnavailable(error),
     onRecovered: logger.storeRecovered,
   })
 
   function readRevision(): MaybePromise<Revision> {
+    if (closing.aborted) {
+      const detail = 'The service is closed.'
+      throw new Problem('store_unavailable', { detail, retryAfterSeconds: 1 }, new Error(detail))
+    }
     skew.check()
     // A receipt does not wait for a replica that the store does not know.
     return andThen(replica.registered(), revision)

@@ -23,7 +23,7 @@ const outageRetryMs = 1_000
 export interface RevisionListener {
   onChange?(): void
   /** The first failed read since a successful one. */
-  onUnavailable?(error: unknown): void
+  onUnavailable?(error: unknown): unknown
   onRecovered?(): void
 }
 

@@ -3,7 +3,7 @@ import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { formatValue, redactKeys } from '../http/redact.ts'
-import { assertOptions, type OptionKinds } from '../lib/options.ts'
+import { assertKind, assertOptions, type OptionKinds } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { EndpointScope, KeyPolicyName, Modules } from '../model.ts'
 import * as input from '../schemas/inputs.ts'
@@ -148,6 +148,12 @@ const DEFINITION: OptionKinds<EndpointDefinition<string, EndpointSchemas, Endpoi
   limits: 'anything',
   revision: 'a function',
   handle: 'anything',
+}
+
+const LIST: OptionKinds<EndpointList<unknown>> = {
+  read: 'a function',
+  positionOf: 'a function',
+  present: 'a function',
 }
 
 /** An endpoint for the option `endpoints` of `createPartnerApi`. */
@@ -301,6 +307,9 @@ function toRoute<
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const page = <Row, Shown>(list: EndpointList<Row, Shown>) => {
         if (!definition.paging) throw new TypeError(`The endpoint ${name} reads a page and has no paging.`)
+        assertOptions('page', list, LIST)
+        assertKind('page: read', list.read, 'a function')
+        assertKind('page: positionOf', list.positionOf, 'a function')
         return readPage<Row>(ports.cursors, { limit, cursor }, {
           partner: grant.partner.slug,
           // JSON has not all values that schemas return.
@@ -341,10 +350,25 @@ function toResult(result: EndpointResult, name: string): HandlerResult {
   if (/undefined|function|symbol/.test(typeof result?.data)) {
     throw new TypeError(`The handler of ${name} returned no data.`)
   }
-  const { data, page } = result
+  const { data, page, ...others } = result
+  const [other] = Object.keys(others)
+  if (other !== undefined) {
+    throw new TypeError(
+      `The handler of ${name} returned the member ${redactKeys(other)}: a result has data and page alone.`,
+    )
+  }
+  if (page !== undefined && !isPage(page)) {
+    throw new TypeError(`The handler of ${name} returned a page that is not as input.page makes it.`)
+  }
   const fault = findNotJson(data, '', 0)
   if (fault !== undefined) throw new TypeError(`The handler of ${name} returned ${fault}.`)
   return page === undefined ? { data } : { data, page }
+}
+
+function isPage(page: Page | null): boolean {
+  const { limit, has_more: hasMore, next_cursor: cursor } = page ?? {}
+  return typeof limit === 'number' && typeof hasMore === 'boolean' &&
+    (cursor === null || typeof cursor === 'string')
 }
 
 /** How deep data may be nested: circular objects are deeper than any. */

@@ -692,10 +692,25 @@ t.test('a handler that fails is a problem of the service', async (t) => {
       t.match(json, { code: problem.code, detail: problem.message })
     }
   }
-  trouble = () => ({ data: [1], headers: ['X-Request-Id', 'forged'], page: undefined })
-  const { json, headers } = await request('/trouble?partner=demo', { key })
-  t.strictSame(json, { data: [1] })
-  t.match(headers.get('x-request-id'), /^req_/)
+  trouble = () => ({ data: [1], page: undefined })
+  t.strictSame((await request('/trouble?partner=demo', { key })).json, { data: [1] })
+  const results: readonly (readonly [object, RegExp])[] = [
+    [{ headers: { 'X-Request-Id': 'forged' } }, /the member headers: a result has data and page alone\.$/],
+    [{ status: 201 }, /^TypeError: The handler of trouble returned the member status: /],
+    ...[null, 2, {}, { limit: 1, has_more: false }].map((page) =>
+      [
+        { page },
+        /^TypeError: The handler of trouble returned a page that is not as input\.page makes it\.$/,
+      ] as const
+    ),
+  ]
+  for (const [more, error] of results) {
+    trouble = () => ({ data: [1], ...more })
+    const { json, headers } = await request('/trouble?partner=demo', { key })
+    t.equal(json.code, 'internal')
+    t.match(headers.get('x-request-id'), /^req_/)
+    t.match(log.at(-1), { endpoint: 'trouble', error })
+  }
 })
 
 t.test('data is what JSON carries of it, and the log names what it cannot', async (t) => {
@@ -784,6 +799,17 @@ t.test('a list that cannot be read is an error of the host, in one sentence', as
       handle: ({ page }) => page({ ...list, read: () => null as unknown as number[] }),
     }),
   ]
+  for (
+    const [name, change] of Object.entries({
+      misspelt: { presnt: String },
+      incomplete: { positionOf: undefined },
+    })
+  ) {
+    const wrong = { ...list, ...change } as typeof list
+    endpoints.push(
+      defineEndpoint({ ...READ, name, path: `/${name}`, paging, handle: ({ page }) => page(wrong) }),
+    )
+  }
   const { request, key } = await serveOrders({ endpoints, log: (event) => log.push(event) })
   const fail = async (name: string, error: RegExp) => {
     t.equal((await request(`/${name}?partner=demo`, { key })).json.code, 'internal', name)
@@ -791,6 +817,8 @@ t.test('a list that cannot be read is an error of the host, in one sentence', as
   }
   await fail('unpaged', /^TypeError: The endpoint unpaged reads a page and has no paging\./)
   await fail('promised', /^TypeError: The handler of promised returned a promise as the member 0 of data, /)
+  await fail('misspelt', /^TypeError: page: there is no option "presnt"\. Did you mean "present"\?$/)
+  await fail('incomplete', /^TypeError: page: positionOf must be a function, not undefined\.$/)
   await fail('unread', /^TypeError: read of a list must return an array of rows\./)
   t.equal((await request('/placed?partner=demo', { key })).status, 200)
   for (

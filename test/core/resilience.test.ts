@@ -162,6 +162,21 @@ t.test('without a log, errors are lines on the console, and nothing else is', as
   t.strictSame(await errors({ log: () => {} }), [], 'a log that drops events')
 })
 
+t.test('a closed service says so, and not that its store is unavailable', async (t) => {
+  const { store, key } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, { log: (event) => events.push(event) })
+  t.equal((await api.handle(get(page, key))).status, 200)
+  await api.close()
+  const response = await api.fetch(
+    new Request(`http://x.example${page}`, { headers: { 'x-service-partner-key': key } }),
+  )
+  t.match(await response.json(), { status: 503, code: 'store_unavailable', detail: 'The service is closed.' })
+  t.equal(response.headers.get('retry-after'), '1')
+  t.match(events, [{ event: 'request', status: 503, error: 'Error: The service is closed.' }])
+  t.equal(events.length, 1)
+})
+
 t.test('client input is not logged unvalidated', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
