@@ -1,6 +1,7 @@
 /** What the commands have in common: global options, actions, and changes that servers apply. */
 import process from 'node:process'
 import { type Argument, Command, Option, type ParseOptionsResult } from 'commander'
+import type { PreviewingOperator } from '../core/admin/apply.ts'
 import type { MaybePromise } from '../core/lib/promise.ts'
 import type { Store } from '../core/ports/store.ts'
 import { awaitReceipt, type Receipt } from '../core/replicas.ts'
@@ -24,8 +25,8 @@ export interface Run {
 
 /** The global options of a command, and what it reads and writes. */
 export interface Invocation extends StoreAccess {
-  /** The operator in the audit log. */
-  readonly actor: string
+  /** The operator in the audit log. In a dry run, its changes are only looked at. */
+  readonly operator: PreviewingOperator
   readonly wait: boolean
 }
 
@@ -153,7 +154,10 @@ export class CliCommand extends Command {
           report('Counting the requests of keys …')
           // Loaded here, with the schemas of all endpoints.
           const preview = await import('./dry-run.ts')
-          return await preview.dryRun(store, days, output, change)
+          return await preview.dryRun(store, days, output, async (collect) => {
+            const operator = { ...invocation.operator, preview: collect }
+            await action(store, { ...invocation, operator }, ...given)
+          })
         }))
     })
   }
@@ -191,7 +195,7 @@ export class CliCommand extends Command {
       warnAboutPasswords(output, [storeUrl])
       output.suggestStore(holdsPassword(storeUrl) ? 'URL' : storeUrl)
     }
-    return { storeUrl, actor, wait, io, output }
+    return { storeUrl, operator: { actor }, wait, io, output }
   }
 }
 

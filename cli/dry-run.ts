@@ -78,24 +78,20 @@ const maxShownKeys = 20
 /** Bounds the counts of a page of keys, which has one for each day and endpoint of each key. */
 const maxKeyDays = 7000
 
-/** @param change Makes the change, in a store that only judges it: each part at once, since there may be many. */
+/** @param change Passes the changes that it would make: each part is judged at once, since there may be many. */
 export async function dryRun(
   store: Store,
   days: number,
   style: TableStyle,
-  change: (store: Store) => Promise<unknown>,
+  change: (collect: (changes: readonly Change[]) => Promise<void>) => Promise<void>,
 ): Promise<CommandResult> {
   const now = timeOf(store)
   const period = { from: utcDay(now - (days - 1) * MS_PER_DAY), to: utcDay(now), days, now }
   const { found, add } = createRefusalSum(store, await readEndpoints(store), period)
   const types: string[] = []
-  await change({
-    ...store,
-    async apply(changes) {
-      types.push(...changes.map(({ type }) => type))
-      await add(changes)
-      return true
-    },
+  await change(async (changes) => {
+    types.push(...changes.map(({ type }) => type))
+    await add(changes)
   })
   const { keys, keyCount, requestCount, quotas, hasLowerLimits, hasNewRanges } = found
   const isUnknown = hasNewRanges && requestCount === 0

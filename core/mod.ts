@@ -66,7 +66,8 @@ export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 
 // Administration, for embedders without the command line.
-export { type ClaimRequest, type ClaimStore, createClaim, revokeClaim } from './admin/claims.ts'
+export type { ClaimRequest } from './admin/claim-request.ts'
+export { type ClaimStore, createClaim, revokeClaim } from './admin/claims.ts'
 export type { Operator } from './admin/apply.ts'
 export {
   importKeys,
@@ -74,15 +75,8 @@ export {
   type KeyImportOutcome,
   type KeyImportReport,
 } from './admin/import-keys.ts'
-export {
-  createKeyAdministration,
-  type IssuedKey,
-  type KeyAdministration,
-  type KeyStore,
-  type KeyUpdate,
-  type NewKey,
-  type RotatedKey,
-} from './admin/keys.ts'
+export { createKeyAdministration, type KeyAdministration, type KeyUpdate } from './admin/keys.ts'
+export type { IssuedKey, KeyStore, NewKey, RotatedKey } from './admin/key-plans.ts'
 export type { RotationOptions } from './admin/rotation.ts'
 export type { ServiceLimits } from './admin/successor.ts'
 export {

@@ -1,5 +1,6 @@
 import { findPartner } from '../../core/admin/apply.ts'
-import { type ClaimRequest, createClaim, findClaim, revokeClaim } from '../../core/admin/claims.ts'
+import { type ClaimRequest, issuedScopes } from '../../core/admin/claim-request.ts'
+import { createClaim, findClaim, revokeClaim } from '../../core/admin/claims.ts'
 import { claimJson } from '../../core/admin/record-json.ts'
 import type { Claim } from '../../core/ports/changes.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -22,8 +23,8 @@ export function define(claims: CliCommand): void {
     .examples('partner-api claims list acme', 'partner-api claims list --open --json')
 
   claims.subcommand('revoke <claim>', 'End a link that was not used')
-    .change(async (store, { actor }, id: string) =>
-      toResult(await revokeClaim(store, { actor, clock: () => timeOf(store) }, id), timeOf(store))
+    .change(async (store, { operator }, id: string) =>
+      toResult(await revokeClaim(store, { ...operator, clock: () => timeOf(store) }, id), timeOf(store))
     )
     .examples('partner-api claims revoke clm_0123456789abcdef01234567')
 }
@@ -55,13 +56,13 @@ export function withClaim(command: CliCommand): CliCommand {
 /** Creates a claim. @param note For a new key without scopes. */
 export async function newLink(
   store: Store,
-  { actor }: Invocation,
+  { operator }: Invocation,
   key: ClaimRequest,
   { claim: ms, publicUrl, serviceName }: LinkOptions,
   note = '',
 ): Promise<NewSecret> {
   const now = timeOf(store)
-  const { claim, token } = await createClaim(store, { actor, clock: () => now }, key, ms!)
+  const { claim, token } = await createClaim(store, { ...operator, clock: () => now }, key, ms!)
   const { id, ...rest } = claimJson(claim, now)
   const remedy = { purpose: 'To revoke it', command: 'claims revoke', args: [claim.id] }
   return {
@@ -71,7 +72,7 @@ export async function newLink(
     toResult: (name, value) => ({
       data: { id, [name]: value, ...rest },
       text: formatDetails([[name, value], ...claimDetails(claim, now)]),
-      notes: () => JSON.parse(claim.draft).scopes?.length === 0 ? [note] : [],
+      notes: () => issuedScopes(claim)?.length === 0 ? [note] : [],
     }),
   }
 }

@@ -106,7 +106,7 @@ async function importLines(
   const outcome = await importing(invocation.output, (report) =>
     importContent(store, kind, lines, {
       now: timeOf(store),
-      actor: invocation.actor,
+      actor: invocation.operator.actor,
       dryRun,
       progress: (done) => report(pluralize(done, 'line')),
     }))
@@ -155,7 +155,7 @@ const exportKind: StoreAction<[ContentKind], void> = async (store, { output }, k
 
 const remove: StoreAction<[ContentKind, readonly string[], DryRunOptions]> = async (
   store,
-  { actor },
+  { operator: { actor } },
   ...given
 ) => {
   const [kind, names, { dryRun = false }] = given

@@ -38,8 +38,8 @@ export function define(modules: CliCommand): void {
     .argument('<name>', '1–40 of a-z, 0-9 and -, a letter first')
     .requiredOption('--scope <text>', 'Its scope: read, create, update or delete, a colon and a name')
     .requiredOption('--feature <text>', 'What it switches on, for lists of modules')
-    .change(async (store, { actor, output }, name: string, { scope, feature }: DefineOptions) => {
-      const module = await createModuleAdministration(store, { actor }).define({ name, scope, feature })
+    .change(async (store, { operator, output }, name: string, { scope, feature }: DefineOptions) => {
+      const module = await createModuleAdministration(store, operator).define({ name, scope, feature })
       const next = output.command(`modules activate SLUG ${name}`)
       return {
         data: moduleJson(module),
@@ -54,8 +54,8 @@ export function define(modules: CliCommand): void {
     'Remove a module that you have defined, and its scope from ended and disabled keys',
   )
     .argument('<name>', 'Its name')
-    .change(async (store, { actor }, name: string) => {
-      await createModuleAdministration(store, { actor }).forget(name)
+    .change(async (store, { operator }, name: string) => {
+      await createModuleAdministration(store, operator).forget(name)
       return { data: { module: name, forgotten: true }, text: `Forgot the module ${name}.\n` }
     })
     .details('Refused while a partner has it active, or a key in force holds its scope.')
@@ -67,8 +67,8 @@ const moduleJson = ({ name: module, scope, feature }: ModuleDefinition) => ({ mo
 function defineModuleChange(command: CliCommand, note: string): CliCommand {
   const name = command.name() as 'activate' | 'deactivate'
   return command
-    .change(async (store, { actor, output }, slug: string, names: readonly string[]) => {
-      const partner = await createPartnerAdministration(store, { actor })[name](slug, names)
+    .change(async (store, { operator, output }, slug: string, names: readonly string[]) => {
+      const partner = await createPartnerAdministration(store, operator)[name](slug, names)
       const { text } = modulesResult(output, await readModules(store), partner)
       return { data: partnerJson(partner), text, notes: () => [note] }
     })

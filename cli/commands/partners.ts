@@ -76,8 +76,8 @@ export function define(partners: CliCommand): void {
     .option('--clear-limit <limit...>', 'Remove limits, so that the default applies')
   withDetails(update, details, true)
     .requiresChange()
-    .change(async (store, { actor }, slug: string, { name, ...options }: Options) => {
-      const partners = createPartnerAdministration(store, { actor })
+    .change(async (store, { operator }, slug: string, { name, ...options }: Options) => {
+      const partners = createPartnerAdministration(store, operator)
       const change = { name, limits: limitChange(options), ...detailsChange(options) }
       return partnerResult(await partners.update(slug, change))
     })
@@ -112,8 +112,8 @@ and --no-note still remove them.`)
 function defineState(command: CliCommand, notes?: (slug: string) => string[]): CliCommand {
   const name = command.name() as 'suspend' | 'resume'
   return command
-    .change(async (store, { actor, wait }, slug: string) => {
-      const partner = await createPartnerAdministration(store, { actor })[name](slug)
+    .change(async (store, { operator, wait }, slug: string) => {
+      const partner = await createPartnerAdministration(store, operator)[name](slug)
       return { ...partnerResult(partner), notes: () => wait ? [] : notes?.(slug) ?? [] }
     })
     .examples(`partner-api partners ${name} acme`)
@@ -121,17 +121,22 @@ function defineState(command: CliCommand, notes?: (slug: string) => string[]): C
 
 type NewOptions = Options & { readonly name: string }
 
-async function createPartner(store: Store, { actor, output }: Invocation, slug: string, options: NewOptions) {
+async function createPartner(
+  store: Store,
+  { operator, output }: Invocation,
+  slug: string,
+  options: NewOptions,
+) {
   const { name, module: modules = [], limit: limits = {} } = options
   const given = { slug, name, modules, limits, ...detailsChange(options) }
-  const partner = await createPartnerAdministration(store, { actor }).create(given)
+  const partner = await createPartnerAdministration(store, operator).create(given)
   const next = partner.modules.length > 0
     ? `keys issue ${slug} --name "Purpose of the key"`
     : `modules activate ${slug} profiles …`
   return { ...partnerResult(partner), notes: () => [`Next: ${output.command(next)}`] }
 }
 
-const remove: StoreAction<[string, Options]> = async (store, { actor, io }, slug, { yes, dryRun }) => {
+const remove: StoreAction<[string, Options]> = async (store, { operator, io }, slug, { yes, dryRun }) => {
   const { name } = await findPartner(store, slug)
   const states = KEY_STATES.filter((state) => !['revoked', 'expired'].includes(state))
   let count = 0
@@ -139,7 +144,7 @@ const remove: StoreAction<[string, Options]> = async (store, { actor, io }, slug
   const keys = count === 0 ? 'no key' : pluralize(count, 'key')
   const consequence = `This removes partner ${slug} (${printable(name)}) and revokes ${keys}.`
   if (!yes && !dryRun) await confirm(io, consequence, slug)
-  const removed = await createPartnerAdministration(store, { actor }).remove(slug)
+  const removed = await createPartnerAdministration(store, operator).remove(slug)
   const note =
     `Removed the partner and revoked ${keys}. Its records are kept, and its slug cannot be used again.`
   return { ...partnerResult(removed), notes: () => [note] }

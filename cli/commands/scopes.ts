@@ -30,8 +30,8 @@ export function define(scopes: CliCommand): void {
 function defineChange(scopes: CliCommand, name: 'grant' | 'remove', description: string): CliCommand {
   return scopes.subcommand(`${name} <key> <scope...>`, description)
     .change(async (store, invocation, id: string, names: readonly string[]) => {
-      const { actor } = invocation
-      const key = await createKeyAdministration(store, { actor })[name](id, names)
+      const { operator } = invocation
+      const key = await createKeyAdministration(store, operator)[name](id, names)
       const facts = { key, partner: await findPartner(store, key.partner) }
       const result = await scopesResult(store, invocation, facts, 'The key has no scopes left.')
       const kept = name === 'remove'

@@ -116,7 +116,7 @@ const exportAll: StoreAction<[Options], void> = async (store, { output }, { part
 }
 
 const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, invocation, given, options) => {
-  const { actor, io } = invocation
+  const { operator: { actor }, io } = invocation
   const { partner, email, before, dryRun = false, yes } = options
   const selections = [given.length > 0, email !== undefined, before !== undefined]
   if (selections.filter(Boolean).length !== 1) {

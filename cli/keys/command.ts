@@ -1,4 +1,5 @@
 import { createAdministrator, findKey } from '../../core/admin/apply.ts'
+import { disableChanges, enableChanges, revocationChanges } from '../../core/admin/key-plans.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { keyJson } from '../../core/admin/record-json.ts'
@@ -186,6 +187,8 @@ function defineUpdates(keys: CliCommand): void {
     )
 }
 
+const stateChanges = { disable: disableChanges, enable: enableChanges, revoke: revocationChanges }
+
 function defineState(
   command: CliCommand,
   notes: (id: string, invocation: Invocation) => readonly string[],
@@ -194,26 +197,28 @@ function defineState(
   const states = name === 'enable' ? [name, 'disabled'] as const : [name, 'active', 'retiring'] as const
   return selectsKeys(command)
     .change(async (store, invocation, id: string | undefined, options: BulkOptions) => {
-      const { actor, io } = invocation
-      const keys = createKeyAdministration(store, { actor })
+      const { operator, io } = invocation
+      const keys = createKeyAdministration(store, operator)
       if (id === undefined) {
-        const { apply } = createAdministrator(store, { actor })
+        const { apply, now } = createAdministrator(store, operator)
         return await changeSelected(store, invocation, states, options, async function* (page, skip) {
           const changeAll = async (part: readonly Key[]) => {
-            const changed = new Map<string, readonly Change[]>()
-            const applied = await apply(async () => {
-              changed.clear()
+            let changed: string[] = []
+            await apply(async () => {
+              changed = []
+              const changes: Change[] = []
               for (const { id } of part) {
-                const record = (changes: readonly Change[]) => {
-                  changed.set(id, changes)
-                  return true
+                try {
+                  const own = stateChanges[name](await findKey(store, id), now())
+                  if (own.length > 0) changed.push(id)
+                  changes.push(...own)
+                } catch (error) {
+                  skip(id)(error)
                 }
-                const recorded = createKeyAdministration({ ...store, apply: record }, { actor })
-                await recorded[name](id).catch(skip(id))
               }
-              return [...changed.values()].flat()
+              return changes
             })
-            return applied.length > 0 ? [...changed.keys()] : []
+            return changed
           }
           for await (const ids of inParts(page, skip, changeAll)) {
             for (const id of ids) {
@@ -274,8 +279,7 @@ const rotateKey: Rotate = async (store, invocation, id, options) => {
 const rotateSelected: StoreAction<[BulkOptions], void> = async (store, invocation, options) => {
   const { overlap: overlapMs, expires, claim, out, quiet, partner, dryRun } = options
   if (claim !== undefined) throw usageError('--claim makes a link for one key: pass its id.')
-  const { actor } = invocation
-  const keys = createKeyAdministration(store, { actor })
+  const keys = createKeyAdministration(store, invocation.operator)
   const now = timeOf(store)
   // The command can be repeated: what it has made is not rotated again.
   const successors = new Set<string>()
@@ -332,9 +336,9 @@ function rightsOptions(
 }
 
 /** All instants of one command are the same, so that durations count from it exactly. */
-function administerKeys(store: Store, { actor }: Invocation) {
+function administerKeys(store: Store, { operator }: Invocation) {
   const now = timeOf(store)
-  return { now, keys: createKeyAdministration(store, { actor, clock: () => now }) }
+  return { now, keys: createKeyAdministration(store, { ...operator, clock: () => now }) }
 }
 
 function keyResult(store: Store, key: Key): CommandResult {

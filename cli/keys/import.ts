@@ -53,7 +53,7 @@ const importFile: StoreAction<[string, ImportOptions]> = async (store, invocatio
   const outcome = await importing(invocation.output, (report) => {
     report('Reading keys …')
     const given = { ...defaults, update, dryRun, secret }
-    return importKeys(store, readContentLines(file, 'keys', invocation), { actor: invocation.actor }, given)
+    return importKeys(store, readContentLines(file, 'keys', invocation), invocation.operator, given)
   })
   if ('errors' in outcome) {
     const isAboutAlgorithm = outcome.errors.some(({ field }) => field === 'algorithm')

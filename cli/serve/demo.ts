@@ -82,20 +82,23 @@ async function describeExisting(invocation: Invocation, slug: string, url: strin
   await output.print({ data: { url }, text: listeningLine(url) })
 }
 
-async function fillStore({ actor, io, output }: Invocation, store: Store, url?: string): Promise<void> {
+async function fillStore({ operator, io, output }: Invocation, store: Store, url?: string): Promise<void> {
   if (output.json) requireWritable(io.stdout, 'The key is printed on it.')
   const now = timeOf(store)
   const partner = { slug: 'demo', name: 'Demo partner', modules: MODULE_NAMES }
-  const { slug } = await createPartnerAdministration(store, { actor }).create(partner)
+  const { slug } = await createPartnerAdministration(store, operator).create(partner)
   const content: Record<string, number> = {}
   for (const kind of importOrder) {
     const file = fileURLToPath(new URL(`../../fixtures/content/${kind}.jsonl`, import.meta.url))
-    const outcome = await importContent(store, kind, readLines(file, io.stdin), { now, actor })
+    const outcome = await importContent(store, kind, readLines(file, io.stdin), {
+      now,
+      actor: operator.actor,
+    })
     if ('errors' in outcome) throw new Error(`${file} has invalid lines`)
     content[kind] = outcome.created
   }
   const request = { partner: slug, name: 'Demo key', environment: 'live' } as const
-  const { key, text } = await createKeyAdministration(store, { actor }).issue(request)
+  const { key, text } = await createKeyAdministration(store, operator).issue(request)
   const base = connectable(url ?? 'http://127.0.0.1:8787')
   // Double quotes work in every shell.
   const curl =

@@ -65,7 +65,7 @@ export async function restore(
   file: string,
   options: RestoreOptions & { readonly replace?: boolean; readonly dryRun?: boolean },
 ): Promise<void> {
-  const { output, actor } = invocation
+  const { output, operator: { actor } } = invocation
   const { replace, dryRun = false, force = false } = options
   const path = await requireSqlite(
     invocation,
@@ -115,7 +115,7 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
   invocation,
   { replaced: url, ...options },
 ) => {
-  const { output, actor, storeUrl } = invocation
+  const { output, operator: { actor }, storeUrl } = invocation
   warnAboutPasswords(output, [url])
   const place = await describeStore(invocation)
   const replacedPlace = await describeStore({ ...invocation, storeUrl: url })

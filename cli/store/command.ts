@@ -84,8 +84,8 @@ transaction.`)
     .option('--max-key-lifetime <duration>', 'Longest lifetime of keys that are issued, imported or updated')
     .option('--no-max-key-lifetime', 'Remove the limit')
     .requiresChange()
-    .change(async (opened, { actor }, { maxKeyLifetime }: { readonly maxKeyLifetime: number | false }) => {
-      const { setMaxLifetime } = createKeyAdministration(opened, { actor })
+    .change(async (opened, { operator }, { maxKeyLifetime }: { readonly maxKeyLifetime: number | false }) => {
+      const { setMaxLifetime } = createKeyAdministration(opened, operator)
       await setMaxLifetime(maxKeyLifetime === false ? undefined : maxKeyLifetime)
       return await showSettings(opened)
     })

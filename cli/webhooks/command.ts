@@ -130,10 +130,10 @@ function toHref(url: URL, allowPrivate: boolean = false): string {
 
 function administer(
   store: Store,
-  { actor }: Invocation,
+  { operator }: Invocation,
   options: WebhookAdministrationOptions = {},
 ): WebhookAdministration {
-  return createWebhookAdministration(store, { actor }, options)
+  return createWebhookAdministration(store, operator, options)
 }
 
 async function previewEnd(store: Store, invocation: Invocation, id: string): Promise<CommandResult> {

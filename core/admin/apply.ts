@@ -19,38 +19,80 @@ export interface Operator {
   readonly clock?: () => number
 }
 
+/** An operator who may look at changes instead of making them. */
+export interface PreviewingOperator extends Operator {
+  /** Gets the changes of each call, which are not applied. */
+  readonly preview?: (changes: readonly Change[]) => Promise<void>
+}
+
+/** Applies the changes of an operator to a store. */
+export interface Administrator {
+  readonly actor: string
+  /** Milliseconds since the epoch. */
+  readonly now: () => number
+  /** Whether changes are only looked at. */
+  readonly isPreview: boolean
+  /**
+   * Builds changes from the current facts and applies them, and builds them again when the facts have changed since. An
+   * empty list changes nothing.
+   *
+   * @param build Gets all modules of the store. @returns What it built last.
+   * @throws {AdminError} `concurrent_change`
+   */
+  applyPlan<P extends { readonly changes: readonly Change[] }>(
+    build: (modules: Modules) => MaybePromise<P>,
+  ): Promise<P>
+  /** Like `applyPlan`, for changes alone. */
+  apply(build: (modules: Modules) => MaybePromise<readonly Change[]>): Promise<readonly Change[]>
+}
+
 const maxAttempts = 8
 
 /**
- * @returns `apply`, which builds changes from the current facts and applies them, and builds them again when the
- * facts have changed since it was decided. An empty list changes nothing.
  * @throws {RangeError} for an actor that the audit log cannot show.
  * @throws {TypeError} for a member of the operator that does not exist, and for a value of another kind.
  */
 export function createAdministrator(
   store: Pick<Store, 'revision' | 'apply' | 'clock' | 'now' | 'listModules'>,
-  operator: Operator,
-) {
-  assertOptions('The operator', operator, { actor: 'a text', clock: 'a function' })
-  const { actor, clock: now = clockOf(store).now } = operator
+  operator: PreviewingOperator,
+): Administrator {
+  assertOptions<PreviewingOperator>('The operator', operator, {
+    actor: 'a text',
+    clock: 'a function',
+    preview: 'a function',
+  })
+  const { actor, clock: now = clockOf(store).now, preview } = operator
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 
-  /** @param buildChanges Gets all modules of the store. */
-  async function apply(
-    buildChanges: (modules: Modules) => MaybePromise<readonly Change[]>,
-  ): Promise<readonly Change[]> {
+  /** @returns Whether the facts are still those that the changes were built from. */
+  async function commit(changes: readonly Change[], facts: string): Promise<boolean> {
+    if (preview === undefined) return await store.apply(changes, facts, { actor, at: now() })
+    await preview(changes)
+    return true
+  }
+
+  async function applyPlan<P extends { readonly changes: readonly Change[] }>(
+    build: (modules: Modules) => MaybePromise<P>,
+  ): Promise<P> {
     for (let attempt = 0; attempt < maxAttempts; attempt++) {
       const { facts } = await store.revision()
-      const changes = await buildChanges(await readModules(store))
-      if (changes.length === 0 || await store.apply(changes, facts, { actor, at: now() })) return changes
+      const plan = await build(await readModules(store))
+      if (plan.changes.length === 0 || await commit(plan.changes, facts)) return plan
     }
     const detail =
       `Nothing was changed: concurrent changes interrupted all ${maxAttempts} attempts. Try again.`
     throw new AdminError('concurrent_change', detail)
   }
 
-  return { now, apply }
+  async function apply(
+    build: (modules: Modules) => MaybePromise<readonly Change[]>,
+  ): Promise<readonly Change[]> {
+    const { changes } = await applyPlan(async (modules) => ({ changes: await build(modules) }))
+    return changes
+  }
+
+  return { actor, now, isPreview: preview !== undefined, applyPlan, apply }
 }
 
 /** All modules of a store. */
@@ -79,14 +121,22 @@ export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promis
   )
 }
 
-/** The changes that revoke the open claims of a partner, or all. */
-export async function revokeClaims(store: Administration, openAt: number, partner?: string) {
+/** The claims of a partner, or of all, that can be used at an instant. */
+export async function listOpenClaims(
+  store: Administration,
+  openAt: number,
+  partner?: string,
+): Promise<readonly Claim[]> {
   const filter = { openAt, partner }
-  const open = await Array.fromAsync(readRows<Claim>((last, rows) => store.listClaims(filter, last, rows)))
-  return open.map((claim) => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }) as const)
+  return await Array.fromAsync(readRows<Claim>((last, rows) => store.listClaims(filter, last, rows)))
 }
 
-/** A webhook that is disabled; `undefined` if it was removed. */
-export function disableWebhook(webhook: Webhook | undefined): Webhook | undefined {
+/** The changes that revoke claims. */
+export function claimRevocations(claims: readonly Claim[]): readonly Change[] {
+  return claims.map((claim): Change => ({ type: 'claim.revoked', claim: { ...claim, state: 'revoked' } }))
+}
+
+/** A webhook as it is once it is disabled; `undefined` if it was removed. */
+export function toDisabledWebhook(webhook: Webhook | undefined): Webhook | undefined {
   return webhook && { ...webhook, state: 'disabled', failingSince: undefined }
 }

@@ -3,29 +3,31 @@ import { formatValue } from '../http/redact.ts'
 import { randomBase62 } from '../keys/format.ts'
 import { claimState, endOf, hasEnded } from '../keys/lifecycle.ts'
 import { assertKind } from '../lib/options.ts'
-import type { MaybePromise } from '../lib/promise.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { Key } from '../model.ts'
 import type { Change, Claim } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { createAdministrator, findKey, type Operator } from './apply.ts'
+import { type ClaimRequest, parseClaimRequest } from './claim-request.ts'
 import {
-  createKeyAdministration,
+  issueChanges,
   type IssuedKey,
+  type KeyChangeContext,
+  type KeyPlan,
   type KeyStore,
   type NewKey,
   type RotatedKey,
-} from './keys.ts'
-import { DEFAULT_OVERLAP_MS, type RotationOptions } from './rotation.ts'
+  rotationChanges,
+  type RotationPlan,
+} from './key-plans.ts'
+import { DEFAULT_OVERLAP_MS } from './rotation.ts'
 import { AdminError } from './error.ts'
 
 /** What claims need of a store. */
 export type ClaimStore = KeyStore & Pick<Store, 'findClaim'>
 
-/** What a link makes: a new key, or the successor of the key `rotates`. */
-export type ClaimRequest = NewKey | (RotationOptions & { readonly rotates: string })
-
-type MadeKey = IssuedKey | RotatedKey
+/** The key that a claim makes, or the end of the key that it replaces. */
+type ClaimedKey = IssuedKey | RotatedKey
 
 /**
  * Checks a change of keys as if it were made now, and creates a claim in its place, for at most 30 days.
@@ -45,45 +47,52 @@ export async function createClaim(
   assertKind('createClaim: the request', request, 'an object')
   const token = randomBase62(32)
   const digest = store.sha256(token)
-  let claim: Claim
-  await makeKey(store, operator, request, (_, key) => {
-    const { partner, name, createdAt } = key
-    const expiresAt = createdAt + ms
+  const { now, applyPlan } = createAdministrator(store, operator)
+  const { claim } = await applyPlan(async (modules) => {
+    const { key } = await planKey({ store, modules, now: now() }, request)
+    const expiresAt = key.createdAt + ms
     if ((key.expiresAt ?? Infinity) <= expiresAt) {
       throw new AdminError('invalid_expiry', 'The key would end before its link.')
     }
-    const draft = JSON.stringify('rotates' in request ? request : requestOf(key))
-    const facts = { partner, name, draft, state: 'open', createdAt, expiresAt, keyId: undefined } as const
-    claim = { id: claimId(digest), digest, ...facts }
-    return [{ type: 'claim.created', claim }]
+    const claim: Claim = {
+      id: claimId(digest),
+      digest,
+      partner: key.partner,
+      name: key.name,
+      draft: JSON.stringify('rotates' in request ? request : requestOf(key)),
+      state: 'open',
+      createdAt: key.createdAt,
+      expiresAt,
+      keyId: undefined,
+    }
+    return { claim, changes: [{ type: 'claim.created', claim }] }
   })
-  return { claim: claim!, token }
+  return { claim, token }
 }
 
 /** Makes the key of a claim, in the transaction that ends the claim. @throws {AdminError} Then the claim is unchanged. */
-export function useClaim(store: ClaimStore, { id, draft }: Claim, clock: () => number): Promise<MadeKey> {
-  return makeKey(store, { actor: `claim:${id}`, clock }, JSON.parse(draft), async (changes, key) => {
+export async function useClaim(
+  store: ClaimStore,
+  openClaim: Claim,
+  clock: () => number,
+): Promise<ClaimedKey> {
+  const { id } = openClaim
+  const request = parseClaimRequest(openClaim)
+  const { now, applyPlan } = createAdministrator(store, { actor: `claim:${id}`, clock })
+  const { made } = await applyPlan(async (modules) => {
+    const { changes, ...made } = await planKey({ store, modules, now: now() }, request)
     const claim = await findClaim(store, id)
-    if (claimState(claim, clock()) !== 'open') throw spentError(claim)
-    return [{ type: 'claim.used', claim: { ...claim, state: 'used', keyId: key.id } }, ...changes]
+    if (claimState(claim, now()) !== 'open') throw spentError(claim)
+    const used: Change = { type: 'claim.used', claim: { ...claim, state: 'used', keyId: made.key.id } }
+    return { made, changes: [used, ...changes] }
   })
+  return made
 }
 
-/** @param replace Its changes replace those that make the key, and are applied if nothing has changed since these were built. */
-async function makeKey(
-  store: ClaimStore,
-  operator: Operator,
-  request: ClaimRequest,
-  replace: (changes: readonly Change[], key: Key) => MaybePromise<readonly Change[]>,
-): Promise<MadeKey> {
-  const apply: Store['apply'] = async (changes, ...given) => {
-    const { key } = changes.find((change) => change.type === 'key.issued')!
-    return await store.apply(await replace(changes, key), ...given)
-  }
-  const keys = createKeyAdministration({ ...store, apply }, operator)
-  if (!('rotates' in request)) return await keys.issue(request)
+async function planKey(context: KeyChangeContext, request: ClaimRequest): Promise<KeyPlan | RotationPlan> {
+  if (!('rotates' in request)) return await issueChanges(context, request)
   const { rotates, ...options } = request
-  return await keys.rotate(rotates, options)
+  return await rotationChanges(context, rotates, options)
 }
 
 /** The request for a key like this one: its scopes stay as they are now, whatever modules are activated later. */
@@ -110,12 +119,13 @@ function spentError({ id, keyId }: Claim): AdminError {
 }
 
 /** The key that a claim replaces, and when that ends if the claim is used now. */
-export async function findPredecessor(store: Pick<Store, 'findKey'>, { draft }: Claim, now: number) {
-  const { rotates, overlapMs = DEFAULT_OVERLAP_MS } = JSON.parse(draft)
-  if (rotates === undefined) return null
+export async function findPredecessor(store: Pick<Store, 'findKey'>, claim: Claim, now: number) {
+  const request = parseClaimRequest(claim)
+  if (!('rotates' in request)) return null
+  const { rotates, overlapMs = DEFAULT_OVERLAP_MS } = request
   const { key } = await findKey(store, rotates)
   const end = hasEnded(key, now) ? now : endOf(key) ?? Infinity
-  return { id: rotates as string, ends_at: rfc3339(Math.min(end, now + overlapMs)) }
+  return { id: rotates, ends_at: rfc3339(Math.min(end, now + overlapMs)) }
 }
 
 /** @throws {AdminError} `claim_not_found` */

@@ -13,7 +13,8 @@ import {
 } from '../model.ts'
 import type { Administration } from '../ports/changes.ts'
 import { readPartners, type Store } from '../ports/store.ts'
-import { createAdministrator, type Operator, readModules, revokeClaims } from './apply.ts'
+import { createAdministrator, listOpenClaims, type Operator, readModules } from './apply.ts'
+import { issuedScopes } from './claim-request.ts'
 import { AdminError } from './error.ts'
 import { validateName } from './validate.ts'
 
@@ -83,31 +84,37 @@ export function createModuleAdministration(
 }
 
 function requireValid({ name, scope, feature }: ModuleDefinition): void {
-  const problem = !MODULE_PATTERN.test(name)
-    ? `A module's name must be 1–40 of a-z, 0-9 and -, a letter first, not ${formatValue(name)}.`
-    : BUILT_IN_MODULES.scopeOf(name) !== undefined
-    ? `The module ${name} is built in. Choose another name.`
-    : !SCOPE_PATTERN.test(scope)
-    ? `A scope must be read, create, update or delete, a colon, and 1–40 of a-z, 0-9 and -, a letter first, ` +
-      `not ${formatValue(scope)}.`
-    : validateName(feature) && `The feature ${formatValue(feature)} ${validateName(feature)}.`
-  if (problem) throw new AdminError('invalid_module', problem)
+  if (!MODULE_PATTERN.test(name)) {
+    const rule = "A module's name must be 1–40 of a-z, 0-9 and -, a letter first"
+    throw new AdminError('invalid_module', `${rule}, not ${formatValue(name)}.`)
+  }
+  if (BUILT_IN_MODULES.scopeOf(name) !== undefined) {
+    throw new AdminError('invalid_module', `The module ${name} is built in. Choose another name.`)
+  }
+  if (!SCOPE_PATTERN.test(scope)) {
+    const rule = 'A scope must be read, create, update or delete, a colon, and 1–40 of a-z, 0-9 and -'
+    throw new AdminError('invalid_module', `${rule}, a letter first, not ${formatValue(scope)}.`)
+  }
+  const problem = validateName(feature)
+  if (problem !== undefined) {
+    throw new AdminError('invalid_module', `The feature ${formatValue(feature)} ${problem}.`)
+  }
 }
 
 function requireUnused({ name, scope }: ModuleDefinition, modules: Modules): void {
-  const purpose = 'To define it anew, first run'
   const known = modules.scopeOf(name)
-  const holder = modules.moduleFor(scope)
   if (known !== undefined) {
-    const detail = `The module ${name} exists, with the scope ${known}.`
-    throw new AdminError('module_exists', detail, { purpose, command: 'modules forget', args: [name] })
+    const remedy = { purpose: 'To define it anew, first run', command: 'modules forget', args: [name] }
+    throw new AdminError('module_exists', `The module ${name} exists, with the scope ${known}.`, remedy)
   }
+  const holder = modules.moduleFor(scope)
   if (holder !== undefined) {
     throw new AdminError('module_exists', `The scope ${scope} belongs to the module ${holder}.`)
   }
-  if (modules.list.length < BUILT_IN_MODULES.list.length + MAX_OWN_MODULES) return
-  const detail = `There are ${MAX_OWN_MODULES} modules besides the built-in ones, and no more are possible.`
-  throw new AdminError('module_exists', detail)
+  if (modules.list.length >= BUILT_IN_MODULES.list.length + MAX_OWN_MODULES) {
+    const detail = `There are ${MAX_OWN_MODULES} modules besides the built-in ones, and no more are possible.`
+    throw new AdminError('module_exists', detail)
+  }
 }
 
 async function requireInactive(store: Pick<Store, 'listPartners'>, module: Module): Promise<void> {
@@ -122,12 +129,14 @@ async function requireInactive(store: Pick<Store, 'listPartners'>, module: Modul
 async function requireNotHeld(store: Administration, scope: Scope, now: number): Promise<void> {
   const inForce = { scope, states: ['active', 'retiring'], now } as const
   const [key]: readonly Key[] = await store.listKeys(inForce, undefined, 1)
-  const [link] = (await revokeClaims(store, now))
-    .filter(({ claim }) => JSON.parse(claim.draft).scopes?.includes(scope))
-  const holder = key ?? link?.claim
-  if (holder === undefined) return
-  const { id, partner } = holder
-  const [command, args] = key ? ['scopes remove', [id, scope]] as const : ['claims revoke', [id]] as const
-  const detail = `${key ? 'Key' : 'Claim'} ${id} of ${partner} holds ${scope}.`
-  throw new AdminError('module_in_use', detail, { purpose: 'To remove it', command, args })
+  if (key !== undefined) {
+    const remedy = { purpose: 'To remove it', command: 'scopes remove', args: [key.id, scope] }
+    throw new AdminError('module_in_use', `Key ${key.id} of ${key.partner} holds ${scope}.`, remedy)
+  }
+  const claims = await listOpenClaims(store, now)
+  const claim = claims.find((each) => issuedScopes(each)?.includes(scope))
+  if (claim !== undefined) {
+    const remedy = { purpose: 'To remove it', command: 'claims revoke', args: [claim.id] }
+    throw new AdminError('module_in_use', `Claim ${claim.id} of ${claim.partner} holds ${scope}.`, remedy)
+  }
 }

@@ -9,7 +9,14 @@ import {
 import { assertKind, assertOptions, type OptionKinds } from '../lib/options.ts'
 import type { Administration, Change } from '../ports/changes.ts'
 import { readRows, type Store } from '../ports/store.ts'
-import { createAdministrator, disableWebhook, findPartner, type Operator, revokeClaims } from './apply.ts'
+import {
+  claimRevocations,
+  createAdministrator,
+  findPartner,
+  listOpenClaims,
+  type Operator,
+  toDisabledWebhook,
+} from './apply.ts'
 import { AdminError } from './error.ts'
 import {
   applyLimitChange,
@@ -101,7 +108,7 @@ export function createPartnerAdministration(
   store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
-  const { now, apply } = createAdministrator(store, operator)
+  const { now, apply, isPreview } = createAdministrator(store, operator)
   const show = (slug: string) => findPartner(store, slug)
 
   async function change(
@@ -163,13 +170,15 @@ export function createPartnerAdministration(
     async remove(slug) {
       await apply(async () => {
         if ((await show(slug)).state === 'removed') return []
-        return [{ type: 'partner.removed', slug }, ...await revokeClaims(store, now(), slug)]
+        const claims = await listOpenClaims(store, now(), slug)
+        return [{ type: 'partner.removed', slug }, ...claimRevocations(claims)]
       })
+      if (isPreview) return show(slug)
       // Their pending deliveries may have personal data.
       const context = { actor: operator.actor, at: now() }
       for (const { id, partner, state } of await store.webhooks.listWebhooks()) {
         if (partner !== slug || state !== 'active') continue
-        await store.webhooks.changeWebhook(id, 'webhook.disabled', context, disableWebhook)
+        await store.webhooks.changeWebhook(id, 'webhook.disabled', context, toDisabledWebhook)
       }
       return show(slug)
     },

@@ -8,6 +8,7 @@ import type { AuditEntry } from '../ports/audit.ts'
 import type { Claim } from '../ports/changes.ts'
 import type { Signup } from '../ports/signups.ts'
 import { type Delivery, RETENTION_MS, type Webhook } from '../ports/webhooks.ts'
+import { rotatedKeyId } from './claim-request.ts'
 
 export function partnerJson(partner: Partner): Record<string, unknown> {
   return pickMembers(partner, [
@@ -62,7 +63,7 @@ export function signupJson(signup: Signup): Record<string, unknown> {
 
 /** A claim without its digest. */
 export function claimJson(claim: Claim, now: number): Record<string, unknown> {
-  const { rotates = null } = JSON.parse(claim.draft)
+  const rotates = rotatedKeyId(claim) ?? null
   const state = claimState(claim, now)
   const last = pickMembers(claim, ['createdAt', 'expiresAt', 'keyId'])
   return { ...pickMembers(claim, ['id', 'partner', 'name']), rotates, state, ...last }

@@ -47,7 +47,8 @@ export interface RotationTime {
 /** A rotation that is to be applied. */
 export interface Rotation {
   readonly changes: readonly Change[]
-  readonly successor: Key
+  /** The successor. */
+  readonly key: Key
   /** When the key of the rotation ends. */
   readonly retiresAt: number
 }
@@ -97,7 +98,7 @@ export function planRotation(
   } as const
   const changes: Change[] = [{ type: 'key.issued', key: successor }, { ...rotated, id: key.id }]
   if (former !== undefined && !hasEnded(former, now)) changes.push({ ...rotated, id: former.id })
-  return { changes, successor, retiresAt }
+  return { changes, key: successor, retiresAt }
 }
 
 /** The successor of a successor may be used. */
@@ -121,7 +122,7 @@ export function rotatedError({ id }: Key, successorId: string): AdminError {
 export async function limitChain(
   store: Pick<Administration, 'listChain'> & Pick<Store, 'findKey'>,
   key: Key,
-  { changes, successor }: Rotation,
+  { changes, key: successor }: Rotation,
   isUsed: (id: string) => boolean,
 ): Promise<readonly Change[]> {
   const now = successor.createdAt

@@ -249,3 +249,11 @@ export function validateRange(range: string): string | undefined {
     throw error
   }
 }
+
+export function requireRanges(ranges: readonly string[]): void {
+  for (const range of ranges) {
+    const problem = validateRange(range)
+    if (problem === undefined) continue
+    throw new AdminError('invalid_address_range', `The range ${formatValue(range)} ${problem}.`)
+  }
+}

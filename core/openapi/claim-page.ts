@@ -7,7 +7,7 @@ import type { ClaimedKey, ClaimOffer } from '../wire.ts'
 import assets from './claim-assets.json' with { type: 'json' }
 import { createPage, type Inset, markup } from './html.ts'
 
-/** Puts a page in place of what `showClaim` or `useClaim` returned. */
+/** Puts a page in place of what `showClaimRoute` or `useClaimRoute` returned. */
 export function createClaimPage({ data, headers = [] }: HandlerResult, sha256: Sha256): HandlerResult {
   const claim = data as ClaimOffer | ClaimedKey
   const { predecessor } = claim

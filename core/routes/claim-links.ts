@@ -1,4 +1,5 @@
 /** One-time links to keys. Opening one changes nothing, as mail scanners and previews do; its button makes the key. */
+import { rotatedKeyId } from '../admin/claim-request.ts'
 import { claimId, findPredecessor, useClaim } from '../admin/claims.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
@@ -33,7 +34,7 @@ export function useLink(ports: HandlerContext, request: OpenRequest): Promise<Ha
     const first = pending.get(claim.id)
     // Awaited only if there is one: others must see this use at once.
     if (first !== undefined && await first) throw new Problem('claim_spent')
-    const use = makeKey(ports, request, claim).finally(() => pending.delete(claim.id))
+    const use = makeClaimedKey(ports, request, claim).finally(() => pending.delete(claim.id))
     pending.set(claim.id, use)
     return await use
   })
@@ -69,11 +70,12 @@ async function findOpen({ administration, sha256 }: HandlerContext, request: Ope
   return claim
 }
 
-function makeKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
+function makeClaimedKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
   return administer(ports, async () => {
     const made = await useClaim(ports.administration, claim, now)
-    const predecessor = 'retiresAt' in made
-      ? { id: JSON.parse(claim.draft).rotates, ends_at: rfc3339(made.retiresAt) }
+    const id = rotatedKeyId(claim)
+    const predecessor = id !== undefined && 'retiresAt' in made
+      ? { id, ends_at: rfc3339(made.retiresAt) }
       : null
     return { ...issuedJson(made), predecessor }
   }, (code, error) => {

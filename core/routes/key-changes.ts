@@ -38,7 +38,7 @@ export const revokeKey = definePost({
   },
 })
 
-const link = {
+const claimLink = {
   access: 'open',
   path: '/claim/:token',
   endsWithSecret: true,
@@ -46,8 +46,8 @@ const link = {
   problems: ['claim_not_found', 'claim_spent', 'rate_limited', 'store_unavailable', 'overloaded'],
 } as const
 
-export const showClaim: OpenRoute = {
-  ...link,
+export const showClaimRoute: OpenRoute = {
+  ...claimLink,
   name: 'show-claim',
   method: 'GET',
   summary: 'Open a one-time link',
@@ -57,8 +57,8 @@ export const showClaim: OpenRoute = {
   },
 }
 
-export const useClaim: OpenRoute = {
-  ...link,
+export const useClaimRoute: OpenRoute = {
+  ...claimLink,
   name: 'use-claim',
   method: 'POST',
   status: 201,

@@ -1,6 +1,8 @@
 /** What partners do with their own keys: the same changes as the operator's, once the policy allows them. */
-import { createSelfService, type IssuedKey, type KeyAdministration } from '../admin/keys.ts'
 import type { AdminError, AdminErrorCode } from '../admin/error.ts'
+import type { IssuedKey } from '../admin/key-plans.ts'
+import type { KeyAdministration } from '../admin/keys.ts'
+import { createSelfService } from '../admin/self-service.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem, type ProblemCode } from '../http/problem.ts'
 import { optionalRfc3339, rfc3339 } from '../lib/time.ts'

@@ -22,7 +22,7 @@ import {
   type PathValues,
   type Route,
 } from './route.ts'
-import { revokeKey, rotateKey, showClaim, useClaim } from './key-changes.ts'
+import { revokeKey, rotateKey, showClaimRoute, useClaimRoute } from './key-changes.ts'
 import { signups } from './signups.ts'
 import { verifyKey } from './verify-key.ts'
 
@@ -49,8 +49,8 @@ export const ROUTES: readonly Route[] = [
   docsMarkdown,
   endpointMarkdown,
   apiCatalog,
-  showClaim,
-  useClaim,
+  showClaimRoute,
+  useClaimRoute,
 ]
 
 export type RouteTable = ReturnType<typeof compileRoutes>

@@ -149,9 +149,9 @@ test('a dry run judges each change before the next one is made', async (t) => {
     judged.push(...ids ?? [])
     return store.keyUsage(ids, ...period)
   }
-  await dryRun({ ...store, keyUsage }, 1, { width: Infinity, styleHeading: String }, async ({ apply }) => {
+  await dryRun({ ...store, keyUsage }, 1, { width: Infinity, styleHeading: String }, async (collect) => {
     for (const [index, id] of ids.entries()) {
-      await apply([{ type: 'key.revoked', id }], '', { actor: 'test', at: now })
+      await collect([{ type: 'key.revoked', id }])
       t.same(judged, ids.slice(0, index + 1))
     }
   })
@@ -276,7 +276,13 @@ test('keys that others keep changing are reported, and the exit code is 1', asyn
     },
   })
   const io = { env: {}, stdin: Readable.from([]), stdout: stream, stderr: new PassThrough() }
-  const invocation = { io, output: new Output(io, true), wait: false, actor: 'test', storeUrl: url }
+  const invocation = {
+    io,
+    output: new Output(io, true),
+    wait: false,
+    operator: { actor: 'test' },
+    storeUrl: url,
+  }
   const selected = changeSelected(
     store,
     invocation,

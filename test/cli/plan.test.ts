@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import type { NewKey } from '../../core/admin/keys.ts'
+import type { NewKey } from '../../core/admin/key-plans.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
 import { endpointPath } from '../../core/routes/route.ts'
@@ -124,6 +124,24 @@ test('a dry run says what HTTP answers after the change', { timeout: 600_000 }, 
     t.equal(planned.data?.requests ?? 0, expected.reduce((sum, [, requests]) => sum + requests, 0), label)
   }
   t.same([...seen].sort(), [...denials].sort(), 'every denial was planned')
+})
+
+test('a dry run of the removal of a partner leaves its webhooks as they are', async (t) => {
+  const { store, json } = await open()
+  const webhook = {
+    id: 'whk_1',
+    url: 'https://hook.example',
+    events: ['key.issued'],
+    partner: 'acme',
+    state: 'active',
+    createdAt: Date.now(),
+    secrets: [],
+    failingSince: undefined,
+  } as const
+  const context = { actor: 'test', at: Date.now() }
+  await store.webhooks.changeWebhook('whk_1', 'webhook.created', context, () => webhook)
+  t.same((await json('partners', 'remove', 'acme', '--dry-run')).data.changes, ['partner.removed'])
+  t.match(await store.webhooks.listWebhooks(), [{ state: 'active' }])
 })
 
 const today = utcDay(Date.now())

@@ -1,7 +1,8 @@
 /** Random histories of one chain by an operator and its partner: no key holds what no chain of operators' grants gave it. */
 import fc from 'fast-check'
 import { test } from 'tap'
-import { createKeyAdministration, createSelfService, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createKeyAdministration, type KeyAdministration } from '../../core/admin/keys.ts'
+import { createSelfService } from '../../core/admin/self-service.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { AdminError } from '../../core/admin/error.ts'
 import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-address.ts'

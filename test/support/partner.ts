@@ -1,4 +1,5 @@
-import { createKeyAdministration, type IssuedKey, type NewKey } from '../../core/admin/keys.ts'
+import type { IssuedKey, NewKey } from '../../core/admin/key-plans.ts'
+import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
 import type { Store } from '../../core/ports/store.ts'

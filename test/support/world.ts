@@ -4,8 +4,10 @@
  */
 import { readFileSync } from 'node:fs'
 import { importKeys, type KeyImportOptions, type KeyImportReport } from '../../core/admin/import-keys.ts'
-import { type ClaimRequest, createClaim, revokeClaim } from '../../core/admin/claims.ts'
-import { createKeyAdministration, type KeyAdministration, type NewKey } from '../../core/admin/keys.ts'
+import type { ClaimRequest } from '../../core/admin/claim-request.ts'
+import { createClaim, revokeClaim } from '../../core/admin/claims.ts'
+import type { NewKey } from '../../core/admin/key-plans.ts'
+import { createKeyAdministration, type KeyAdministration } from '../../core/admin/keys.ts'
 import { createModuleAdministration, type ModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerAdministration, type PartnerAdministration } from '../../core/admin/partners.ts'
 import { importContent } from '../../core/content/lines.ts'

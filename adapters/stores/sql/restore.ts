@@ -1,5 +1,5 @@
 /** Makes a restored store safe to serve: it refuses what the replaced store refused, and calls no webhook. */
-import { disableWebhook } from '../../../core/admin/apply.ts'
+import { toDisabledWebhook } from '../../../core/admin/apply.ts'
 import { narrowKey, narrowPartner } from '../../../core/admin/narrow.ts'
 import { restoreAuditRecord, type RestoreMode } from '../../../core/audit/records.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
@@ -215,7 +215,9 @@ function* narrow(
 function* disableWebhooks(dialect: Dialect, context: AuditContext): Work<string[]> {
   const webhooks = (yield* query(selectWebhooks)).map(WEBHOOKS.read)
   const ids = webhooks.filter(({ state }) => state === 'active').map(({ id }) => id)
-  const disabled = ids.map((id) => changeWebhook(webhooks, id, 'webhook.disabled', context, disableWebhook))
+  const disabled = ids.map((id) =>
+    changeWebhook(webhooks, id, 'webhook.disabled', context, toDisabledWebhook)
+  )
   yield* writeRows(upsertWebhooksSql(dialect), WEBHOOKS, disabled.map(({ result }) => result!))
   yield* appendAuditRecords(dialect, disabled.flatMap(({ auditRecords }) => auditRecords), context)
   return ids

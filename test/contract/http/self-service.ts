@@ -1,5 +1,5 @@
 /** Section 13: partners rotate and revoke their own keys. */
-import type { NewKey } from '../../../core/admin/keys.ts'
+import type { NewKey } from '../../../core/admin/key-plans.ts'
 import type { Key } from '../../../core/model.ts'
 import type { TestKey } from '../../support/world.ts'
 import { expectProblem } from './expect.ts'

@@ -1,5 +1,6 @@
 import { importKeys } from '../../../core/admin/import-keys.ts'
-import { createKeyAdministration, type NewKey } from '../../../core/admin/keys.ts'
+import type { NewKey } from '../../../core/admin/key-plans.ts'
+import { createKeyAdministration } from '../../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../../core/admin/partners.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import { MS_PER_DAY } from '../../../core/lib/time.ts'
