@@ -1,7 +1,8 @@
 /** The ports as a service calls them: in time, and with valid results of a custom directory. */
-import { checkedDirectory, combineRevisions, type DirectoryChecks } from './content/custom-directory.ts'
+import type { DirectoryChecks } from './content/custom-directory.ts'
+import { combineRevisions } from './content/directory-revision.ts'
 import { assertOptions } from './lib/options.ts'
-import { all } from './lib/promise.ts'
+import { all, andThen, type MaybePromise } from './lib/promise.ts'
 import type { Directory } from './ports/directory.ts'
 import type { Observer } from './ports/observer.ts'
 import type { QuotaStore } from './ports/quotas.ts'
@@ -111,7 +112,7 @@ export function boundPorts(
     clock: () => store.clock(),
     now: store.now,
   }
-  const custom = directory && checkedDirectory(wrap(directory, directoryLimits, 'directory'), checks)
+  const custom = directory && checkedLater(wrap(directory, directoryLimits, 'directory'), checks)
   const combined = custom && combineRevisions(bounded, custom, onOutage)
 
   return {
@@ -139,5 +140,26 @@ export function boundPorts(
     hasRevision: !directory || directory.directoryRevision != null,
     /** Resolves when no call is pending. */
     idle,
+  }
+}
+
+/** A directory with valid results. Most services have none: the code that checks them is loaded with the first call. */
+function checkedLater(directory: Directory, checks: DirectoryChecks): Required<Directory> {
+  let checked: Required<Directory> | undefined
+
+  async function load(): Promise<Required<Directory>> {
+    const { checkedDirectory } = await import('./content/custom-directory.ts')
+    return checked ??= checkedDirectory(directory, checks)
+  }
+
+  const call = <T>(read: (from: Required<Directory>) => MaybePromise<T>) => andThen(checked ?? load(), read)
+
+  return {
+    listProfiles: (...args) => call((from) => from.listProfiles(...args)),
+    findProfile: (...args) => call((from) => from.findProfile(...args)),
+    countProfiles: (...args) => call((from) => from.countProfiles(...args)),
+    listIndustries: () => call((from) => from.listIndustries()),
+    nextProfileChangeAt: (...args) => call((from) => from.nextProfileChangeAt(...args)),
+    directoryRevision: () => call((from) => from.directoryRevision()),
   }
 }
