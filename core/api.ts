@@ -292,7 +292,10 @@ function createUsage(
   { writeFailed }: RequestLogger,
   paths: Pick<RouteTable, 'endpoints'>,
 ): UsageCounter {
-  const firstDay = () => clock.isSettled() ? utcDay(clock.now() - keepUsageDays * MS_PER_DAY) : undefined
+  const firstDay = () => {
+    const now = clock.deletionTime()
+    return now === undefined ? undefined : utcDay(now - keepUsageDays * MS_PER_DAY)
+  }
   // Without a base path, too: the service may have had another one before.
   let recorded = 0
   return createUsageCounter({

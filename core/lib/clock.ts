@@ -10,8 +10,11 @@ export interface Clock {
   date(): number
   /** Milliseconds by which this machine's clock is ahead of `now`; negative when it is behind. */
   skewMs(): number
-  /** Whether this machine's clock has not jumped for a minute: what has expired may be deleted. */
-  isSettled(): boolean
+  /**
+   * The time by which what has expired may be deleted: the earlier one of the store's clock and this machine's, for either
+   * may be wrong. `undefined` unless this machine's clock has not jumped for a minute.
+   */
+  deletionTime(): number | undefined
 }
 
 /** A reading of a store's own clock. */
@@ -51,7 +54,7 @@ export function clockOf(store: StoreClock, given?: () => number): Clock {
     now: () => Math.floor(now()),
     date: Date.now,
     skewMs: () => 0,
-    isSettled: () => true,
+    deletionTime: () => Math.floor(now()),
   }
 }
 
@@ -116,9 +119,10 @@ export function createClock(read: () => ClockReading | undefined = () => undefin
     now,
     date: () => today,
     skewMs: () => Date.now() - now(),
-    isSettled() {
+    deletionTime() {
       readDate()
-      return jump === undefined && performance.now() - since >= settleMs
+      const isSettled = jump === undefined && performance.now() - since >= settleMs
+      return isSettled ? Math.min(now(), today) : undefined
     },
   }
 }

@@ -19,7 +19,7 @@ const batch = { least: 16, most: 500, maxMs: 5 }
 export async function deleteOldSignups(
   store: Pick<SignupStore, 'listSignups' | 'deleteSignups' | 'eraseRemains'>,
   { keepSignupsDays }: { readonly keepSignupsDays: number },
-  clock: Pick<Clock, 'now' | 'isSettled'>,
+  clock: Pick<Clock, 'now' | 'deletionTime'>,
   onFailure: (error: unknown) => void,
   signal: WebAbortSignal,
 ): Promise<void> {
@@ -27,8 +27,8 @@ export async function deleteOldSignups(
   let hasRemains = true
   let size = batch.least
 
-  async function deleteDue(): Promise<void> {
-    const before = (Math.floor(clock.now() / MS_PER_DAY) - keepSignupsDays) * MS_PER_DAY
+  async function deleteDue(now: number): Promise<void> {
+    const before = (Math.floor(now / MS_PER_DAY) - keepSignupsDays) * MS_PER_DAY
     while (!signal.aborted) {
       const due = await store.listSignups(undefined, { createdAt: before - 1, id: '' }, size)
       if (due.length === 0) break
@@ -48,9 +48,8 @@ export async function deleteOldSignups(
   }
 
   while (!signal.aborted) {
-    // A clock that has just jumped may be wrong.
-    const isSettled = clock.isSettled()
-    if (isSettled) await deleteDue().catch(onFailure)
-    await delay(isSettled ? checkEveryMs : unsettledMs, signal).catch(() => undefined)
+    const now = clock.deletionTime()
+    if (now !== undefined) await deleteDue(now).catch(onFailure)
+    await delay(now === undefined ? unsettledMs : checkEveryMs, signal).catch(() => undefined)
   }
 }

@@ -153,14 +153,14 @@ test('a server deletes the signups of days that are over, once its clock has set
         deleteOldSignups(
           store,
           { keepSignupsDays: 10 },
-          { now: () => now, isSettled: () => true, ...clock },
+          { now: () => now, deletionTime: () => now, ...clock },
           fail,
           signal,
         )
       ),
     )
   const unsettled = new AbortController()
-  const waiting = start({ isSettled: () => (queueMicrotask(() => unsettled.abort()), false) }, unsettled)
+  const waiting = start({ deletionTime: () => void queueMicrotask(() => unsettled.abort()) }, unsettled)
   await waiting
   t.equal((await stores[0]!.listSignups(undefined, undefined, 99)).length, 40)
   const servers = start()
@@ -201,7 +201,7 @@ async function checkOnce(count: number, parts: { deleteSignups?(): number | void
   await deleteOldSignups(
     store,
     { keepSignupsDays: 1 },
-    { now: () => T0, isSettled: () => true },
+    { now: () => T0, deletionTime: () => T0 },
     onFailure,
     closing.signal,
   )

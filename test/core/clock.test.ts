@@ -10,6 +10,7 @@ import { type ClockReading, createClock } from '../../core/lib/clock.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { awaitReceipt } from '../../core/replicas.ts'
+import { deleteOldSignups } from '../../core/signups/retention.ts'
 import { claim, DAY, signup } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { useServer } from '../postgres/server.ts'
@@ -111,7 +112,10 @@ test('the time never goes back, and jumps of a clock that comes back do not show
           at += pause
           const [instant, truth] = [clock.now(), 1e12 + at]
           if (instant < last || Math.abs(instant - truth) > 1_000) return false
-          if (Math.abs(given) > 200 && (Math.abs(clock.skewMs() - given) > 200 || clock.isSettled())) {
+          if (
+            Math.abs(given) > 200 &&
+            (Math.abs(clock.skewMs() - given) > 200 || clock.deletionTime() !== undefined)
+          ) {
             return false
           }
           last = instant
@@ -127,7 +131,7 @@ test('the time never goes back, and jumps of a clock that comes back do not show
     for (ahead of [0, 400 * DAY, -DAY, 0]) {
       const settled = [0, 59_000, 1_000].map((pause) => {
         at += pause
-        return [clock.isSettled(), Math.abs(clock.now() - Date.now()) < 2]
+        return [clock.deletionTime() !== undefined, Math.abs(clock.now() - Date.now()) < 2]
       })
       const isFirst = ahead === 0 && settled[0]![1]
       t.same(
@@ -162,6 +166,39 @@ test('the time is that of the store, within the round trip of the last read', (t
     return true
   }))
   t.end()
+})
+
+test('what has expired is deleted by the earlier of the clocks of store and server', async (t) => {
+  const { now: date } = Date
+  const { now: elapsed } = performance
+  t.teardown(() => {
+    Date.now = date
+    performance.now = elapsed
+  })
+  let passed = 0
+  Date.now = () => 20_000 * DAY + passed
+  performance.now = () => 5_000 + passed
+  for (const days of [20, -20, 0]) {
+    const clock = createClock(() => {
+      const at = performance.now()
+      return { at: Date.now() + days * DAY, askedAt: at, answeredAt: at }
+    })
+    clock.now()
+    passed += 60_000
+    const closing = new AbortController()
+    const listed: (number | undefined)[] = []
+    const store = {
+      listSignups(_partner: unknown, after: { readonly createdAt: number } | undefined) {
+        listed.push(after?.createdAt)
+        return []
+      },
+      deleteSignups: () => 0,
+      eraseRemains: () => closing.abort(),
+    }
+    await deleteOldSignups(store, { keepSignupsDays: 10 }, clock, t.error, closing.signal)
+    const today = 20_000 + Math.min(days, 0)
+    t.same(listed, [(today - 10) * DAY - 1], `the clock of the store is ${days} days ahead`)
+  }
 })
 
 test(
