@@ -1,7 +1,6 @@
 /** `store restore`: the access of keys and partners is that of the backup, unless the replaced store took some away. */
 import { existsSync, lstatSync, mkdirSync, symlinkSync } from 'node:fs'
 import { test } from 'tap'
-import { createPartnerApi } from '../../core/api.ts'
 import {
   clockAhead,
   documentOf,
@@ -10,32 +9,21 @@ import {
   runProcess,
   temporaryFolder,
 } from '../support/cli-program.ts'
-import {
-  admitted,
-  hosts,
-  type Issued,
-  restoreAfterADay,
-  restoreOfUse,
-  sqlitePlace,
-} from '../support/restores.ts'
+import { restoreAfterADay, restoreOfUse, sqlitePlace } from '../support/restores.ts'
 
 test('a store that is restored after a day of use', async (t) => {
   await restoreOfUse(t, sqlitePlace(), 4)
 })
 
 test('a store that is restored after a day of changes', async (t) => {
-  const place = sqlitePlace()
-  await restoreAfterADay(t, place, `${place.url}.backup`)
+  await restoreAfterADay(t, sqlitePlace())
 })
 
 test('--as-backed-up brings back what a mistaken revocation ended, and is audited', async (t) => {
   const place = sqlitePlace()
   const { run, json } = programOn(place.url)
   await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
-  const issued: Issued[] = []
-  while (issued.length < 3) {
-    issued.push({ partner: 'acme', ...(await json('keys', 'issue', 'acme', '--name', 'K')).data })
-  }
+  for (const name of ['a', 'b', 'c']) await run('keys', 'issue', 'acme', '--name', name)
   await place.backUp()
   await run('keys', 'revoke', '--partner', 'acme', '--yes')
   const restore = [...place.restore, '--as-backed-up']
@@ -46,9 +34,7 @@ test('--as-backed-up brings back what a mistaken revocation ended, and is audite
     data: { mode: 'as_backed_up', narrowed: { keys: 0 }, since: { entries: 3 } },
   })
   t.match(stderr, /^warning: Keys and partners are as in the backup: /m)
-  const store = await place.open(place.url)
-  t.equal((await admitted(store, issued)).length, 3 * hosts.length)
-  await store.close()
+  t.match((await json('keys', 'list')).data, Array(3).fill({ state: 'active' }))
   const { data: entries } = await json('audit', 'list')
   t.match(entries.at(-1), {
     type: 'store.restored',
@@ -86,15 +72,11 @@ test('a clock that is ahead during a restore leaves no link open', async (t) => 
   const { run, json } = programOn(place.url)
   await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'industries')
   const claim = ['--claim', '12h', '--public-url', 'http://localhost']
-  const { data: { link } } = await json('keys', 'issue', 'acme', '--name', 'K', ...claim)
+  await run('keys', 'issue', 'acme', '--name', 'K', ...claim)
   await place.backUp()
   const ended = await runProcess([...place.restore, '--json'], clockAhead(86_400_000))
   t.match(documentOf(ended), { data: { revoked_claims: 1 } })
-  const store = await place.open(place.url)
-  const api = createPartnerApi({ store })
-  t.equal((await api.fetch(new Request(link, { method: 'POST' }))).status, 410)
-  await api.close()
-  await store.close()
+  t.match((await json('claims', 'list')).data, [{ state: 'revoked' }])
 })
 
 test('a restore and a backup write where a link leads, also to a file that is not there', async (t) => {
