@@ -61,7 +61,8 @@ export function createAdministrator(
     clock: 'a function',
     preview: 'a function',
   })
-  const { actor, clock: now = clockOf(store).now, preview } = operator
+  const { actor, clock, preview } = operator
+  const { now } = clockOf(store, clock)
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 

@@ -47,16 +47,28 @@ export interface StoreClock {
 export function clockOf(store: StoreClock, given?: () => number): Clock {
   const now = given ?? store.now
   if (now === undefined) return createClock(() => store.clock())
-  if (typeof now !== 'function' || !Number.isFinite(now())) {
-    throw new RangeError('clock must return milliseconds since the epoch.')
+  if (typeof now !== 'function') throw new RangeError('clock must be a function.')
+  // Again with each reading: by a time that is not a number, nothing would expire.
+  const read = (): number => {
+    const instant: unknown = now()
+    if (typeof instant === 'number' && Math.abs(instant) <= maxInstant) return Math.floor(instant)
+    throw new RangeError(
+      `clock must return milliseconds since the epoch, not ${
+        typeof instant === 'number' ? instant : `a ${typeof instant}`
+      }.`,
+    )
   }
+  read()
   return {
-    now: () => Math.floor(now()),
+    now: read,
     date: Date.now,
     skewMs: () => 0,
     deletionTime: () => Math.floor(now()),
   }
 }
+
+/** The last instant of a `Date`. */
+const maxInstant = 8.64e15
 
 /** A change of this machine's clock by more than `jumpMs` is believed once it has lasted for `settleMs`. */
 const jumpMs = 100

@@ -7,6 +7,7 @@ import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
 import { importContent } from '../../core/content/lines.ts'
+import type { LogEvent } from '../../core/log.ts'
 import { MODULE_NAMES } from '../../core/model.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
@@ -210,11 +211,35 @@ t.test('after a clock went back, no response and no event waits for the future',
   t.strictSame(statuses, [200, 429, 200])
 })
 
+t.test('while a clock returns no instant, requests and changes fail, and say why', async (t) => {
+  const events: LogEvent[] = []
+  const { time, issue, codeOf, api } = await openWorld({ log: (event) => events.push(event) })
+  const { text } = await issue({ expiresAt: start + MINUTE })
+  t.equal(await codeOf(text), 'ok')
+  time.now = start + HOUR
+  t.equal(await codeOf(text), 'key_expired')
+  const values = [[NaN, 'NaN'], [Infinity, 'Infinity'], [9e15, '9000000000000000'], [
+    '0',
+    'a string',
+  ]] as const
+  for (const [value, shown] of values) {
+    time.now = value as number
+    const message = `clock must return milliseconds since the epoch, not ${shown}.`
+    t.equal(await codeOf(text), 'internal')
+    t.equal(events.at(-1)?.error, `RangeError: ${message}`)
+    await t.rejects(issue(), { name: 'RangeError', message })
+  }
+  time.now = start + 0.75
+  t.equal(await codeOf(text), 'ok', 'fractions are left out')
+  t.equal((await issue()).key.createdAt, start)
+  await api.close()
+})
+
 t.test('a clock that is none, and a store with its own', async (t) => {
   const { store } = await openWorld()
   t.throws(() => createPartnerApi({ store }, { clock: () => NaN }), {
     name: 'RangeError',
-    message: 'clock must return milliseconds since the epoch.',
+    message: 'clock must return milliseconds since the epoch, not NaN.',
   })
   await t.rejects(openSqliteStore(':memory:', { clock: () => Infinity }), RangeError)
   t.throws(() => createPartnerApi({ store }, { clock: start as never }), TypeError)
