@@ -53,7 +53,8 @@ interface BunServer {
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
- * process.once('SIGTERM', () => server.close())
+ * const stop = () => server.close()
+ * process.once('SIGTERM', stop).once('SIGINT', stop)
  * ```
  */
 // deno-lint-ignore require-await -- Bun starts at once; the other runtimes' servers do not, and errors must reject.

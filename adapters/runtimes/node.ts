@@ -70,7 +70,8 @@ const OPTIONS: OptionKinds<ServeOptions> = {
  * @example
  * ```ts
  * const server = await serve(api, { port: 0 })
- * process.once('SIGTERM', () => server.close())
+ * const stop = () => server.close()
+ * process.once('SIGTERM', stop).once('SIGINT', stop)
  * ```
  */
 export async function serve(api: ServableApi, options: ServeOptions = {}): Promise<RunningServer> {

@@ -11,9 +11,10 @@ import t from 'tap'
 import { blocksOf, PAGES, readPage, ROOT } from './docs.ts'
 import { isRun, pagesWithCommands, testCommands } from './page-commands.ts'
 
-/** Programs that need root, a registry or a daemon, and what comes from them. */
+/** Programs that need root, a registry or a daemon, and those that run what these install. */
 const notRun = [
   'cp',
+  'node',
   'npm',
   'npx',
   'bun',
