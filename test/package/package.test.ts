@@ -269,6 +269,21 @@ for (const runtime of RUNTIMES) {
   })
 }
 
+const bun = RUNTIMES.find(({ name }) => name === 'Bun')!
+
+t.test('Bun makes one file of the program, as a page says', { skip: absence(bun) ?? false }, async (t) => {
+  const [, words = ''] = /`bun (build --compile [^`]+)`/.exec(read('docs/deploy.md')) ?? []
+  await run(bun.command[0]!, words.split(' '), folder)
+  const aside = temporaryFolder()
+  const program = join(folder, process.platform === 'win32' ? 'partner-api.exe' : 'partner-api')
+  const create = ['partners', 'create', 'acme', '--name', 'Acme', '--module', 'profiles', '--json']
+  t.equal(JSON.parse((await run(program, create, aside)).stdout).data.slug, 'acme')
+  await run(program, ['store', 'backup', 'backup.db'], aside)
+  const { stdout } = await run(program, ['openapi'], aside)
+  t.equal(JSON.parse(stdout).openapi, '3.1.1')
+  t.match(await attempt(program, ['demo', '--no-serve', '--store', 'memory:'], aside), { code: 2 })
+})
+
 t.test('service and client work in a Worker', async (t) => {
   const { id, text } = world.keys['demo full']
   const variables = {
