@@ -51,7 +51,6 @@ export {
   type EndpointDefinition,
   type EndpointInput,
   type EndpointList,
-  type EndpointResult,
   type EndpointSchemas,
   type EndpointValues,
   type OwnEndpoint,
@@ -59,6 +58,7 @@ export {
   type SendableSchemas,
   type TakenType,
 } from './routes/own.ts'
+export type { EndpointResult } from './routes/own-results.ts'
 export type { UnsendableType } from './routes/own-schemas.ts'
 export type { EndpointGrant } from './routes/host-code.ts'
 export type { EndpointSchema } from './schemas/inputs.ts'
