@@ -13,8 +13,9 @@ export interface Internals {
   /**
    * Makes the response to a request that could not be parsed: bad framing, too large, too slow.
    * @param address The address of the peer, for the log.
+   * @param error Why a response could not be sent, for the log.
    */
-  refuse(code: ProblemCode, address?: string): HttpResponse
+  refuse(code: ProblemCode, address?: string, error?: unknown): HttpResponse
   /** Logs that the server refuses connections beyond `limit`. */
   connectionsRefused(limit: number): void
   /** Adds a route that the host serves. @param where The function that takes it, for errors. */

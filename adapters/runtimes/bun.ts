@@ -65,7 +65,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
   assertInteger('keepAliveTimeoutMs', keepAliveTimeoutMs, 0, 255_000)
 
   const { refuse } = internalsOf(api)
-  const convert = createBunResponseConverter(() => refuse('internal'))
+  const convert = createBunResponseConverter((error) => refuse('internal', undefined, error))
   const pending = createPendingRequests(settings.requestTimeoutMs)
   function respond(request: BunRequest, response: HttpResponse): Response {
     pending.end(request)

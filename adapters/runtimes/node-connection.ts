@@ -164,9 +164,9 @@ function respond(
   }
   try {
     writeResponse(response, httpResponse, closesConnection)
-  } catch {
+  } catch (error) {
     // Node rejected a header. Nothing has been sent yet.
-    writeResponse(response, refuse('internal'), closesConnection)
+    writeResponse(response, refuse('internal', undefined, error), closesConnection)
   }
   // `server.timeout` would set and clear a timer for every request, which is slow on Deno.
   if (isWaiting || socket.writableLength > 0) socket.setTimeout(writeTimeoutMs)

@@ -1,6 +1,7 @@
 /** Mounts the service in a server of the host's. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpResponse } from '../../core/http/message.ts'
+import { internalsOf } from '../../core/internals.ts'
 import { assertOptions } from '../../core/lib/options.ts'
 import { MountedHttpRequest, toOriginForm } from './node-request.ts'
 import { setHeaders, writeResponse } from './node-response.ts'
@@ -77,7 +78,12 @@ export function createListener<Request extends NodeRequest = NodeRequest>(
     const target = toOriginForm(targetOf(nodeRequest), request.method)
     const client = addressOf && { address: addressOf(nodeRequest) }
     const result = await api.handle(new MountedHttpRequest(request, response, target ?? '/', client))
-    sendResponse(response, result)
+    try {
+      sendResponse(response, result)
+    } catch (error) {
+      // Node rejected a header. Nothing has been sent yet.
+      sendResponse(response, internalsOf(api).refuse('internal', undefined, error))
+    }
   }
 }
 

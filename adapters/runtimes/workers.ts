@@ -58,7 +58,9 @@ export function createWorker<Env>(
   assertKind('createWorker: the first argument', createApi, 'a function')
   assertOptions('createWorker', options, { trustConnectingIp: 'true or false' })
   const { trustConnectingIp = false } = options
-  const respond = createResponseConverter((): HttpResponse => internalsOf(api!).refuse('internal'))
+  const respond = createResponseConverter((error): HttpResponse =>
+    internalsOf(api!).refuse('internal', undefined, error)
+  )
   let api: PartnerApi | undefined
   let creating: Promise<PartnerApi> | undefined
   let flushed: Promise<void> | undefined

@@ -1,15 +1,23 @@
 /** Workers beyond the HTTP contract: lazy creation of the service, and background work. */
 import process from 'node:process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mock } from 'node:test'
 import t from 'tap'
+import { createListener, serve } from '../../adapters/runtimes/node.ts'
 import { createWorker, type WorkerContext } from '../../adapters/runtimes/workers.ts'
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
+import { Problem } from '../../core/http/problem.ts'
+import type { LogEvent } from '../../core/log.ts'
+import { defineEndpoint } from '../../core/routes/own.ts'
 import { FAR_LIMITS, type TestRequest, withKey } from '../contract/http/service.ts'
 import { socketTransport } from '../contract/http/wires.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { ROOT } from '../package/installed.ts'
 import { until } from '../postgres/until.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
+import { createPartner } from '../support/partner.ts'
 import { connectRaw } from '../support/raw-connection.ts'
 import { startWorker } from '../support/workerd-process.ts'
 import type { Order, Written } from './stub-worker.ts'
@@ -80,6 +88,50 @@ function contextOf(): WorkerContext & { readonly work: Promise<unknown>[] } {
 }
 
 const health = (): Request => new Request('https://worker.example/service/health')
+
+await t.test('the log says why a response could not be sent, on every host', async (t) => {
+  const store = await openMemoryStore()
+  const { issue } = await createPartner(store)
+  const { text } = await issue()
+  const endpoint = defineEndpoint({
+    name: 'forged',
+    method: 'GET',
+    path: '/forged',
+    scope: 'read:plans',
+    summary: 'Return a header that cannot be sent',
+    handle: () => new Problem('scope_missing', { required_scope: 'read:\r\nforged' }),
+  })
+  const events: LogEvent[] = []
+  const log = (event: LogEvent) => void events.push(event)
+  const api = createPartnerApi({ store }, { endpoints: [endpoint], log })
+  const server = await serve(api, { port: 0 })
+  const mounted = createServer(createListener(api)).listen(0, '127.0.0.1')
+  await once(mounted, 'listening')
+  t.teardown(async () => {
+    mounted.close()
+    await server.close()
+  })
+  const worker = createWorker(() => api)
+  const hosts: Readonly<Record<string, (request: Request) => Promise<Response>>> = {
+    fetch: (request) => api.fetch(request),
+    worker: (request) => worker.fetch(request, {}, { waitUntil() {} }),
+    serve: (request) => fetch(new Request(`${server.url}/service/forged?partner=acme`, request)),
+    createListener: (request) => {
+      const { port } = mounted.address() as AddressInfo
+      return fetch(new Request(`http://127.0.0.1:${port}/service/forged?partner=acme`, request))
+    },
+  }
+  for (const [name, send] of Object.entries(hosts)) {
+    const headers = { 'X-Service-Partner-Key': text }
+    const response = await send(new Request('http://a.example/service/forged?partner=acme', { headers }))
+    t.match([response.status, await response.json()], [500, { code: 'internal' }], name)
+    t.match(
+      events.at(-1),
+      { level: 'error', event: 'request', status: 500, error: /^TypeError.*header/i },
+      name,
+    )
+  }
+})
 
 await t.test('the service is created once at the first request, and again after a failure', async (t) => {
   const store = await openMemoryStore()
