@@ -1,5 +1,6 @@
 /** The registration of this process among the replicas of its store, and receipts of changes. */
 import type { StalenessBounds } from './cache/revision-cache.ts'
+import { assertStore } from './lib/options.ts'
 import { delay, type MaybePromise } from './lib/promise.ts'
 import type { FactSource, Revision } from './ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from './ports/replicas.ts'
@@ -65,6 +66,7 @@ export async function awaitReceipt(
   store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
   changedAt: number = performance.now(),
 ): Promise<Receipt> {
+  assertStore('awaitReceipt', store)
   const { replicas } = store
   const elapsed = (): number => Math.round(performance.now() - changedAt)
   const revision = await store.revision()

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { assertInteger, assertOptions, MAX_TIMER_MS } from '../../core/lib/options.ts'
+import { assertInteger, assertOptions, assertStore, MAX_TIMER_MS } from '../../core/lib/options.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
 import { type LogEvent, logToConsole } from '../../core/log.ts'
 import type { Store } from '../../core/ports/store.ts'
@@ -87,6 +87,7 @@ export function startWebhooks(
     log: 'a function',
   })
   const { key, allowPrivate = false, maxStalenessMs = 1_000, log: write = logToConsole } = options
+  assertStore('startWebhooks', store)
   assertWebhookKey('startWebhooks', key)
   assertInteger('maxStalenessMs', maxStalenessMs, 0, MAX_TIMER_MS)
   const context = createDeliveryContext(store, maxStalenessMs, write)
@@ -106,7 +107,7 @@ export function startWebhooks(
         await context.refresh()
         isIdle = targets.size === 0 || key === undefined
         if (targets.size > 0 && key === undefined) {
-          cannotDeliver('There is no key for the secrets of webhooks: --webhook-key-file')
+          cannotDeliver('There is no key for the secrets of webhooks: pass key, or --webhook-key-file')
         }
         if (performance.now() >= maintainAt) {
           maintainAt = performance.now() + maintainEveryMs

@@ -1,7 +1,7 @@
 import { containsKey, formatValue } from '../http/redact.ts'
 import { KEY_ID_PATTERN } from '../keys/format.ts'
 import { clockOf } from '../lib/clock.ts'
-import { assertOptions } from '../lib/options.ts'
+import { assertOptions, assertStore } from '../lib/options.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import { SLUG_PATTERN } from '../lib/text.ts'
 import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model.ts'
@@ -62,6 +62,7 @@ export function createAdministrator(
     preview: 'a function',
   })
   const { actor, clock, preview } = operator
+  assertStore('The administration', store)
   const { now } = clockOf(store, clock)
   const problem = validateName(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)

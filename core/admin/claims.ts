@@ -2,7 +2,7 @@
 import { formatValue } from '../http/redact.ts'
 import { randomBase62 } from '../keys/format.ts'
 import { claimState, endOf, hasEnded } from '../keys/lifecycle.ts'
-import { assertKind } from '../lib/options.ts'
+import { assertKind, assertStore } from '../lib/options.ts'
 import { MS_PER_DAY, rfc3339 } from '../lib/time.ts'
 import type { Key } from '../model.ts'
 import type { Change, Claim } from '../ports/changes.ts'
@@ -44,6 +44,7 @@ export async function createClaim(
   if (!(Number.isInteger(ms) && ms >= 1_000 && ms <= 30 * MS_PER_DAY)) {
     throw new AdminError('invalid_duration', 'A link must be valid for 1s to 30d.')
   }
+  assertStore('createClaim', store)
   assertKind('createClaim: the request', request, 'an object')
   const token = randomBase62(32)
   const digest = store.sha256(token)

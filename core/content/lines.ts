@@ -1,5 +1,5 @@
 import { formatValue } from '../http/redact.ts'
-import { assertInteger, assertKind, assertOptions } from '../lib/options.ts'
+import { assertInteger, assertKind, assertOptions, assertStore } from '../lib/options.ts'
 import type { ContentKind, ContentRecords, ImportOptions, ImportReport } from '../ports/content.ts'
 import { readPartners, type Store } from '../ports/store.ts'
 import { toLine } from './fields.ts'
@@ -27,6 +27,7 @@ export async function importContent(
     dryRun: 'true or false',
     progress: 'a function',
   })
+  assertStore('importContent', store)
   assertInteger('importContent: now', options.now, 0, Number.MAX_SAFE_INTEGER)
   assertKind('importContent: actor', options.actor, 'a text')
   assertLines('importContent', lines)

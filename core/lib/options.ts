@@ -69,6 +69,18 @@ export function assertKind(name: string, value: unknown, kind: Exclude<OptionKin
   throw new TypeError(`${name} must be ${kind}, not ${isList ? 'a list of other values' : kindOf(value)}.`)
 }
 
+/**
+ * Refuses what is no store, most often the promise of one.
+ *
+ * @param where The function that takes the store.
+ * @throws {TypeError}
+ */
+export function assertStore(where: string, store: unknown): void {
+  assertKind(`${where}: the store`, store, 'an object')
+  if (typeof (store as { readonly then?: unknown }).then !== 'function') return
+  throw new TypeError(`${where}: the store is a promise; await it first.`)
+}
+
 /** The kind of a value; a number and the like as it is. */
 function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'a list'

@@ -19,6 +19,7 @@ import {
   startWebhooks,
 } from '../../adapters/webhooks/deliverer.ts'
 import {
+  awaitReceipt,
   createClaim,
   createKeyAdministration,
   createModuleAdministration,
@@ -324,6 +325,18 @@ const misuses: Readonly<Record<string, () => unknown>> = {
   'partners.list: the tag must be a text, not 5.': () => partners.list(5 as never),
   'modules.define: scope must be a text, not undefined.': () =>
     modules.define(wrong({ name: 'x', feature: 'X' })),
+  'The administration: the store is a promise; await it first.': () =>
+    createKeyAdministration(openSqliteStore(':memory:') as never, operator),
+  'The administration: the store must be an object, not undefined.': () =>
+    createPartnerAdministration(undefined as never, operator),
+  'createClaim: the store is a promise; await it first.': () =>
+    createClaim(openSqliteStore(':memory:') as never, operator, newKey, 60_000),
+  'importContent: the store is a promise; await it first.': () =>
+    importContent(openSqliteStore(':memory:') as never, 'plans', [], { ...operator, now: 0 }),
+  'startWebhooks: the store is a promise; await it first.': () =>
+    startWebhooks(openSqliteStore(':memory:') as never, {}),
+  'awaitReceipt: the store is a promise; await it first.': () =>
+    awaitReceipt(openSqliteStore(':memory:') as never),
   'The name of an operator must be a text, not nothing.': () => createKeyAdministration(store, wrong({})),
   'The operator: clock must be a function, not 5.': () =>
     createKeyAdministration(store, wrong({ ...operator, clock: 5 })),
