@@ -1,4 +1,3 @@
-import { assertPorts, boundPorts, type PartnerApiPorts } from './bounded-ports.ts'
 import { createResponseCache } from './cache/response-cache.ts'
 import type { RevisionCache } from './cache/revision-cache.ts'
 import { followStore } from './follow-store.ts'
@@ -33,6 +32,7 @@ import { recordEndpoints } from './routes/recorded-endpoints.ts'
 import { compileRoutes, ROUTES, type RouteTable } from './routes/router.ts'
 import { deleteOldSignups } from './signups/retention.ts'
 import { type PartnerApiOptions, resolveSettings, type Settings } from './settings.ts'
+import { assertPorts, createTimedPorts, type PartnerApiPorts } from './timed-ports.ts'
 import { createQuotaNotifier } from './webhooks/quota-events.ts'
 
 /** The service, ready to mount. */
@@ -77,7 +77,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const observer = composeObservers(options.observers ?? [])
   const logger = createRequestLogger(options.log ?? logToConsole, logsAll, elapsed, trustedProxies, observer)
   let invalidRows = 0
-  const bounded = boundPorts(ports, settings, observer, {
+  const timed = createTimedPorts(ports, settings, observer, {
     failsOnInvalidRow: settings.failsOnInvalidRow,
     onLeftOut: () => invalidRows++,
     report: logger.directoryInvalid,
@@ -94,7 +94,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
   const closing = new AbortController()
   const pollAuditLog = options.log === undefined ? undefined : createAuditWatcher(store, logger.auditLogged)
   const { replica, revisionCache, staleness, clockSkewMs } = followStore(
-    bounded,
+    timed,
     settings,
     clock,
     logger,
@@ -102,12 +102,12 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     closing.signal,
   )
   const unsubscribe = store.onChange(() => revisionCache.invalidate(elapsed()))
-  const principals = createPrincipalCache(bounded.store, limits)
-  const limiter = createLimiter(bounded.quotas, store, settings, replica.replicaCount, givenTime)
-  const cacheBytes = bounded.hasRevision ? settings.responseCacheBytes : 0
+  const principals = createPrincipalCache(timed.store, limits)
+  const limiter = createLimiter(timed.quotas, store, settings, replica.replicaCount, givenTime)
+  const cacheBytes = timed.hasRevision ? settings.responseCacheBytes : 0
   const writer = createResponseWriter(names, API_VERSION, settings.problemBase, store.sha256)
-  const uses = createLastUsedRecorder(bounded.store)
-  const usage = createUsage(bounded.store, settings, clock, logger, paths)
+  const lastUsed = createLastUsedRecorder(timed.store)
+  const usage = createUsage(timed.store, settings, clock, logger, paths)
   const hostCode = { handlerTimeoutMs: settings.handlerTimeoutMs, handlerFailed: logger.handlerFailed }
   const retention = settings.keepSignupsDays > 0 &&
     deleteOldSignups(store, settings, clock, logger.writeFailed, closing.signal)
@@ -123,21 +123,21 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     failures: createFailedAuthentications(limiter, policiesFor(limits).authfail, givenTime),
     limiter,
     quotaCounted: createQuotaNotifier(store),
-    responseCache: createResponseCache(cacheBytes, bounded.directory, bounded.store),
+    responseCache: createResponseCache(cacheBytes, timed.directory, timed.store),
     writer,
-    uses,
+    lastUsed,
     usage,
     logger,
     observer,
     loadDocument: createDocumentLoader(routes, { ...settings, modules }, store.sha256),
-    handlers: {
-      directory: bounded.directory,
-      catalog: bounded.store,
-      signups: bounded.signups,
-      reports: bounded.store,
-      administration: bounded.store,
+    handlerContext: {
+      directory: timed.directory,
+      catalog: timed.store,
+      signups: timed.signups,
+      reports: timed.store,
+      administration: timed.store,
       limits,
-      uses,
+      lastUsed,
       revisionCache,
       sha256: store.sha256,
       loadClaimPages: () => import('./openapi/claim-page.ts'),
@@ -150,7 +150,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       },
       staleness,
       clockSkewMs,
-      checkStore: bounded.check,
+      checkStore: timed.check,
     },
   })
 
@@ -165,7 +165,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     revisionCache,
     limiter,
     usage,
-    uses,
+    lastUsed,
     replica,
     invalidRows: () => invalidRows,
   })
@@ -192,7 +192,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
     fetch: createFetch(handle, onInvalid),
     protect: createProtect(checkRoute, hostCode, onInvalid),
     async flush() {
-      await Promise.all([uses.flush(), usage.flush(), bounded.idle()])
+      await Promise.all([lastUsed.flush(), usage.flush(), timed.idle()])
     },
     async close() {
       closing.abort()
@@ -200,7 +200,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       const left = [replica.deregister(), retention]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([uses.flush(), usage.flush(), limiter.close(), ...left])
+      await Promise.all([lastUsed.flush(), usage.flush(), limiter.close(), ...left])
     },
   }
   return api
@@ -252,14 +252,14 @@ interface Measured {
   readonly revisionCache: RevisionCache
   readonly limiter: Limiter
   readonly usage: Pick<UsageCounter, 'dropped'>
-  readonly uses: Pick<LastUsedRecorder, 'dropped'>
+  readonly lastUsed: Pick<LastUsedRecorder, 'dropped'>
   readonly replica: { replicaCount(): number }
   invalidRows(): number
 }
 
 function createMeasurements(
   { maxStalenessMs, staleIfErrorSeconds }: Settings,
-  { principals, revisionCache, limiter, usage, uses, replica, invalidRows }: Measured,
+  { principals, revisionCache, limiter, usage, lastUsed, replica, invalidRows }: Measured,
 ): Internals['measurements'] {
   return async () => {
     try {
@@ -275,7 +275,7 @@ function createMeasurements(
       isStoreAvailable: revisionCache.isAvailable,
       limits: limiter.decisions,
       invalidRows: invalidRows(),
-      dropped: { ...usage.dropped(), uses: uses.dropped() },
+      dropped: { ...usage.dropped(), uses: lastUsed.dropped() },
       replicas: replica.replicaCount(),
     }
   }

@@ -90,7 +90,7 @@ interface LoggedRequest {
   traceId(): string | undefined
 }
 
-interface CompletedRequest extends LoggedRequest {
+interface LoggedCompletion extends LoggedRequest {
   readonly startedAt: number
   readonly route: { readonly name: string } | undefined
   readonly principal: Principal | undefined
@@ -125,7 +125,7 @@ export function createRequestLogger(
   const fieldsOf = (logged: LoggedRequest) => requestFields(logged, trustedProxies, observer)
 
   return {
-    requestCompleted(completed: CompletedRequest, status: number): void {
+    requestCompleted(completed: LoggedCompletion, status: number): void {
       const { isCredentialRejected } = completed
       if (!all && status !== 401 && status !== 403 && status < 500 && !isCredentialRejected) return
       const { error, principal, startedAt } = completed

@@ -4,7 +4,7 @@
  * @module
  */
 export { createPartnerApi, type PartnerApi } from './api.ts'
-export type { PartnerApiPorts } from './bounded-ports.ts'
+export type { PartnerApiPorts } from './timed-ports.ts'
 export type { PeerInfo } from './http/fetch.ts'
 export type { BodyContent, HttpRequest, HttpResponse, Page } from './http/message.ts'
 export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './http/problem.ts'
@@ -137,7 +137,7 @@ export type {
   UsageCount,
 } from './ports/reports.ts'
 export type {
-  IdempotencyClaim,
+  IdempotencyReservation,
   Signup,
   SignupDestination,
   SignupInput,

@@ -127,7 +127,7 @@ function afterAuthentication(context: AuthenticatedContext): MaybePromise<HttpRe
 }
 
 function handleAdmitted(context: AuthenticatedContext): MaybePromise<HttpResponse> {
-  return takesBody(context.route.method) ? handlePost(context) : handleGet(context)
+  return takesBody(context.route.method) ? handleWithBody(context) : handleWithoutBody(context)
 }
 
 /** The largest target, in bytes. */
@@ -184,13 +184,13 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
   context.rateLimit = result
   const retryAfterSeconds = result?.retryAfterSeconds
   if (retryAfterSeconds !== undefined) throw new Problem('rate_limited', { retryAfterSeconds })
-  context.service.uses.record(context.principal.key, context.now)
+  context.service.lastUsed.record(context.principal.key, context.now)
 }
 
 /**
  * Steps 10 to 15 of a GET, HEAD or DELETE. A cached response knows what its target says: the target is not parsed again.
  */
-function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+function handleWithoutBody(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const { cached, host, route } = context
   if (host !== undefined) return callHost(context, host, readPartner(parseQuery(context)))
   if (route.revision !== undefined) return handleOwnGet(context)
@@ -204,7 +204,7 @@ function handleGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
 /** Steps 10 to 15 of a GET of the host's own: its revision is asked for once the request may have an answer. */
 function handleOwnGet(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   requireAccess(context, context.cached?.partner ?? readPartner(parseQuery(context)))
-  const revision = context.route.revision!(context.service.handlers)
+  const revision = context.route.revision!(context.service.handlerContext)
   if (!(revision instanceof Promise)) return respondOwn(context, revision)
   return revision.then((text) => andThen(readmit(context), (again) => respondOwn(again, text)))
 }
@@ -251,7 +251,7 @@ function cacheResponse(
 }
 
 /** Steps 9 to 14 of a POST, PUT or PATCH. */
-function handlePost(context: AuthenticatedContext): MaybePromise<HttpResponse> {
+function handleWithBody(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const body = readBody(context.request)
   if (!(body instanceof Promise)) return handleBody(context, body)
   return body.then((read) => andThen(readmit(context), (again) => handleBody(again, read)))
@@ -295,16 +295,16 @@ function requireAccess(context: AuthenticatedContext, requestedPartner: string |
 
 /** Steps 12 to 14: parameters or body, idempotency, and the resource itself. */
 function validateAndHandle(context: AuthenticatedContext, grant: Grant): MaybePromise<HandlerResult> {
-  const { failures, handlers, trustedProxies } = context.service
+  const { failures, handlerContext, trustedProxies } = context.service
   // Bun asks the system for each address.
   const isAny = () =>
     trustedProxies === 0 && context.request.hasAddress && failures.hasNone(context.startedAt)
   const client = () => isAny() ? '' : clientOf(context).subject
-  const input = readInput(context, grant, handlers, client)
-  if (!(input instanceof Promise)) return context.route.handle(input, grant, handlers)
+  const input = readInput(context, grant, handlerContext, client)
+  if (!(input instanceof Promise)) return context.route.handle(input, grant, handlerContext)
   return input.then((read) =>
     andThen(readmit(context), (again) => {
-      return context.route.handle(read, requireAccess(again, context.requestedPartner), handlers)
+      return context.route.handle(read, requireAccess(again, context.requestedPartner), handlerContext)
     })
   )
 }

@@ -6,7 +6,7 @@ import { assertOptions, type OptionKinds, type WebRequest, type WebResponse } fr
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { type EndpointMethod, takesBody } from './model.ts'
 import type { Pipeline } from './pipeline.ts'
-import { bounded, type EndpointGrant, type HostGrant, toHostGrant } from './routes/host-code.ts'
+import { type EndpointGrant, type HostGrant, runWithTimeout, toHostGrant } from './routes/host-code.ts'
 import type { EndpointDefinition } from './routes/own.ts'
 import type { HandlerContext, KeyedRoute } from './routes/route.ts'
 
@@ -115,7 +115,7 @@ export function createRouteChecks(
 /** @param createFallback Makes the response in place of one that cannot be sent. */
 export function createProtect(
   checkRoute: (where: string, definition: ProtectedRoute) => CheckRoute,
-  ports: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
+  handlerContext: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,
   createFallback: (error: unknown) => HttpResponse,
 ): Protect {
   const toResponse = createResponseConverter(createFallback)
@@ -127,7 +127,7 @@ export function createProtect(
     return async (request, ...[context = {}]) => {
       const respond = ({ grant, abort, headers }: Admission) => {
         const work = () => handler(request, grant, context as Parameters<typeof handler>[2])
-        return andThen(bounded(work, definition.name, ports, abort), (response) => {
+        return andThen(runWithTimeout(work, definition.name, handlerContext, abort), (response) => {
           const own = withHeaders(response, headers)
           return { status: own.status, headers: [], body: undefined, own }
         })

@@ -23,7 +23,7 @@ export type PublicHandler = (
   route: OpenRoute | DocumentRoute,
 ) => MaybePromise<HttpResponse>
 
-export function createPublicHandler({ handlers, writer, loadDocument }: Service): PublicHandler {
+export function createPublicHandler({ handlerContext, writer, loadDocument }: Service): PublicHandler {
   const plain = memoize((type: string, endpoint) => {
     const mediaType = type.slice(0, type.indexOf(';'))
     return loadDocument(mediaType, endpoint).then((document) => writer.toCachedDocument(document, type))
@@ -43,7 +43,7 @@ export function createPublicHandler({ handlers, writer, loadDocument }: Service)
   return (context, route) => {
     if ('isDocument' in route) return respondDocument(context, route)
     return andThen(
-      route.handle(handlers, openRequest(context)),
+      route.handle(handlerContext, openRequest(context)),
       (result) => writer.respondUncached(result, route.status ?? 200, context),
     )
   }

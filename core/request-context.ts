@@ -50,11 +50,11 @@ export interface Service {
   readonly quotaCounted: QuotaObserver
   readonly responseCache: ResponseCache<KeyedRoute>
   readonly writer: ResponseWriter
-  readonly uses: LastUsedRecorder
+  readonly lastUsed: LastUsedRecorder
   readonly usage: UsageCounter
   readonly logger: RequestLogger
   readonly observer: Observer | undefined
-  readonly handlers: HandlerContext
+  readonly handlerContext: HandlerContext
   /** @param endpoint The operation that it is about, if its path names one. */
   loadDocument(mediaType: string, endpoint: string | undefined): Promise<StaticDocument>
 }

@@ -5,23 +5,24 @@ import type { AuditContext, CreationPosition } from './changes.ts'
 /** The store of signups. */
 export interface SignupStore {
   /**
-   * Stores a signup, once for each idempotency key. Returns when it is durable. A claim is stored only with a created
-   * signup. It has expired for attempts whose `signup.createdAt` is `claim.expiresAt` or later.
+   * Stores a signup, once for each idempotency key. Returns when it is durable. A reservation is stored only with a created
+   * signup. It has expired for attempts whose `signup.createdAt` is `reservation.expiresAt` or later.
    *
    * @throws when the store does not respond, the partner or key does not exist, or a signup with this id exists.
    */
-  createSignup(signup: Signup, claim: IdempotencyClaim | undefined): MaybePromise<SignupOutcome>
+  createSignup(signup: Signup, reservation: IdempotencyReservation | undefined): MaybePromise<SignupOutcome>
 
   /**
-   * Stores the claim of a signup alone. `createSignup` completes it without a claim, once the signup is stored elsewhere.
+   * Stores the reservation of a signup alone. `createSignup` completes it without a reservation, once the signup is stored
+   * elsewhere.
    *
    * @returns `replayed` also if that has not happened yet.
    * @throws as `createSignup` does.
    */
-  claimSignup(signup: Signup, claim: IdempotencyClaim): MaybePromise<SignupOutcome>
+  reserveSignup(signup: Signup, reservation: IdempotencyReservation): MaybePromise<SignupOutcome>
 
   /** Whether an earlier attempt holds the idempotency key, so that `createSignup` would not create the signup. */
-  isClaimed(signup: Signup, claim: IdempotencyClaim): MaybePromise<boolean>
+  isReserved(signup: Signup, reservation: IdempotencyReservation): MaybePromise<boolean>
 
   /** The signup with this id, or `undefined`. */
   findSignup(id: string): MaybePromise<Signup | undefined>
@@ -34,7 +35,7 @@ export interface SignupStore {
   ): MaybePromise<readonly Signup[]>
 
   /**
-   * Removes signups, the deliveries of their events and the claims of their idempotency keys, in one transaction with an
+   * Removes signups, the deliveries of their events and the reservations of their idempotency keys, in one transaction with an
    * audit entry that has only their numbers. Counts in reports stay, and no revision moves.
    *
    * @param ids At most 500. Unknown ones are left alone.
@@ -101,11 +102,11 @@ export interface Signup extends SignupInput {
   readonly createdAt: number
 }
 
-/** Milliseconds from `createdAt` of a signup to `expiresAt` of its claim. `deleteSignups` finds claims by it. */
-export const CLAIM_LIFETIME_MS = 86_400_000
+/** Milliseconds from `createdAt` of a signup to `expiresAt` of its reservation. `deleteSignups` finds reservations by it. */
+export const RESERVATION_LIFETIME_MS = 86_400_000
 
 /** Makes a signup safe to repeat. */
-export interface IdempotencyClaim {
+export interface IdempotencyReservation {
   /** 1–255 printable ASCII characters, unique within a partner and environment. */
   readonly key: string
   /** Equal for bodies that are equal JSON values: 64 hexadecimal digits. */

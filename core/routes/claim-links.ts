@@ -14,10 +14,10 @@ import type { HandlerContext, OpenRequest } from './route.ts'
 const headers = ['Referrer-Policy', 'no-referrer']
 
 /** What a link is for. */
-export function openLink(ports: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
-  return respond(ports, request, async () => {
-    const claim = await findOpen(ports, request)
-    const predecessor = await findPredecessor(ports.administration, claim, request.now())
+export function openLink(context: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
+  return respond(context, request, async () => {
+    const claim = await findOpen(context, request)
+    const predecessor = await findPredecessor(context.administration, claim, request.now())
     const { partner, name, expiresAt } = claim
     return { partner, name, expires_at: rfc3339(expiresAt), predecessor }
   })
@@ -27,14 +27,14 @@ export function openLink(ports: HandlerContext, request: OpenRequest): Promise<H
 const pending = new Map<string, Promise<ClaimedKey>>()
 
 /** Makes the key of a link. */
-export function useLink(ports: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
-  return respond(ports, request, async () => {
+export function useLink(context: HandlerContext, request: OpenRequest): Promise<HandlerResult> {
+  return respond(context, request, async () => {
     await request.skipBody()
-    const claim = await findOpen(ports, request)
+    const claim = await findOpen(context, request)
     const first = pending.get(claim.id)
     // Awaited only if there is one: others must see this use at once.
     if (first !== undefined && await first) throw new Problem('claim_spent')
-    const use = makeClaimedKey(ports, request, claim).finally(() => pending.delete(claim.id))
+    const use = makeClaimedKey(context, request, claim).finally(() => pending.delete(claim.id))
     pending.set(claim.id, use)
     return await use
   })
@@ -70,9 +70,9 @@ async function findOpen({ administration, sha256 }: HandlerContext, request: Ope
   return claim
 }
 
-function makeClaimedKey(ports: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
-  return administer(ports, async () => {
-    const made = await useClaim(ports.administration, claim, now)
+function makeClaimedKey(context: HandlerContext, { now }: OpenRequest, claim: Claim): Promise<ClaimedKey> {
+  return administer(context, async () => {
+    const made = await useClaim(context.administration, claim, now)
     const id = rotatedKeyId(claim)
     const predecessor = id !== undefined && 'retiresAt' in made
       ? { id, ends_at: rfc3339(made.retiresAt) }

@@ -14,10 +14,10 @@ import { readPage } from './paging.ts'
 import { defineGet, type HandlerContext } from './route.ts'
 
 /** The newest profiles that the partner can see. */
-function recentCards(grant: Grant, ports: HandlerContext, limit: number): MaybePromise<wire.ProfileCard[]> {
+function recentCards(grant: Grant, context: HandlerContext, limit: number): MaybePromise<wire.ProfileCard[]> {
   const filters = { words: [], countries: [], industries: [] }
   const query: ProfileQuery = { ...filters, sort: '-published_at', after: undefined, limit }
-  const found = ports.directory.listProfiles(grant.partner.slug, query, grant.now)
+  const found = context.directory.listProfiles(grant.partner.slug, query, grant.now)
   return andThen(found, (profiles) => profiles.map(toWireCard))
 }
 
@@ -28,7 +28,8 @@ export const recentProfiles = defineGet({
   summary: 'List recent profiles',
   parameters: { limit: input.limit('How many profiles.', 50, 10) },
   cacheBy: 'content',
-  handle: ({ query }, grant, ports) => andThen(recentCards(grant, ports, query.limit), (data) => ({ data })),
+  handle: ({ query }, grant, context) =>
+    andThen(recentCards(grant, context, query.limit), (data) => ({ data })),
 })
 
 const search = input.form(
@@ -72,20 +73,24 @@ export const directory = defineGet({
     cursor: input.cursor,
   },
   cacheBy: 'content',
-  handle: ({ query }, grant, ports) => {
+  handle: ({ query }, grant, context) => {
     const filter = {
       words: query.q === undefined ? [] : [...new Set(foldWords(query.q))].sort(),
       countries: [...new Set(query.country)].sort(),
       industries: [...new Set(query.industry)].sort(),
       sort: query.sort,
     }
-    return readPage(ports.cursors, query, {
+    return readPage(context.cursors, query, {
       partner: grant.partner.slug,
       identity: filter,
       read(place, limit) {
         const start = place &&
           { key: query.sort === 'name' ? fold(String(place[0])) : place[0], slug: place[1] }
-        return ports.directory.listProfiles(grant.partner.slug, { ...filter, after: start, limit }, grant.now)
+        return context.directory.listProfiles(
+          grant.partner.slug,
+          { ...filter, after: start, limit },
+          grant.now,
+        )
       },
       // Folding can make a name 18 times as long, and JSON a control character six times.
       positionOf: ({ name, publishedAt, slug }) => [
@@ -105,8 +110,8 @@ export const profileDetail = defineGet({
   problems: ['profile_not_found'],
   parameters: {},
   cacheBy: 'content',
-  handle: ({ params: { slug } }, grant, ports) =>
-    andThen(ports.directory.findProfile(grant.partner.slug, slug!, grant.now), (profile) => {
+  handle: ({ params: { slug } }, grant, context) =>
+    andThen(context.directory.findProfile(grant.partner.slug, slug!, grant.now), (profile) => {
       if (profile === undefined) throw new Problem('profile_not_found')
       return { data: toWireProfile(profile) }
     }),
@@ -151,12 +156,12 @@ function sortByName<T extends { readonly name: string }>(rows: readonly T[], idO
 /** The countries by name; with `inUse`, only those with a profile. */
 function countCountries(
   grant: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
   inUse: boolean,
   locale: string,
 ): MaybePromise<wire.Country[]> {
   return andThen(
-    ports.directory.countProfiles(grant.partner.slug, 'country', grant.now),
+    context.directory.countProfiles(grant.partner.slug, 'country', grant.now),
     (counts) => {
       const rows = COUNTRY_CODES
         .map((code) => ({ code, name: countryName(code, locale), profile_count: counts.get(code) ?? 0 }))
@@ -169,12 +174,12 @@ function countCountries(
 /** The industries by name; with `inUse`, only those with a profile. */
 function countIndustries(
   grant: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
   inUse: boolean,
 ): MaybePromise<wire.Industry[]> {
-  const counted = ports.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
+  const counted = context.directory.countProfiles(grant.partner.slug, 'industry', grant.now)
   return all(
-    [ports.directory.listIndustries(), counted],
+    [context.directory.listIndustries(), counted],
     ([industries, counts]) => {
       const rows = industries
         .map(({ slug, name, parentSlug }) => ({
@@ -190,8 +195,8 @@ function countIndustries(
 }
 
 /** The plans by position; those without one come last. */
-function pricingPlans(ports: HandlerContext): MaybePromise<wire.Plan[]> {
-  return andThen(ports.catalog.listPlans(), (plans) =>
+function pricingPlans(context: HandlerContext): MaybePromise<wire.Plan[]> {
+  return andThen(context.catalog.listPlans(), (plans) =>
     [...plans]
       .sort((a, b) =>
         a.position === b.position
@@ -224,8 +229,8 @@ export const countries = defineGet({
     locale: v.optional(input.locale('Language of the names.', 'de'), 'en'),
   },
   cacheBy: 'content',
-  handle: ({ query }, grant, ports) =>
-    andThen(countCountries(grant, ports, query.in_use, query.locale), (data) => ({ data })),
+  handle: ({ query }, grant, context) =>
+    andThen(countCountries(grant, context, query.in_use, query.locale), (data) => ({ data })),
 })
 
 export const industries = defineGet({
@@ -235,8 +240,8 @@ export const industries = defineGet({
   summary: 'List industries',
   parameters: { in_use: input.inUse },
   cacheBy: 'content',
-  handle: ({ query }, grant, ports) =>
-    andThen(countIndustries(grant, ports, query.in_use), (data) => ({ data })),
+  handle: ({ query }, grant, context) =>
+    andThen(countIndustries(grant, context, query.in_use), (data) => ({ data })),
 })
 
 export const plans = defineGet({
@@ -246,12 +251,12 @@ export const plans = defineGet({
   summary: 'List plans',
   parameters: {},
   cacheBy: 'content',
-  handle: (_input, _grant, ports) => andThen(pricingPlans(ports), (data) => ({ data })),
+  handle: (_input, _grant, context) => andThen(pricingPlans(context), (data) => ({ data })),
 })
 
 /** The partner's banner, `null` if there is none or it is outside its dates. */
-function currentBanner(grant: Grant, ports: HandlerContext): MaybePromise<wire.Banner | null> {
-  return andThen(ports.catalog.findBanner(grant.partner.slug), (banner) => {
+function currentBanner(grant: Grant, context: HandlerContext): MaybePromise<wire.Banner | null> {
+  return andThen(context.catalog.findBanner(grant.partner.slug), (banner) => {
     if (banner === undefined || (banner.startsAt ?? -Infinity) > grant.now) return null
     return (banner.endsAt ?? Infinity) > grant.now ? toWireBanner(banner) : null
   })
@@ -279,8 +284,8 @@ export const banner = defineGet({
   problems: ['banner_not_found'],
   parameters: {},
   cacheBy: 'content',
-  handle: (_input, grant, ports) =>
-    andThen(currentBanner(grant, ports), (data) => {
+  handle: (_input, grant, context) =>
+    andThen(currentBanner(grant, context), (data) => {
       if (data === null) throw new Problem('banner_not_found')
       return { data }
     }),
@@ -293,14 +298,14 @@ export const widget = defineGet({
   summary: 'Get the widget',
   parameters: {},
   cacheBy: 'content+partner',
-  handle: (_input, grant, ports) =>
+  handle: (_input, grant, context) =>
     all(
       [
-        currentBanner(grant, ports),
-        recentCards(grant, ports, 6),
-        countCountries(grant, ports, true, 'en'),
-        countIndustries(grant, ports, true),
-        pricingPlans(ports),
+        currentBanner(grant, context),
+        recentCards(grant, context, 6),
+        countCountries(grant, context, true, 'en'),
+        countIndustries(grant, context, true),
+        pricingPlans(context),
       ],
       ([banner, profiles, countries, industries, plans]) => {
         const partner = { slug: grant.partner.slug, name: grant.partner.name }

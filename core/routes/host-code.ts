@@ -118,7 +118,7 @@ function explainMissingModule(scope: string, modules: Modules): string {
  * @throws {Problem} `overloaded` after a time.
  * @throws an `Error`, whatever it throws.
  */
-export function bounded<T>(
+export function runWithTimeout<T>(
   work: () => MaybePromise<T>,
   name: string,
   { handlerTimeoutMs, handlerFailed }: Pick<HandlerContext, 'handlerTimeoutMs' | 'handlerFailed'>,

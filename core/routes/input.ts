@@ -29,7 +29,7 @@ interface RawInput {
 export function readInput(
   { route, request, params: encodedParams, query: rawQuery, body: rawBody = {}, lossyNumbers }: RawInput,
   grant: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
   client: () => string | undefined,
 ): MaybePromise<HandlerInput> {
   const errors: InputError[] = []
@@ -54,7 +54,7 @@ export function readInput(
     if (!isReported) errors.push({ pointer: place, detail: LOSSY_NUMBER })
   }
   const input = { query, rawQuery, idempotencyKey, params, client, body, rawBody }
-  return andThen(route.check?.(input, errors, grant, ports), (checked) => {
+  return andThen(route.check?.(input, errors, grant, context), (checked) => {
     if (errors.length === 0) return { ...input, checked }
     throw new Problem(route.body === undefined ? 'invalid_parameter' : 'invalid_body', { errors })
   })

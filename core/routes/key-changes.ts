@@ -18,9 +18,9 @@ export const rotateKey = definePost({
   body: { partner: input.partner, overlap_seconds: input.optional(overlap) },
   status: 201,
   limits: ['rotate'],
-  async handle({ body }, grant, ports) {
+  async handle({ body }, grant, context) {
     const { rotateOwnKey } = await import('./own-keys.ts')
-    return await rotateOwnKey(body.overlap_seconds ?? defaultOverlapSeconds, grant, ports)
+    return await rotateOwnKey(body.overlap_seconds ?? defaultOverlapSeconds, grant, context)
   },
 })
 
@@ -32,9 +32,9 @@ export const revokeKey = definePost({
   body: { partner: input.partner },
   limits: ['key'],
   skipsQuotas: true,
-  async handle(_, grant, ports) {
+  async handle(_, grant, context) {
     const { revokeOwnKey } = await import('./own-keys.ts')
-    return await revokeOwnKey(grant, ports)
+    return await revokeOwnKey(grant, context)
   },
 })
 
@@ -51,9 +51,9 @@ export const showClaimRoute: OpenRoute = {
   name: 'show-claim',
   method: 'GET',
   summary: 'Open a one-time link',
-  async handle(ports, request) {
+  async handle(context, request) {
     const { openLink } = await import('./claim-links.ts')
-    return await openLink(ports, request)
+    return await openLink(context, request)
   },
 }
 
@@ -63,8 +63,8 @@ export const useClaimRoute: OpenRoute = {
   method: 'POST',
   status: 201,
   summary: 'Get the key of a one-time link',
-  async handle(ports, request) {
+  async handle(context, request) {
     const { useLink } = await import('./claim-links.ts')
-    return await useLink(ports, request)
+    return await useLink(context, request)
   },
 }

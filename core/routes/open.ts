@@ -19,7 +19,7 @@ export const health: Route = {
       const ms = clockSkewMs()
       return ms === undefined ? {} : { clock_skew_ms: ms }
     }
-    const sick = (error: unknown): HandlerResult => {
+    const unhealthy = (error: unknown): HandlerResult => {
       const outage = staleness.staleWindow()
       if (outage === undefined) throw error
       return {
@@ -28,9 +28,9 @@ export const health: Route = {
     }
     try {
       const checked = checkStore()
-      return checked instanceof Promise ? checked.then(healthy, sick) : healthy(checked)
+      return checked instanceof Promise ? checked.then(healthy, unhealthy) : healthy(checked)
     } catch (error) {
-      return sick(error)
+      return unhealthy(error)
     }
   },
 }

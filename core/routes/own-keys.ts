@@ -15,16 +15,16 @@ const cacheControl = 'private, no-store'
 export async function rotateOwnKey(
   overlapSeconds: number,
   grant: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
 ): Promise<HandlerResult> {
   const { arrivedKey, key: { id } } = grant
   // A successor that is not known here was made by a request that may not have its response yet: it is not replaced.
   const options = {
     overlapMs: overlapSeconds * 1000,
     replaces: arrivedKey?.successorId,
-    serviceLimits: ports.limits,
+    serviceLimits: context.limits,
   }
-  const made = await changeKey(grant, ports, (keys) => keys.rotate(id, options))
+  const made = await changeKey(grant, context, (keys) => keys.rotate(id, options))
   const data: KeyRotation = {
     ...issuedJson(made),
     predecessor: { id, ends_at: rfc3339(made.retiresAt) },
@@ -32,8 +32,8 @@ export async function rotateOwnKey(
   return { data, cacheControl }
 }
 
-export async function revokeOwnKey(grant: Grant, ports: HandlerContext): Promise<HandlerResult> {
-  const { id } = await changeKey(grant, ports, (keys) => keys.revoke(grant.key.id))
+export async function revokeOwnKey(grant: Grant, context: HandlerContext): Promise<HandlerResult> {
+  const { id } = await changeKey(grant, context, (keys) => keys.revoke(grant.key.id))
   const data: KeyRevocation = { id, state: 'revoked', revoked_at: rfc3339(grant.now) }
   return { data, cacheControl }
 }
@@ -82,14 +82,14 @@ export async function administer<T>(
 /** Changes the key of a request. */
 function changeKey<T>(
   { key: { id }, now, recheck }: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
   change: (keys: Pick<KeyAdministration, 'rotate' | 'revoke'>) => Promise<T>,
 ): Promise<T> {
   const operator = { actor: `key:${id}`, clock: () => now }
-  const checks = { recheck: recheck!, isUsed: ports.uses.isUsed }
+  const checks = { recheck: recheck!, isUsed: context.lastUsed.isUsed }
   return administer(
-    ports,
-    () => change(createSelfService(ports.administration, operator, checks)),
+    context,
+    () => change(createSelfService(context.administration, operator, checks)),
     (code, error) => {
       const problem = problemFor[code]
       const detail = details[code]

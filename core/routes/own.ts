@@ -10,8 +10,8 @@ import type { EndpointSchema, InputSchemas } from '../schemas/inputs.ts'
 import { describeIssue } from '../schemas/issues.ts'
 import { toMembers, toParameters } from '../schemas/requests.ts'
 import type { AnySchema } from '../lib/schema-structure.ts'
-import { assertUsable, bounded, type EndpointGrant, toHostGrant } from './host-code.ts'
 import { type EndpointResult, toResult } from './own-results.ts'
+import { assertUsable, type EndpointGrant, runWithTimeout, toHostGrant } from './host-code.ts'
 import { findSchemaMisuse, findUnsendable, isSchema, type UnsendableType } from './own-schemas.ts'
 import { readPage } from './paging.ts'
 import type { KeyedRoute, Route } from './route.ts'
@@ -293,11 +293,11 @@ function toRoute<
     status,
     limits: definition.limits ?? ['key'],
     cacheBy: 'none',
-    revision: revision && ((ports) => bounded(revision, name, ports)),
+    revision: revision && ((context) => runWithTimeout(revision, name, context)),
     handle(
       { query, rawQuery, body: { partner: _, ...body }, rawBody, params, idempotencyKey },
       grant,
-      ports,
+      context,
     ) {
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const page = <Row, Shown>(list: EndpointList<Row, Shown>) => {
@@ -305,7 +305,7 @@ function toRoute<
         assertOptions('page', list, LIST)
         assertKind('page: read', list.read, 'a function')
         assertKind('page: positionOf', list.positionOf, 'a function')
-        return readPage<Row>(ports.cursors, { limit, cursor }, {
+        return readPage<Row>(context.cursors, { limit, cursor }, {
           partner: grant.partner.slug,
           // JSON has not all values that schemas return.
           identity: [name, params, sentFilters(rawQuery), rawBody],
@@ -323,7 +323,7 @@ function toRoute<
       }
       const host = toHostGrant(grant)
       const run = () => definition.handle(checked, host.grant)
-      return andThen(bounded(run, name, ports, host.abort), (result) => toResult(result, name))
+      return andThen(runWithTimeout(run, name, context, host.abort), (result) => toResult(result, name))
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { RecordedEndpoint, Store } from '../ports/store.ts'
 
-type Endpoint = Omit<RecordedEndpoint, 'service'>
+type ServiceEndpoint = Omit<RecordedEndpoint, 'service'>
 
 /**
  * Records the endpoints of a service that the store does not have, or has with other members. Built-in ones are recorded
@@ -9,8 +9,8 @@ type Endpoint = Omit<RecordedEndpoint, 'service'>
 export async function recordEndpoints(
   store: Pick<Store, 'recordEndpoints' | 'listEndpoints'>,
   service: string,
-  builtIn: readonly Endpoint[],
-  own: readonly Endpoint[],
+  builtIn: readonly ServiceEndpoint[],
+  own: readonly ServiceEndpoint[],
   basePath: string,
 ): Promise<void> {
   const stored = new Map<string, string>()
@@ -24,6 +24,9 @@ export async function recordEndpoints(
 }
 
 /** The members of an endpoint that are recorded. */
-function toRecord(service: string, { name, method, path, scope, limits }: Endpoint): RecordedEndpoint {
+function toRecord(
+  service: string,
+  { name, method, path, scope, limits }: ServiceEndpoint,
+): RecordedEndpoint {
   return { service, name, method, path, scope, limits }
 }

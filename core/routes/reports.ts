@@ -50,16 +50,16 @@ export const reportActivity = defineGet({
     cursor: input.cursor,
   },
   cacheBy: 'none',
-  async handle({ query }, grant, ports) {
+  async handle({ query }, grant, context) {
     const { maskActivity } = await import('../reports/masking.ts')
     const partner = grant.partner.slug
     const types = [...new Set(query.type)].sort()
-    return await readPage(ports.cursors, query, {
+    return await readPage(context.cursors, query, {
       partner,
       identity: ['activity', types],
       read(place, limit) {
         const start = place && { at: Number(place[0]), id: place[1] }
-        return ports.reports.listActivity(partner, { types, after: start, limit }, grant.now)
+        return context.reports.listActivity(partner, { types, after: start, limit }, grant.now)
       },
       positionOf: ({ at, id }) => [at, id],
       present: maskActivity,

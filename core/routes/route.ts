@@ -65,7 +65,7 @@ export interface KeyedRoute extends RouteDescription {
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
   /** The revision of an endpoint of the host's own, by which its responses are cached. */
-  readonly revision?: ((ports: HandlerContext) => MaybePromise<string>) | undefined
+  readonly revision?: ((context: HandlerContext) => MaybePromise<string>) | undefined
   /**
    * Checks input beyond its schemas. What it returns, the handler gets as `checked`.
    *
@@ -76,9 +76,9 @@ export interface KeyedRoute extends RouteDescription {
     input: ReadInput,
     errors: readonly InputError[],
     grant: Grant,
-    ports: HandlerContext,
+    context: HandlerContext,
   ): MaybePromise<unknown>
-  handle(input: HandlerInput, grant: Grant, ports: HandlerContext): MaybePromise<HandlerResult>
+  handle(input: HandlerInput, grant: Grant, context: HandlerContext): MaybePromise<HandlerResult>
 }
 
 /** A GET that takes a key, with the schemas of its parameters. */
@@ -92,12 +92,12 @@ interface GetDefinition<P extends InputSchemas, Checked> extends
     input: ReadInput<P>,
     errors: readonly InputError[],
     grant: Grant,
-    ports: HandlerContext,
+    context: HandlerContext,
   ): MaybePromise<Checked>
   handle(
     input: HandlerInput<P, InputSchemas, Checked>,
     grant: Grant,
-    ports: HandlerContext,
+    context: HandlerContext,
   ): MaybePromise<HandlerResult>
 }
 
@@ -112,12 +112,12 @@ interface PostDefinition<B extends InputSchemas, Checked> extends
     input: ReadInput<InputSchemas, B>,
     errors: readonly InputError[],
     grant: Grant,
-    ports: HandlerContext,
+    context: HandlerContext,
   ): MaybePromise<Checked>
   handle(
     input: HandlerInput<InputSchemas, B, Checked>,
     grant: Grant,
-    ports: HandlerContext,
+    context: HandlerContext,
   ): MaybePromise<HandlerResult>
 }
 
@@ -126,7 +126,7 @@ export interface OpenRoute extends RouteDescription {
   readonly access: 'open'
   readonly method: 'GET' | 'POST'
   readonly status?: 201
-  handle(ports: HandlerContext, request: OpenRequest): MaybePromise<HandlerResult>
+  handle(context: HandlerContext, request: OpenRequest): MaybePromise<HandlerResult>
 }
 
 /** A request for an endpoint without a key. */
@@ -279,7 +279,7 @@ export interface HandlerInput<
 export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog
-  readonly signups: Pick<SignupStore, 'createSignup' | 'isClaimed'>
+  readonly signups: Pick<SignupStore, 'createSignup' | 'isReserved'>
   readonly reports: Pick<Reports, 'summarise' | 'listActivity' | 'listProblems'>
   readonly sha256: Sha256
   /** Loads the code of the pages of one-time links. */
@@ -288,7 +288,7 @@ export interface HandlerContext {
   readonly administration: KeyStore & Pick<Store, 'findClaim'>
   /** The limits of the service, which apply to keys and partners without their own. */
   readonly limits: ServiceLimits
-  readonly uses: LastUsedRecorder
+  readonly lastUsed: LastUsedRecorder
   readonly revisionCache: RevisionCache
   readonly cursors: Cursors
   /** Milliseconds that a handler of the host's own may take. */

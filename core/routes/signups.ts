@@ -8,7 +8,7 @@ import { parseInstant, rfc3339 } from '../lib/time.ts'
 import type { Grant } from '../policy/decide.ts'
 import type { Signup } from '../ports/signups.ts'
 import * as input from '../schemas/inputs.ts'
-import { createIdempotencyClaim } from '../signups/idempotency.ts'
+import { createReservation } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
 import { definePost, type HandlerContext } from './route.ts'
 
@@ -58,13 +58,16 @@ const members = {
 function findDanglingReferences(
   { plan, profile }: JsonObject,
   grant: Grant,
-  ports: HandlerContext,
+  context: HandlerContext,
 ): MaybePromise<readonly InputError[]> {
   const planned = isSlug(plan)
-    ? andThen(ports.catalog.listPlans(), (plans) => plans.some(({ slug }) => slug === plan))
+    ? andThen(context.catalog.listPlans(), (plans) => plans.some(({ slug }) => slug === plan))
     : true
   const found = isSlug(profile)
-    ? andThen(ports.directory.findProfile(grant.partner.slug, profile, grant.now), (one) => one !== undefined)
+    ? andThen(
+      context.directory.findProfile(grant.partner.slug, profile, grant.now),
+      (one) => one !== undefined,
+    )
     : true
   return all([planned, found], ([hasPlan, hasProfile]) => [
     ...(hasPlan ? [] : [{ pointer: '/plan', detail: PLAN_MESSAGE }]),
@@ -90,8 +93,8 @@ export const signups = definePost({
   body: members,
   status: 201,
   limits: ['key', 'signup'],
-  check({ rawBody }, errors, grant, ports) {
-    return andThen(findDanglingReferences(rawBody, grant, ports), (danglingReferences) => {
+  check({ rawBody }, errors, grant, context) {
+    return andThen(findDanglingReferences(rawBody, grant, context), (danglingReferences) => {
       // Those of a body that is valid otherwise are left to the handler.
       if (errors.length === 0) return danglingReferences
       throw new Problem('invalid_body', { errors: [...errors, ...danglingReferences] })
@@ -100,7 +103,7 @@ export const signups = definePost({
   handle(
     { body, rawBody, checked: danglingReferences, idempotencyKey },
     { partner, key, now },
-    ports,
+    context,
   ) {
     const { consent_at: consentAt, ...form } = body
     const signup: Signup = {
@@ -112,15 +115,15 @@ export const signups = definePost({
       environment: key.environment,
       createdAt: now,
     }
-    const claim = idempotencyKey === undefined
+    const reservation = idempotencyKey === undefined
       ? undefined
-      : createIdempotencyClaim(idempotencyKey, rawBody, now, ports.sha256)
+      : createReservation(idempotencyKey, rawBody, now, context.sha256)
     // Only a first attempt needs what it refers to.
     const isAdmitted = danglingReferences.length === 0 ||
-      claim !== undefined && ports.signups.isClaimed(signup, claim)
+      reservation !== undefined && context.signups.isReserved(signup, reservation)
     return andThen(isAdmitted, (admitted) => {
       if (!admitted) throw new Problem('invalid_body', { errors: danglingReferences })
-      return andThen(ports.signups.createSignup(signup, claim), (result) => {
+      return andThen(context.signups.createSignup(signup, reservation), (result) => {
         if (result.outcome === 'created') return receipt(signup.id, signup.createdAt, [])
         if (result.outcome !== 'replayed') throw new Problem(`idempotency_${result.outcome}`)
         return receipt(result.id, result.createdAt, ['Idempotent-Replayed', 'true'])

@@ -1,14 +1,14 @@
 import type { Signup, SignupDestination, SignupStore } from '../ports/signups.ts'
 
 /**
- * Keeps signups in a destination, and in the store what reports need. The claim comes first, so that all attempts with
+ * Keeps signups in a destination, and in the store what reports need. The reservation comes first, so that all attempts with
  * one idempotency key have one id; the store has the signup itself, without personal data, once the destination has it.
  * An attempt that fails or dies in between is completed by the next one.
  */
 export function createDestinationSignups(
-  store: Pick<SignupStore, 'claimSignup' | 'createSignup' | 'isClaimed' | 'findSignup'>,
+  store: Pick<SignupStore, 'reserveSignup' | 'createSignup' | 'isReserved' | 'findSignup'>,
   destination: SignupDestination,
-): Pick<SignupStore, 'createSignup' | 'isClaimed'> {
+): Pick<SignupStore, 'createSignup' | 'isReserved'> {
   /** Stores a signup. The second of two attempts at once finds what the first has stored. */
   async function complete(signup: Signup): Promise<void> {
     try {
@@ -19,20 +19,20 @@ export function createDestinationSignups(
   }
 
   return {
-    isClaimed: store.isClaimed,
+    isReserved: store.isReserved,
 
-    async createSignup(sent, claim) {
-      const claimed = claim === undefined
+    async createSignup(sent, reservation) {
+      const reserved = reservation === undefined
         ? created
-        : await store.claimSignup(withoutPersonalData(sent), claim)
-      const isReplayed = claimed.outcome === 'replayed'
-      if (!isReplayed && claimed.outcome !== 'created') return claimed
-      const signup = isReplayed ? { ...sent, id: claimed.id, createdAt: claimed.createdAt } : sent
-      if (isReplayed && await store.findSignup(signup.id) !== undefined) return claimed
+        : await store.reserveSignup(withoutPersonalData(sent), reservation)
+      const isReplayed = reserved.outcome === 'replayed'
+      if (!isReplayed && reserved.outcome !== 'created') return reserved
+      const signup = isReplayed ? { ...sent, id: reserved.id, createdAt: reserved.createdAt } : sent
+      if (isReplayed && await store.findSignup(signup.id) !== undefined) return reserved
       // Only the copy can be changed.
       await destination.createSignup({ ...signup, metadata: { ...signup.metadata } })
       await complete(signup)
-      return claimed
+      return reserved
     },
   }
 }

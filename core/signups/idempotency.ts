@@ -1,6 +1,6 @@
 import { containsKey } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import { CLAIM_LIFETIME_MS, type IdempotencyClaim } from '../ports/signups.ts'
+import { type IdempotencyReservation, RESERVATION_LIFETIME_MS } from '../ports/signups.ts'
 
 const maxLength = 255
 
@@ -39,14 +39,14 @@ function isUnbalanced(value: string): boolean {
   return value.split('"').length % 2 === 0
 }
 
-/** Claims an idempotency key for a body: a retry has an equal one. */
-export function createIdempotencyClaim(
+/** Reserves an idempotency key for a body: a retry has an equal one. */
+export function createReservation(
   key: string,
   body: unknown,
   now: number,
   sha256: Sha256,
-): IdempotencyClaim {
-  return { key, fingerprint: sha256(canonicalJson(body)), expiresAt: now + CLAIM_LIFETIME_MS }
+): IdempotencyReservation {
+  return { key, fingerprint: sha256(canonicalJson(body)), expiresAt: now + RESERVATION_LIFETIME_MS }
 }
 
 /**

@@ -6,7 +6,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import type { Clock } from '../../core/lib/clock.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { deleteOldSignups } from '../../core/signups/retention.ts'
-import { claim, createKeys, DAY, signup, stamp, T0 } from '../contract/store/samples.ts'
+import { createKeys, DAY, reservation, signup, stamp, T0 } from '../contract/store/samples.ts'
 import { ending, newFile, preload, programOn, runProgram, startProgram } from '../support/cli-program.ts'
 
 /** A store whose webhook has a delivery of each signup; `people` are e-mail addresses, a day apart. */
@@ -25,7 +25,10 @@ async function filled(people: readonly (string | Partial<Signup>)[]) {
     const more = typeof person === 'string' ? { email: person } : person
     const createdAt = T0 + index * DAY
     const sent = signup(`${index}`, { createdAt, keyId: `${more.partner ?? 'acme'}-live`, ...more })
-    await store.createSignup(sent, claim({ key: `key of ${sent.email}`, expiresAt: sent.createdAt + DAY }))
+    await store.createSignup(
+      sent,
+      reservation({ key: `key of ${sent.email}`, expiresAt: sent.createdAt + DAY }),
+    )
     ids.push(sent.id)
   }
   await store.close()

@@ -11,7 +11,7 @@ import { utcDay } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { awaitReceipt } from '../../core/replicas.ts'
 import { deleteOldSignups } from '../../core/signups/retention.ts'
-import { claim, DAY, signup } from '../contract/store/samples.ts'
+import { DAY, reservation, signup } from '../contract/store/samples.ts'
 import { hasServer } from '../postgres/binaries.ts'
 import { useServer } from '../postgres/server.ts'
 import { until } from '../postgres/until.ts'
@@ -274,14 +274,14 @@ test(
       t.same(await send(behind), [first, 'true'])
     })
 
-    await t.test('an idempotency claim expires by the clock of the store', async (t) => {
+    await t.test('an idempotency reservation expires by the clock of the store', async (t) => {
       const { key } = await issue()
       const createdAt = Date.now()
       const later = createdAt + 25 * HOUR
       const sent = (id: string, createdAt: number) => signup(id, { keyId: key.id, createdAt })
-      const lasting = claim({ expiresAt: createdAt + DAY })
+      const lasting = reservation({ expiresAt: createdAt + DAY })
       await store.createSignup(sent('1', createdAt), lasting)
-      // Enough signups to remove the claim if it had expired.
+      // Enough signups to remove the reservation if it had expired.
       for (const id of ['a', 'b']) await store.createSignup(sent(id, later), undefined)
       const again = await store.createSignup(sent('2', later), { ...lasting, expiresAt: later + DAY })
       t.match(again, { outcome: 'replayed', id: signup('1').id })

@@ -115,7 +115,7 @@ t.test('exactly the quota passes in a window, whatever the timing of requests', 
 })
 
 /** A quota store with one window per subject, and a clock that only `pass` advances. */
-function createLedger(leastWindowSeconds = 1) {
+function createLeaseLedger(leastWindowSeconds = 1) {
   const windows = new Map<string, { openedAt: number; taken: number }>()
   let now = 0
   let silent = false
@@ -170,7 +170,7 @@ await t.test('never more than the quota passes, and at least 98 % of it when req
     fc.integer({ min: 1, max: 6 }),
     fc.array(fc.tuple(fc.nat(5), fc.integer({ min: 1, max: 40 })), { minLength: 1, maxLength: 60 }),
     async (quota, size, bursts) => {
-      const ledger = createLedger()
+      const ledger = createLeaseLedger()
       const replicas = Array.from({ length: size }, () => ledger.replica(size))
       let offered = 0
       let passed = 0
@@ -196,7 +196,7 @@ await t.test('never more than the quota passes, and at least 98 % of it when req
 })
 
 await t.test('a single replica counts exactly', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const states = []
   for (let n = 1; n <= 120; n++) states.push(await limiter.consume(policy(100), 'k', 0))
@@ -210,7 +210,7 @@ await t.test('a single replica counts exactly', async (t) => {
 })
 
 await t.test('a spent quota is not leased again until its window ends', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(4)
   for (let n = 0; n < 5; n++) await limiter.consume(policy(5), 'k', 0)
   const leases = ledger.leases.length
@@ -228,7 +228,7 @@ await t.test('a spent quota is not leased again until its window ends', async (t
 })
 
 await t.test('the reset counts down to the same end in every result', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const one = policy(3)
   for (
@@ -248,7 +248,7 @@ await t.test('the reset counts down to the same end in every result', async (t) 
 })
 
 await t.test('requests during the last lease cause no further lease', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const spend = () => limiter.consume(policy(5), 'k', 0)
   const first = [1, 2, 3, 4, 5, 6].map(spend)
@@ -263,7 +263,7 @@ await t.test('requests during the last lease cause no further lease', async (t) 
 })
 
 await t.test('requests during a lease share the next one', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(4)
   const spent = await Promise.all(Array.from({ length: 64 }, () => limiter.consume(policy(600), 'k', 0)))
   t.ok(spent.every(({ allowed }) => allowed))
@@ -272,7 +272,7 @@ await t.test('requests during a lease share the next one', async (t) => {
 })
 
 await t.test('requests that the current lease covers cause no other lease', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const spend = (count: number) =>
     Promise.all(Array.from({ length: count }, () => limiter.consume(policy(600), 'k', 0)))
@@ -285,7 +285,7 @@ await t.test('requests that the current lease covers cause no other lease', asyn
 })
 
 await t.test('requests that wait while a window ends count in the next', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const spend = () => limiter.consume(policy(1), 'k', ledger.elapsed())
   const waiting = [spend(), spend()]
@@ -298,7 +298,7 @@ await t.test('requests that wait while a window ends count in the next', async (
 })
 
 await t.test('no request is refused because of an earlier one during a pending lease', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(4)
   const spent: Promise<unknown>[] = []
   const spend = (): void => void spent.push(Promise.resolve(limiter.consume(policy(600), 'k', 0)))
@@ -311,7 +311,7 @@ await t.test('no request is refused because of an earlier one during a pending l
 })
 
 await t.test('a changed policy applies immediately', async (t) => {
-  for (const limiter of [createLocalLimiter(), createLedger().replica(1)]) {
+  for (const limiter of [createLocalLimiter(), createLeaseLedger().replica(1)]) {
     for (let n = 0; n < 3; n++) await limiter.consume(policy(2), 'k', 0)
     t.notOk((await limiter.consume(policy(2), 'k', 0)).allowed)
     t.ok((await limiter.consume(policy(3), 'k', 0)).allowed, 'a raised quota')
@@ -322,7 +322,7 @@ await t.test('a changed policy applies immediately', async (t) => {
 })
 
 await t.test('a lease under the previous policy is discarded', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1)
   const before = [limiter.consume(policy(1), 'k', 0), limiter.consume(policy(1), 'k', 0)]
   const after = limiter.consume(policy(3), 'k', 0)
@@ -333,7 +333,7 @@ await t.test('a lease under the previous policy is discarded', async (t) => {
 })
 
 await t.test('peeking consumes nothing and includes other replicas', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const [here, there] = [ledger.replica(2), ledger.replica(2)]
   t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
   for (let n = 0; n < 100; n++) await there.consume(policy(600), 'k', 0)
@@ -350,7 +350,7 @@ await t.test('peeking consumes nothing and includes other replicas', async (t) =
 })
 
 await t.test('a local share is not returned, and nothing twice', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(1, true)
   await limiter.consume(policy(600), 'k', 0)
   ledger.fallSilent(true)
@@ -365,7 +365,7 @@ await t.test('a local share is not returned, and nothing twice', async (t) => {
 await t.test('uses are reported once, whatever happens during the lease that reports them', async (t) => {
   const cases = [[20, 1_000, [[0, 19, 0], [1]]], [0, 2_000, [[0, 19, 0], [0]]]] as const
   for (const [ms, quota, expected] of cases) {
-    const ledger = createLedger()
+    const ledger = createLeaseLedger()
     const limiter = ledger.replica(1)
     const use = (times: number, quota = 1_000) =>
       Promise.all(
@@ -405,7 +405,7 @@ await t.test('on SQLite, a restart continues windows of an hour, with what was l
 })
 
 await t.test('windows shorter than those of the quota store are counted locally', async (t) => {
-  const ledger = createLedger(3_600)
+  const ledger = createLeaseLedger(3_600)
   const [here, there] = [ledger.replica(1), ledger.replica(1)]
   for (const limiter of [here, there]) t.ok((await limiter.consume(policy(1), 'k', 0)).allowed)
   t.notOk((await here.peek(policy(1), 'k', 0)).allowed)
@@ -415,7 +415,7 @@ await t.test('windows shorter than those of the quota store are counted locally'
 })
 
 await t.test('without the quota store nothing passes, unless a local fallback is configured', async (t) => {
-  const ledger = createLedger()
+  const ledger = createLeaseLedger()
   const limiter = ledger.replica(4)
   ledger.fallSilent(true)
   await t.rejects(Promise.resolve(limiter.consume(policy(600), 'k', 0)), { message: 'silent' })
@@ -429,7 +429,7 @@ await t.test('without the quota store nothing passes, unless a local fallback is
   t.equal(states.filter(({ allowed }) => allowed).length, 150, 'the local share of the quota')
   t.ok(states.every(({ resetSeconds }) => resetSeconds === 60))
 
-  const short = createLedger(30)
+  const short = createLeaseLedger(30)
   const single = short.replica(1)
   const passed = async () => (await single.consume(policy(600), 'k', short.elapsed())).allowed
   t.ok(await passed(), 'the first lease')

@@ -100,7 +100,7 @@ t.test('a store whose clock jumps a month ahead keeps the count of a month', asy
 })
 
 /** A quota store that counts in the way of the quotas of partners, one task later. */
-function createLedger() {
+function createQuotaLedger() {
   const taken = new Map<string, number>()
   let calls = 0
   const store: QuotaStore = {
@@ -130,7 +130,7 @@ function createLedger() {
 }
 
 t.test('however many partners a server counts, it returns each lease once', async (t) => {
-  const ledger = createLedger()
+  const ledger = createQuotaLedger()
   const limiter = ledger.server()
   const one = createPolicy('month', { quota: 100, windowSeconds: days })
   const [partners, rounds] = [52_000, 2]
@@ -147,7 +147,7 @@ t.test('however many partners a server counts, it returns each lease once', asyn
 
 t.test('a quota that is changed during a lease is not exceeded', async (t) => {
   for (const changed of [510, 500, 30]) {
-    const limiter = createLedger().server()
+    const limiter = createQuotaLedger().server()
     let passed = 0
     const send = async (quota: number, count: number) => {
       const policy = createPolicy('month', { quota, windowSeconds: days })
@@ -165,7 +165,7 @@ t.test('a quota that is changed during a lease is not exceeded', async (t) => {
 })
 
 t.test('a spent quota is looked up each second, and what other servers return passes', async (t) => {
-  const ledger = createLedger()
+  const ledger = createQuotaLedger()
   const [here, drained] = [ledger.server(), ledger.server()]
   const now = at('2026-11-24T00:00:00Z')
   const passes = async (limiter = here) =>
@@ -197,7 +197,7 @@ t.test('a spent quota is looked up each second, and what other servers return pa
 })
 
 t.test('servers that start when a month is spent do not count in the other quota', async (t) => {
-  const { taken, server } = createLedger()
+  const { taken, server } = createQuotaLedger()
   const now = at('2026-11-24T00:00:00Z')
   const limits = { ...monthly(4), partner: { quota: 90, windowSeconds: days } }
   const first = server()

@@ -65,7 +65,7 @@ t.test('an idempotency key is checked after the body and is valid for 24 hours',
       ])
       t.strictSame(await at(day - minute), [201, true])
       t.strictSame(await at(day + minute), [201, false])
-      t.strictSame(await at(2 * day), [201, true], 'a new claim holds for 24 hours again')
+      t.strictSame(await at(2 * day), [201, true], 'a new reservation holds for 24 hours again')
     } finally {
       Date.now = real
       performance.now = monotonic

@@ -25,7 +25,7 @@ function countOf(partner: string) {
 }
 
 /** Collects written counts, or refuses them. */
-function createLedger() {
+function createUsageLedger() {
   const written: UsageCount[] = []
   const calls: number[] = []
   const batches: string[] = []
@@ -200,7 +200,7 @@ await t.test('counts are written within 5 s without further requests', async (t)
 })
 
 t.test('requests count for their UTC day', async (t) => {
-  const ledger = createLedger()
+  const ledger = createUsageLedger()
   const counter = createUsageCounter(ledger)
   const midnight = Date.UTC(2027, 5, 16)
   for (const at of [midnight - 1, midnight, midnight - 2, midnight + 1, noon - 30 * 86_400_000]) {
@@ -217,7 +217,7 @@ t.test('requests count for their UTC day', async (t) => {
 t.test('a failed batch is retried unchanged before later counts', async (t) => {
   const timers = holdTimers()
   t.teardown(timers.restore)
-  const ledger = createLedger()
+  const ledger = createUsageLedger()
   const counter = createUsageCounter(ledger)
   ledger.refuse(2)
   counter.count(keyOf('demo'), 'plans', 500, noon)
@@ -255,7 +255,7 @@ t.test('a failed batch is retried unchanged before later counts', async (t) => {
 })
 
 t.test('many counts are written in batches, and a failing batch does not affect the others', async (t) => {
-  const ledger = createLedger()
+  const ledger = createUsageLedger()
   const counter = createUsageCounter(ledger)
   for (let n = 0; n < 1300; n++) counter.count(keyOf(`partner-${n}`), 'plans', 200, noon)
   const half = ledger.recordUsage
@@ -313,7 +313,7 @@ t.test('requests during a write are written after it', async (t) => {
 })
 
 t.test('the number of counters is bounded', async (t) => {
-  const ledger = createLedger()
+  const ledger = createUsageLedger()
   const counter = createUsageCounter(ledger, () => undefined, 100)
   for (let n = 0; n < 1000; n++) counter.count(keyOf(`partner-${n}`), 'plans', 200, noon)
   for (let n = 0; n < 100; n++) counter.count(keyOf('partner-7'), 'plans', 404, noon)
@@ -339,7 +339,7 @@ t.test('the number of counters is bounded', async (t) => {
 })
 
 await t.test('keys of one partner take half of the counters and of the pending uses at most', async (t) => {
-  const ledger = createLedger()
+  const ledger = createUsageLedger()
   const counter = createUsageCounter(ledger, undefined, 100)
   const keyOf = (id: string, partner: string) => ({ id, partner, environment: 'live' } as const)
   for (let n = 0; n < 100; n++) counter.count(keyOf(`a${n}`, 'acme'), 'plans', 200, noon)

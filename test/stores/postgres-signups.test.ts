@@ -6,11 +6,11 @@ import type { Store } from '../../core/ports/store.ts'
 import {
   actor,
   apply,
-  claim,
   createPartners,
   DAY,
   key,
   plan,
+  reservation,
   signup,
   T0,
   usageCount,
@@ -55,12 +55,12 @@ async function counted(sql: Sql, dimension: 'plan' | 'country'): Promise<number>
 await t.test('of concurrent attempts of four stores with one key, one creates a signup', async (t) => {
   const { store, open, sql } = await createPlace(t)
   const stores = [store, await open(), await open(), await open()]
-  // The second time, the claim has expired.
-  for (const [round, createdAt] of [T0, claim().expiresAt].entries()) {
+  // The second time, the reservation has expired.
+  for (const [round, createdAt] of [T0, reservation().expiresAt].entries()) {
     const attempt = async (index: number): Promise<SignupOutcome> => {
       const sent = signup(`${round}-${index}`, { createdAt })
-      const found = await stores[index % 4]!.createSignup(sent, claim({ expiresAt: createdAt + DAY }))
-      // On a busy machine, another attempt may hold the claim for longer than this one waits.
+      const found = await stores[index % 4]!.createSignup(sent, reservation({ expiresAt: createdAt + DAY }))
+      // On a busy machine, another attempt may hold the reservation for longer than this one waits.
       return found.outcome === 'conflict' ? await attempt(index) : found
     }
     const outcomes = await Promise.all(Array.from({ length: 100 }, (_, index) => attempt(index)))
@@ -86,7 +86,7 @@ await t.test('an attempt that waits too long for another is a conflict', async (
   const holder = sql.begin(async (held) => {
     await held`
       INSERT INTO partner_api.idempotency VALUES
-        ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
+        ('acme', 'live', ${reservation().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
     holding.resolve()
     await ended.promise
     throw new Error('aborted')
@@ -97,12 +97,12 @@ await t.test('an attempt that waits too long for another is a conflict', async (
   let isWaiting = true
   const waiting = Promise.all(
     Array.from({ length: 4 }, async (_, index) => {
-      const outcome = await (index % 2 ? store : direct).createSignup(signup(`${index}`), claim())
+      const outcome = await (index % 2 ? store : direct).createSignup(signup(`${index}`), reservation())
       isWaiting = false
       return outcome
     }),
   )
-  t.strictSame(await store.createSignup(signup('a'), claim({ key: 'another' })), { outcome: 'created' })
+  t.strictSame(await store.createSignup(signup('a'), reservation({ key: 'another' })), { outcome: 'created' })
   t.strictSame(await store.createSignup(signup('b'), undefined), { outcome: 'created' })
   t.ok(isWaiting, 'other signups do not wait')
   t.strictSame(await waiting, Array(4).fill({ outcome: 'conflict' }))
@@ -111,7 +111,7 @@ await t.test('an attempt that waits too long for another is a conflict', async (
   ended.resolve()
   await holder
   t.strictSame(
-    await store.createSignup(signup('0'), claim()),
+    await store.createSignup(signup('0'), reservation()),
     { outcome: 'created' },
     'the conflict stored nothing',
   )
@@ -123,8 +123,8 @@ await t.test('a signup that waits for an attempt that fails is stored', async (t
   await sql.begin(async (held) => {
     await held`
       INSERT INTO partner_api.idempotency VALUES
-        ('acme', 'live', ${claim().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
-    kept = Promise.resolve(store.createSignup(signup('1'), claim()))
+        ('acme', 'live', ${reservation().key}, ${'f'.repeat(64)}, 'sgn_x', ${T0}, ${T0 + DAY})`
+    kept = Promise.resolve(store.createSignup(signup('1'), reservation()))
     await until(() => waitsForLock(sql), 'the signup to wait')
     throw new Error('aborted')
   }).catch(() => undefined)
@@ -158,9 +158,9 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
   const gate = await startGate(server.port)
   t.teardown(() => gate.close())
   const store = await open(gate.url(url))
-  for (const claimed of [claim(), undefined]) {
+  for (const reserved of [reservation(), undefined]) {
     const before = await count(sql, 'signup')
-    const sent = signup(claimed === undefined ? 'unclaimed' : 'claimed')
+    const sent = signup(reserved === undefined ? 'unreserved' : 'reserved')
     let outcome: Promise<SignupOutcome> | undefined
     await sql.begin(async (held) => {
       // Every row that may count the signup.
@@ -168,7 +168,7 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
         INSERT INTO partner_api.signup_tally
         SELECT 'acme', 'country', '2026-01-01', '', slot, 0 FROM generate_series(0, 63) AS slots (slot)
         ON CONFLICT (partner, dimension, day, value, slot) DO UPDATE SET signups = signup_tally.signups`
-      outcome = Promise.resolve(store.createSignup(sent, claimed))
+      outcome = Promise.resolve(store.createSignup(sent, reserved))
       await until(() => waitsForLock(sql), 'the signup to wait')
       await gate.reset()
     })
@@ -182,16 +182,16 @@ await t.test('a signup whose response was lost is stored once, and acknowledged'
     t.equal(await counted(sql, 'country'), before + 1)
   }
   t.strictSame(
-    await store.createSignup(signup('again'), claim()),
-    { outcome: 'replayed', id: signup('claimed').id, createdAt: T0 },
+    await store.createSignup(signup('again'), reservation()),
+    { outcome: 'replayed', id: signup('reserved').id, createdAt: T0 },
   )
-  await t.rejects(Promise.resolve(store.createSignup(signup('unclaimed'), undefined)), { code: 'refused' })
+  await t.rejects(Promise.resolve(store.createSignup(signup('unreserved'), undefined)), { code: 'refused' })
 })
 
 await t.test('acknowledged signups survive kills of the server and are stored once', async (t) => {
   const { url, store, open, sql } = await createPlace(t)
   const stores = [store, await open(pooled(url))]
-  const kept: { id: string; name: string; isClaimed: boolean }[] = []
+  const kept: { id: string; name: string; isReserved: boolean }[] = []
   let attempts = 0
   let failures = 0
   let isOver = false
@@ -201,11 +201,11 @@ await t.test('acknowledged signups survive kills of the server and are stored on
       const attempt = attempts++
       const name = `k${worker}-${attempt}`
       const sent = signup(`${attempt}`, { plan: 'pro' })
-      const isClaimed = attempt % 2 === 0
+      const isReserved = attempt % 2 === 0
       try {
-        const { outcome } = await one.createSignup(sent, isClaimed ? claim({ key: name }) : undefined)
+        const { outcome } = await one.createSignup(sent, isReserved ? reservation({ key: name }) : undefined)
         if (outcome !== 'created') throw new Error(`${sent.id} was ${outcome}`)
-        kept.push({ id: sent.id, name, isClaimed })
+        kept.push({ id: sent.id, name, isReserved })
       } catch (error) {
         if (!(error instanceof Error && 'code' in error && error.code === 'unreachable')) throw error
         failures++
@@ -237,10 +237,10 @@ await t.test('acknowledged signups survive kills of the server and are stored on
     'other stored signups are at most the failed attempts',
   )
   t.equal(await counted(sql, 'plan'), rows.length, 'each was counted once')
-  const claimed = await count(sql, 'idempotency')
-  t.ok(claimed >= kept.filter(({ isClaimed }) => isClaimed).length)
-  for (const { id, name } of kept.filter(({ isClaimed }) => isClaimed)) {
-    const again = await store.createSignup(signup(`again-${name}`), claim({ key: name }))
+  const reserved = await count(sql, 'idempotency')
+  t.ok(reserved >= kept.filter(({ isReserved }) => isReserved).length)
+  for (const { id, name } of kept.filter(({ isReserved }) => isReserved)) {
+    const again = await store.createSignup(signup(`again-${name}`), reservation({ key: name }))
     if (again.outcome !== 'replayed' || again.id !== id) {
       t.fail(`${id} was acknowledged, and now is ${again.outcome}`)
     }
@@ -269,10 +269,10 @@ await t.test('a signup does not read the others', async (t) => {
   t.equal(scans, 0)
 })
 
-await t.test('signups delete expired claims, except for locked ones', async (t) => {
+await t.test('signups delete expired reservations, except for locked ones', async (t) => {
   const { store, sql } = await createPlace(t)
   for (let index = 0; index < 10; index++) {
-    await store.createSignup(signup(`a${index}`), claim({ key: `a${index}`, expiresAt: T0 + 10 }))
+    await store.createSignup(signup(`a${index}`), reservation({ key: `a${index}`, expiresAt: T0 + 10 }))
   }
   await store.createSignup(signup('early', { createdAt: T0 + 9 }), undefined)
   const left = async () =>
@@ -286,11 +286,14 @@ await t.test('signups delete expired claims, except for locked ones', async (t) 
   await sql.begin(async (held) => {
     await held`SELECT 1 FROM partner_api.idempotency WHERE key IN ('a0', 'a7') FOR UPDATE`
     await createMany('b')
-    await until(async () => (await left()).join() === 'a0,a7', 'all but the locked claims to be deleted')
+    await until(
+      async () => (await left()).join() === 'a0,a7',
+      'all but the locked reservations to be deleted',
+    )
   })
-  await store.createSignup(signup('late', { createdAt: T0 + 10 }), claim({ key: 'new' }))
+  await store.createSignup(signup('late', { createdAt: T0 + 10 }), reservation({ key: 'new' }))
   await createMany('c')
-  await until(async () => (await left()).join() === 'new', 'the last claims to be deleted')
+  await until(async () => (await left()).join() === 'new', 'the last reservations to be deleted')
 })
 
 await t.test('writes are committed synchronously despite another default', async (t) => {
@@ -309,7 +312,7 @@ await t.test('writes are committed synchronously despite another default', async
       const store = await open(`${url}${parameters}`)
       const id = `${byDefault}${parameters}`
       await store.createSignup(signup(id), undefined)
-      await store.createSignup(signup(`${id} claimed`), claim({ key: id }))
+      await store.createSignup(signup(`${id} reserved`), reservation({ key: id }))
       await apply(store, { type: parameters === '' ? 'key.disabled' : 'key.enabled', id: key().id })
       await store.importContent('plans', [{ ...plan, name: id }], { now: T0, actor })
       const settings = await sql`DELETE FROM seen RETURNING setting`

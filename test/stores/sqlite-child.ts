@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import process from 'node:process'
 import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
-import { actor, claim, profile, signup, T0 } from '../contract/store/samples.ts'
+import { actor, profile, reservation, signup, T0 } from '../contract/store/samples.ts'
 
 const [, , part, file, ...more] = process.argv
 
@@ -39,14 +39,14 @@ if (part === 'import') {
   const [name, times] = more
   const outcomes: unknown[] = []
   for (let attempt = 0; attempt < Number(times); attempt++) {
-    outcomes.push(await store.createSignup(signup(`${name}-${attempt}`), claim()))
+    outcomes.push(await store.createSignup(signup(`${name}-${attempt}`), reservation()))
   }
   print(JSON.stringify(outcomes))
 } else {
   // Until it is killed: each signup with a key of its own, acknowledged once it is stored.
   for (let attempt = 0;; attempt++) {
     const sent = signup(`${more[0]}-${attempt}`, { plan: 'pro' })
-    await store.createSignup(sent, claim({ key: `${more[0]}-${attempt}` }))
+    await store.createSignup(sent, reservation({ key: `${more[0]}-${attempt}` }))
     print(sent.id)
   }
 }

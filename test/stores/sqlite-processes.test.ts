@@ -14,7 +14,6 @@ import type { Store } from '../../core/ports/store.ts'
 import {
   actor,
   apply,
-  claim,
   createPartners,
   DAY,
   exported,
@@ -22,6 +21,7 @@ import {
   profile,
   publish,
   query,
+  reservation,
   signup,
   T0,
   usageCount,
@@ -136,7 +136,7 @@ await t.test('acknowledged signups of killed processes are stored, each once', a
     const replayed: string[] = []
     for (let attempt = 0; attempt <= printed.length; attempt++) {
       const again = signup(`again-${round}-${attempt}`, { plan: 'pro' })
-      const outcome = await store.createSignup(again, claim({ key: `r${round}-${attempt}` }))
+      const outcome = await store.createSignup(again, reservation({ key: `r${round}-${attempt}` }))
       if (attempt < printed.length) {
         replayed.push(outcome.outcome === 'replayed' ? outcome.id : outcome.outcome)
       }
@@ -156,7 +156,7 @@ await t.test('while another process writes, signups and counts wait, and reads a
   await publish(store, [profile('a')])
   const other = new DatabaseSync(file)
   other.exec('BEGIN IMMEDIATE')
-  const waiting = store.createSignup(signup('1'), claim())
+  const waiting = store.createSignup(signup('1'), reservation())
   const counting = store.recordUsage([usageCount({ day: '2026-01-01' })], 'a')
   t.ok(waiting instanceof Promise && counting instanceof Promise)
   t.equal((await store.findKey(key().id))?.key.id, key().id)
@@ -175,7 +175,7 @@ await t.test('while another process writes, signups and counts wait, and reads a
   other.exec('BEGIN IMMEDIATE')
   const { now } = Date
   t.teardown(() => void (Date.now = now))
-  const hopeless = store.createSignup(signup('3'), claim({ key: 'third' }))
+  const hopeless = store.createSignup(signup('3'), reservation({ key: 'third' }))
   Date.now = () => now() + 60_000
   await t.rejects(Promise.resolve(hopeless), {
     code: 'unreachable',
@@ -184,7 +184,7 @@ await t.test('while another process writes, signups and counts wait, and reads a
   Date.now = now
   other.exec('COMMIT')
   other.close()
-  t.strictSame(await store.createSignup(signup('4'), claim({ key: 'third' })), { outcome: 'created' })
+  t.strictSame(await store.createSignup(signup('4'), reservation({ key: 'third' })), { outcome: 'created' })
   await store.close()
 })
 
@@ -213,7 +213,7 @@ await t.test('a signup of several that cannot be stored fails alone', async (t) 
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, async (_, index) => {
     // The file takes no fraction of a millisecond.
     const createdAt = index === wrong ? T0 + 0.5 : T0
-    return await store.createSignup(signup(`${index}`, { createdAt }), claim({ key: `${index}` }))
+    return await store.createSignup(signup(`${index}`, { createdAt }), reservation({ key: `${index}` }))
   }))
   const failed = outcomes.flatMap(({ status }, index) => status === 'rejected' ? [index] : [])
   t.same(failed, [wrong])
@@ -236,19 +236,19 @@ await t.test('a signup that comes while another waits for the lock does not fail
   await store.close()
 })
 
-await t.test('a signup removes two expired claims at most, so that they never accumulate', async (t) => {
+await t.test('a signup removes two expired reservations at most, so that they never accumulate', async (t) => {
   const { store, file } = await openWithKey()
-  const claims = () => read(file, 'SELECT count(*) FROM idempotency')[0]![0]
+  const reservations = () => read(file, 'SELECT count(*) FROM idempotency')[0]![0]
   for (let index = 0; index < 6; index++) {
-    await store.createSignup(signup(`a${index}`), claim({ key: `a${index}`, expiresAt: T0 + 10 }))
+    await store.createSignup(signup(`a${index}`), reservation({ key: `a${index}`, expiresAt: T0 + 10 }))
   }
   await store.createSignup(signup('early', { createdAt: T0 + 9 }), undefined)
-  t.equal(claims(), 6)
+  t.equal(reservations(), 6)
   const counts: unknown[] = []
   for (let index = 0; index < 4; index++) {
     const sent = signup(`b${index}`, { createdAt: T0 + 10 })
-    await store.createSignup(sent, claim({ key: `b${index}`, expiresAt: T0 + 1000 }))
-    counts.push(claims())
+    await store.createSignup(sent, reservation({ key: `b${index}`, expiresAt: T0 + 1000 }))
+    counts.push(reservations())
   }
   t.strictSame(counts, [5, 4, 3, 4])
   await store.close()

@@ -13,11 +13,11 @@ import type { Replica } from '../../core/ports/replicas.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import {
   apply,
-  claim,
   createPartners,
   key,
   profile,
   publish,
+  reservation,
   signup,
   stamp,
   T0,
@@ -132,7 +132,7 @@ await t.test('a closed store says that it is closed, and can be closed again', a
       check: store.check,
       findPartner: () => store.findPartner('acme'),
       apply: () => createPartners(store, 'other'),
-      createSignup: () => store.createSignup(signup('1'), claim()),
+      createSignup: () => store.createSignup(signup('1'), reservation()),
       recordUsage: () => store.recordUsage([usageCount()], 'a'),
       exportContent: async () => await Array.fromAsync(await store.exportContent('profiles')),
       countProfiles: () => store.countProfiles('acme', 'country', 0),
@@ -303,7 +303,7 @@ await t.test('every connection that commits waits for the disk', async (t) => {
   t.teardown(() => store.close())
   await isDurable('a change', () => createPartners(store, 'acme'))
   await isDurable('a key', () => apply(store, { type: 'key.issued', key: key() }))
-  await isDurable('a signup', () => store.createSignup(signup('1'), claim()))
+  await isDurable('a signup', () => store.createSignup(signup('1'), reservation()))
   await isDurable(
     'signups of one moment',
     () => Promise.all(['2', '3', '4'].map((id) => store.createSignup(signup(id), undefined))),

@@ -1,6 +1,6 @@
 /** A service in this process, with access to its store. */
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
-import type { PartnerApiPorts } from '../../core/bounded-ports.ts'
+import type { PartnerApiPorts } from '../../core/timed-ports.ts'
 import { internalsOf } from '../../core/internals.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Store } from '../../core/ports/store.ts'

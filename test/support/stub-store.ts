@@ -81,8 +81,8 @@ export function createStubStore(members: Partial<Store> = {}): Store {
     removeContent: () => ({ missing: [], used: [] }),
 
     createSignup: () => ({ outcome: 'created' }),
-    claimSignup: () => ({ outcome: 'created' }),
-    isClaimed: () => false,
+    reserveSignup: () => ({ outcome: 'created' }),
+    isReserved: () => false,
     findSignup: () => undefined,
     listSignups: () => [],
     deleteSignups: () => 0,

@@ -1,6 +1,11 @@
 import { delay, timeout } from '../../../core/lib/promise.ts'
 import { utcDay } from '../../../core/lib/time.ts'
-import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type {
+  IdempotencyReservation,
+  Signup,
+  SignupOutcome,
+  SignupStore,
+} from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
 import type { SqlValue } from '../sql/row-format.ts'
@@ -43,7 +48,7 @@ const drawSlot = (): number => Math.floor(Math.random() * 64)
 const lockNotAvailable = '55P03'
 const uniqueViolation = '23505'
 
-const pruneClaimsSql = pruneSql(DIALECT, {
+const pruneReservationsSql = pruneSql(DIALECT, {
   table: 'idempotency',
   key: ['partner', 'environment', 'key'],
   expiry: 'expires_at',
@@ -68,7 +73,7 @@ export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
     // After each group, this would take a third of the time.
     if (unpruned < maxGroup) return
     unpruned = 0
-    sql.prune(pruneClaimsSql, [attempts[0]!.signup.createdAt])
+    sql.prune(pruneReservationsSql, [attempts[0]!.signup.createdAt])
   }
 
   return {
@@ -83,7 +88,7 @@ export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {
     // Only the server can erase what removed rows leave in its files.
     eraseRemains: () => undefined,
 
-    isClaimed: async (signup, claim) => (await readReason(database, signup, claim))[2] !== null,
+    isReserved: async (signup, reservation) => (await readReason(database, signup, reservation))[2] !== null,
   } satisfies SignupStore
 }
 
@@ -151,7 +156,7 @@ async function insertOnce(
   attempt: Attempt,
   isResent: boolean,
 ): Promise<SignupOutcome> {
-  const { signup, claim } = attempt
+  const { signup, reservation } = attempt
   const end = performance.now() + claimLockTimeoutMs
   while (performance.now() < end) {
     try {
@@ -163,10 +168,10 @@ async function insertOnce(
       // Inserted by another attempt, or by an earlier one of this signup.
       if (code !== uniqueViolation) throw error
     }
-    const outcome = outcomeOf(await readReason(database, signup, claim), attempt, isResent)
+    const outcome = outcomeOf(await readReason(database, signup, reservation), attempt, isResent)
     if (outcome !== undefined) return outcome
   }
-  if (claim !== undefined && !isResent) return { outcome: 'conflict' }
+  if (reservation !== undefined && !isResent) return { outcome: 'conflict' }
   throw new StoreError(
     'unreachable',
     `The store ${database.place} delays a signup: other transactions hold its locks.`,
@@ -207,13 +212,13 @@ async function insertUntilKnown(
 /** @returns What a signup that was not inserted comes to, `undefined` if it can be inserted now. */
 function outcomeOf(
   [hasKey, idExists, ...held]: Reason,
-  { signup, claim }: Attempt,
+  { signup, reservation }: Attempt,
   isResent: boolean,
 ): SignupOutcome | undefined {
-  const isClaimed = held[0] !== null
+  const isReserved = held[0] !== null
   // The id was drawn for this signup: if it exists, the earlier attempt was committed.
-  if (isResent && (isClaimed ? held[1] === signup.id : idExists)) return { outcome: 'created' }
-  if (isClaimed) return repeatedOutcome(held, claim!)
+  if (isResent && (isReserved ? held[1] === signup.id : idExists)) return { outcome: 'created' }
+  if (isReserved) return repeatedOutcome(held, reservation!)
   if (!hasKey) throw unknownKeyError(signup)
   if (idExists) throw duplicateIdError(signup)
   return undefined
@@ -222,17 +227,17 @@ function outcomeOf(
 async function readReason(
   database: PostgresDatabase,
   { id, partner, keyId, environment, createdAt }: Signup,
-  claim: IdempotencyClaim | undefined,
+  reservation: IdempotencyReservation | undefined,
 ): Promise<Reason> {
-  const parameters = [id, partner, keyId, environment, createdAt, claim?.key ?? null]
+  const parameters = [id, partner, keyId, environment, createdAt, reservation?.key ?? null]
   const [reason] = await database.read<Reason>(selectReasonSql, parameters)
   return reason!
 }
 
-/** Why a signup is not stored. The last three: the earlier claim of the idempotency key. */
+/** Why a signup is not stored. The last three: the earlier reservation of the idempotency key. */
 type Reason = [hasKey: boolean, idExists: boolean, ...(IdempotencyRow | [null, null, null])]
 
-/** Claims have to be expired by the server's clock, too: this one may be fast. */
+/** Reservations have to be expired by the server's clock, too: this one may be fast. */
 const attemptedAt = (createdAt: string) => `least(${createdAt}, ${SERVER_NOW})`
 
 const selectReasonSql = `
@@ -247,7 +252,7 @@ const attemptColumns = [
   'country',
   'plan',
   'payload',
-  'claim_key',
+  'reservation_key',
   'fingerprint',
   'expires_at',
   'is_stored',
@@ -255,7 +260,7 @@ const attemptColumns = [
 ]
 
 /** @param position In its group: of attempts with one idempotency key, the first is stored. */
-function attemptRow({ signup, claim, isStored }: Attempt, position = 0): SqlValue[] {
+function attemptRow({ signup, reservation, isStored }: Attempt, position = 0): SqlValue[] {
   const { createdAt, country, plan } = signup
   return [
     ...signupRow(signup),
@@ -263,9 +268,9 @@ function attemptRow({ signup, claim, isStored }: Attempt, position = 0): SqlValu
     country ?? '',
     plan ?? '',
     signupEvent(signup).payload,
-    claim?.key ?? null,
-    claim?.fingerprint ?? null,
-    claim?.expiresAt ?? null,
+    reservation?.key ?? null,
+    reservation?.fingerprint ?? null,
+    reservation?.expiresAt ?? null,
     String(isStored),
     position,
   ]
@@ -285,19 +290,19 @@ function insertSql(lockTimeoutMs: number): string {
       CROSS JOIN ${rowsSql(DIALECT, attemptColumns)} AS given
       JOIN partner_api.partner_key AS owned ON owned.id = given.key_id AND owned.partner = given.partner
     ),
-    claimed AS (
+    reserved AS (
       INSERT INTO partner_api.idempotency AS held
         (partner, environment, key, fingerprint, signup_id, created_at, expires_at)
-      SELECT DISTINCT ON (partner, environment, claim_key)
-        partner, environment, claim_key, fingerprint, id, created_at, expires_at
-      FROM admitted WHERE claim_key IS NOT NULL ORDER BY partner, environment, claim_key, position
+      SELECT DISTINCT ON (partner, environment, reservation_key)
+        partner, environment, reservation_key, fingerprint, id, created_at, expires_at
+      FROM admitted WHERE reservation_key IS NOT NULL ORDER BY partner, environment, reservation_key, position
       ON CONFLICT (partner, environment, key) DO UPDATE SET fingerprint = excluded.fingerprint,
         signup_id = excluded.signup_id, created_at = excluded.created_at, expires_at = excluded.expires_at
       WHERE held.expires_at <= ${attemptedAt('excluded.created_at')}
       RETURNING signup_id
     ),
     created AS MATERIALIZED (
-      SELECT * FROM admitted WHERE claim_key IS NULL OR id IN (SELECT signup_id FROM claimed)
+      SELECT * FROM admitted WHERE reservation_key IS NULL OR id IN (SELECT signup_id FROM reserved)
     ),
     kept AS (
       INSERT INTO partner_api.signup (${SIGNUP_COLUMNS}, recency)

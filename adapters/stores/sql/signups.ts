@@ -3,8 +3,8 @@ import { signupsAuditRecord } from '../../../core/audit/records.ts'
 import { all, andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import {
-  CLAIM_LIFETIME_MS,
-  type IdempotencyClaim,
+  type IdempotencyReservation,
+  RESERVATION_LIFETIME_MS,
   type Signup,
   type SignupOutcome,
   type SignupStore,
@@ -46,29 +46,29 @@ export function createSignupRemoval({ dialect, change }: SqlDatabase) {
   const ids = idsSql(dialect, '$1')
   const selected = `FROM partner_api.signup WHERE id IN ${ids}`
   // By the time: the id of its signup has no index.
-  const deleteClaims = `
+  const deleteReservations = `
     DELETE FROM partner_api.idempotency
-    WHERE (expires_at, signup_id) IN (SELECT created_at + ${CLAIM_LIFETIME_MS}, id ${selected}) RETURNING 1`
+    WHERE (expires_at, signup_id) IN (SELECT created_at + ${RESERVATION_LIFETIME_MS}, id ${selected}) RETURNING 1`
   const deleteDeliveries = deleteDeliveriesSql(ids)
 
   return {
     deleteSignups: (ids, context) =>
       change('uncached', context, function* () {
         const parameters = [idsText(ids)]
-        const claims = (yield* query(deleteClaims, parameters)).length
+        const reservations = (yield* query(deleteReservations, parameters)).length
         const deliveries = (yield* query(deleteDeliveries, parameters)).length
         const deleted = yield* query<[partner: string]>(`DELETE ${selected} RETURNING partner`, parameters)
-        const record = signupsAuditRecord(deleted.flat(), deliveries, claims)
+        const record = signupsAuditRecord(deleted.flat(), deliveries, reservations)
         return { result: deleted.length, auditRecords: deleted.length === 0 ? [] : [record] }
       }),
   } satisfies Pick<SignupStore, 'deleteSignups'>
 }
 
-/** A signup, or its claim alone, that waits for a transaction. */
+/** A signup, or its reservation alone, that waits for a transaction. */
 export interface Attempt {
   readonly signup: Signup
-  readonly claim: IdempotencyClaim | undefined
-  /** Whether to store the signup, or its claim alone. */
+  readonly reservation: IdempotencyReservation | undefined
+  /** Whether to store the signup, or its reservation alone. */
   readonly isStored: boolean
   resolve(outcome: SignupOutcome | Promise<SignupOutcome>): void
   reject(error: unknown): void
@@ -101,30 +101,32 @@ export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<v
     setImmediate(storeGroup)
   }
 
-  const add = (attempt: Pick<Attempt, 'signup' | 'claim' | 'isStored'>) =>
+  const add = (attempt: Pick<Attempt, 'signup' | 'reservation' | 'isStored'>) =>
     new Promise<SignupOutcome>((resolve, reject) => {
       waiting.push({ ...attempt, resolve, reject })
       startGroup()
     })
 
   return {
-    createSignup: (signup, claim) => add({ signup, claim, isStored: true }),
-    claimSignup: (signup, claim) => add({ signup, claim, isStored: false }),
-  } satisfies Pick<SignupStore, 'createSignup' | 'claimSignup'>
+    createSignup: (signup, reservation) => add({ signup, reservation, isStored: true }),
+    reserveSignup: (signup, reservation) => add({ signup, reservation, isStored: false }),
+  } satisfies Pick<SignupStore, 'createSignup' | 'reserveSignup'>
 }
 
 /** The signup that an idempotency key was used for. */
 export type IdempotencyRow = readonly [fingerprint: string, signupId: string, createdAt: number]
 
-/** Expired claims that each signup removes: more than the one that it may add. */
+/** Expired reservations that each signup removes: more than the one that it may add. */
 export const CLAIMS_PRUNED_PER_SIGNUP = 2
 
 /** The outcome of a signup whose idempotency key was used before. */
 export function repeatedOutcome(
   [fingerprint, id, createdAt]: IdempotencyRow,
-  claim: IdempotencyClaim,
+  reservation: IdempotencyReservation,
 ): SignupOutcome {
-  return fingerprint === claim.fingerprint ? { outcome: 'replayed', id, createdAt } : { outcome: 'mismatch' }
+  return fingerprint === reservation.fingerprint
+    ? { outcome: 'replayed', id, createdAt }
+    : { outcome: 'mismatch' }
 }
 
 export function unknownKeyError({ id, partner, keyId }: Signup): StoreError {

@@ -1,5 +1,10 @@
 import { utcDay } from '../../../core/lib/time.ts'
-import type { IdempotencyClaim, Signup, SignupOutcome, SignupStore } from '../../../core/ports/signups.ts'
+import type {
+  IdempotencyReservation,
+  Signup,
+  SignupOutcome,
+  SignupStore,
+} from '../../../core/ports/signups.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
@@ -22,7 +27,7 @@ import type { LocalSqlDatabase } from './sql-database.ts'
 const maxGroupMs = 8
 
 export function createSignups(database: SqliteDatabase, sql: LocalSqlDatabase) {
-  const { insertSignup, findClaim } = createInserter(database, sql.addEvents)
+  const { insertSignup, findReservation } = createInserter(database, sql.addEvents)
   const { deleteSignups } = createSignupRemoval(sql)
 
   /** Inserts the first of the signups, as if one after the other. @returns How to settle each, once it is committed. */
@@ -75,7 +80,7 @@ export function createSignups(database: SqliteDatabase, sql: LocalSqlDatabase) {
       await retryWhileBusy(() => database.eraseRemains('PRAGMA wal_checkpoint(TRUNCATE)'))
     },
 
-    isClaimed: (signup, claim) => findClaim(signup, claim) !== undefined,
+    isReserved: (signup, reservation) => findReservation(signup, reservation) !== undefined,
   } satisfies SignupStore
 }
 
@@ -90,23 +95,23 @@ function createInserter(database: SqliteDatabase, addEvents: LocalSqlDatabase['a
     WHERE partner = ?1 AND environment = ?2 AND key = ?3 AND expires_at > ?4`)
   const { name, columns, keyLength } = COPIED_TABLES.idempotency_keys
   const upsertClaim = database.statement(upsertSql(name, columns, keyLength))
-  const selectExpiredClaims = database.statement<[partner: string, environment: string, key: string]>(`
+  const selectExpiredReservations = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
     LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
-  const deleteClaim = database.statement(
+  const deleteReservation = database.statement(
     'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
   )
   const incrementCounter = database.statement(`
     INSERT INTO signup_tally (partner, dimension, day, value, signups) VALUES (?1, ?2, ?3, ?4, 1)
     ON CONFLICT DO UPDATE SET signups = signups + 1`)
 
-  const findClaim = ({ partner, environment, createdAt }: Signup, { key }: IdempotencyClaim) =>
+  const findReservation = ({ partner, environment, createdAt }: Signup, { key }: IdempotencyReservation) =>
     selectClaim.get(partner, environment, key, createdAt)
 
-  function insertSignup({ signup, claim, isStored }: Attempt): SignupOutcome {
+  function insertSignup({ signup, reservation, isStored }: Attempt): SignupOutcome {
     const { id, partner, environment, keyId, createdAt, country, plan } = signup
-    const found = claim && findClaim(signup, claim)
-    if (found !== undefined) return repeatedOutcome(found, claim!)
+    const found = reservation && findReservation(signup, reservation)
+    if (found !== undefined) return repeatedOutcome(found, reservation!)
     if (selectKey.get(keyId, partner) === undefined) throw unknownKeyError(signup)
     if (selectSignup.get(id) !== undefined) throw duplicateIdError(signup)
     if (isStored) {
@@ -118,13 +123,13 @@ function createInserter(database: SqliteDatabase, addEvents: LocalSqlDatabase['a
         incrementCounter.run(partner, 'country', day, country ?? '')
       }
     }
-    for (const old of selectExpiredClaims.all(createdAt)) deleteClaim.run(...old)
-    if (claim !== undefined) {
-      const { key, fingerprint, expiresAt } = claim
+    for (const old of selectExpiredReservations.all(createdAt)) deleteReservation.run(...old)
+    if (reservation !== undefined) {
+      const { key, fingerprint, expiresAt } = reservation
       upsertClaim.run(partner, environment, key, fingerprint, id, createdAt, expiresAt)
     }
     return { outcome: 'created' }
   }
 
-  return { insertSignup, findClaim }
+  return { insertSignup, findReservation }
 }

@@ -1,6 +1,6 @@
 /** Deploys services for the suites. */
 import { createPartnerApi, type PartnerApi } from '../../../core/api.ts'
-import type { PartnerApiPorts } from '../../../core/bounded-ports.ts'
+import type { PartnerApiPorts } from '../../../core/timed-ports.ts'
 import { modulesWith } from '../../../core/model.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { compileRoutes, ROUTES } from '../../../core/routes/router.ts'

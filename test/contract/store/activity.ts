@@ -4,7 +4,7 @@ import type { Change } from '../../../core/ports/changes.ts'
 import { type Activity, ACTIVITY_TYPES, type ActivityQuery } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
-import { actor, claim, createKeys, createPartners, key, signup, T0 } from './samples.ts'
+import { actor, createKeys, createPartners, key, reservation, signup, T0 } from './samples.ts'
 import { type Check, checkProperty } from './suites.ts'
 
 /** A change or a signup after `T0`. */
@@ -180,9 +180,9 @@ export async function activityContract(check: Check, open: () => Promise<Store>)
     async (t, store) => {
       await createKeys(store, 'acme', 'globex')
       const sent = signup('1', { keyId: 'acme-live' })
-      await store.createSignup(sent, claim())
-      await store.createSignup({ ...sent, id: 'sgn_2' }, claim())
-      await store.createSignup({ ...sent, id: 'sgn_3' }, claim({ fingerprint: 'e'.repeat(64) }))
+      await store.createSignup(sent, reservation())
+      await store.createSignup({ ...sent, id: 'sgn_2' }, reservation())
+      await store.createSignup({ ...sent, id: 'sgn_3' }, reservation({ fingerprint: 'e'.repeat(64) }))
       await applyEvents(
         store,
         { at: T0, signup: signup('t', { keyId: 'acme-test', environment: 'test' }) },

@@ -3,13 +3,13 @@ import { utcDay } from '../../../core/lib/time.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import {
   apply,
-  claim,
   createPartners,
   key,
   partner,
   profile,
   publish,
   query,
+  reservation,
   signup,
   stamp,
   T0,
@@ -78,7 +78,7 @@ export async function durableContract(t: TestContext, create: () => Promise<Open
     await apply(first, { type: 'key.issued', key: key() })
     const sent = Promise.allSettled(Array.from({ length: 250 }, async (_, index) => {
       const one = signup(`${index}`, { country: 'DE' })
-      await first.createSignup(one, claim({ key: one.id }))
+      await first.createSignup(one, reservation({ key: one.id }))
       return one.id
     }))
     // The first group is on its way then.

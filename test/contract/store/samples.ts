@@ -16,7 +16,7 @@ import type {
 } from '../../../core/ports/content.ts'
 import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import type { UsageCount } from '../../../core/ports/reports.ts'
-import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
+import type { IdempotencyReservation, Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
 /** An instant before every check. */
@@ -169,8 +169,8 @@ export function usageCount(more: Partial<UsageCount> = {}): UsageCount {
   }
 }
 
-/** A claim that expires after a day. */
-export function claim(more: Partial<IdempotencyClaim> = {}): IdempotencyClaim {
+/** A reservation that expires after a day. */
+export function reservation(more: Partial<IdempotencyReservation> = {}): IdempotencyReservation {
   return { key: 'order 66', fingerprint: 'f'.repeat(64), expiresAt: T0 + DAY, ...more }
 }
 

@@ -1,17 +1,17 @@
 import { utcDay } from '../../../core/lib/time.ts'
-import type { IdempotencyClaim, Signup } from '../../../core/ports/signups.ts'
+import type { IdempotencyReservation, Signup } from '../../../core/ports/signups.ts'
 import { readRows, type Store } from '../../../core/ports/store.ts'
 import type { Webhook, WebhookChangeType } from '../../../core/ports/webhooks.ts'
 import { verifyAuditLog } from '../../../core/audit/verify.ts'
 import {
   apply,
-  claim,
   createKeys,
   createPartners,
   DAY,
   fails,
   gatherFew,
   key,
+  reservation,
   signup,
   stamp,
   T0,
@@ -48,7 +48,9 @@ export async function signupsContract(check: Check): Promise<void> {
     const before = await store.revision()
     const metadata: Record<string, string> = { source: 'form' }
     t.strictSame(await store.createSignup(fullSignup, undefined), { outcome: 'created' })
-    t.strictSame(await store.createSignup(signup('bare', { metadata }), claim()), { outcome: 'created' })
+    t.strictSame(await store.createSignup(signup('bare', { metadata }), reservation()), {
+      outcome: 'created',
+    })
     metadata.source = 'changed by the caller'
     t.strictSame(await list(store), [signup('bare', { metadata: { source: 'form' } }), fullSignup])
     t.equal(JSON.stringify((await list(store))[1]), JSON.stringify(fullSignup), 'without additional members')
@@ -60,14 +62,18 @@ export async function signupsContract(check: Check): Promise<void> {
     async (t, store) => {
       await prepare(store)
       const first = signup('first')
-      t.strictSame(await store.createSignup(first, claim()), { outcome: 'created' })
+      t.strictSame(await store.createSignup(first, reservation()), { outcome: 'created' })
       const replay = { outcome: 'replayed', id: first.id, createdAt: T0 } as const
       for (const id of ['again', 'first']) {
-        t.strictSame(await store.createSignup(signup(id, { createdAt: T0 + 5 }), claim()), replay)
+        t.strictSame(await store.createSignup(signup(id, { createdAt: T0 + 5 }), reservation()), replay)
       }
-      const other = claim({ fingerprint: 'e'.repeat(64) })
+      const other = reservation({ fingerprint: 'e'.repeat(64) })
       t.strictSame(await store.createSignup(signup('other'), other), { outcome: 'mismatch' })
-      t.strictSame(await store.createSignup(signup('again'), claim()), replay, 'the mismatch changed nothing')
+      t.strictSame(
+        await store.createSignup(signup('again'), reservation()),
+        replay,
+        'the mismatch changed nothing',
+      )
       t.strictSame(await list(store), [first])
     },
   )
@@ -75,9 +81,9 @@ export async function signupsContract(check: Check): Promise<void> {
   await check('signups of one moment are stored or refused one by one', async (t, store) => {
     await createKeys(store, 'acme', 'globex')
     const good = (id: string) => signup(id, { keyId: 'acme-live' })
-    await store.createSignup(good('before'), claim({ key: 'before' }))
-    await store.createSignup(good('old'), claim({ key: 'old' }))
-    const outcomeOf = async (sent: Signup, used?: IdempotencyClaim): Promise<string> => {
+    await store.createSignup(good('before'), reservation({ key: 'before' }))
+    await store.createSignup(good('old'), reservation({ key: 'old' }))
+    const outcomeOf = async (sent: Signup, used?: IdempotencyReservation): Promise<string> => {
       try {
         return (await store.createSignup(sent, used)).outcome
       } catch (error) {
@@ -86,22 +92,22 @@ export async function signupsContract(check: Check): Promise<void> {
     }
     const other = { fingerprint: 'e'.repeat(64) }
     const outcomes = await Promise.all([
-      outcomeOf(good('a'), claim({ key: 'a' })),
-      outcomeOf(good('a2'), claim({ key: 'a' })),
-      outcomeOf(signup('b', { keyId: 'nothing' }), claim({ key: 'b' })),
+      outcomeOf(good('a'), reservation({ key: 'a' })),
+      outcomeOf(good('a2'), reservation({ key: 'a' })),
+      outcomeOf(signup('b', { keyId: 'nothing' }), reservation({ key: 'b' })),
       outcomeOf(signup('c', { keyId: 'globex-live' })),
       outcomeOf(signup('c', { keyId: 'acme-live', partner: 'missing' })),
       outcomeOf(good('before')),
-      outcomeOf(good('before'), claim({ key: 'd' })),
-      outcomeOf(good('e'), claim({ key: 'before' })),
-      outcomeOf(good('f'), claim({ key: 'before', ...other })),
-      outcomeOf({ ...good('g'), createdAt: claim().expiresAt }, claim({ key: 'old', ...other })),
+      outcomeOf(good('before'), reservation({ key: 'd' })),
+      outcomeOf(good('e'), reservation({ key: 'before' })),
+      outcomeOf(good('f'), reservation({ key: 'before', ...other })),
+      outcomeOf({ ...good('g'), createdAt: reservation().expiresAt }, reservation({ key: 'old', ...other })),
       outcomeOf(good('h')),
       outcomeOf(
         signup('i', { keyId: 'globex-test', partner: 'globex', environment: 'test' }),
-        claim({ key: 'a' }),
+        reservation({ key: 'a' }),
       ),
-      outcomeOf({ ...fullSignup, keyId: 'acme-live' }, claim({ key: '{"\\' })),
+      outcomeOf({ ...fullSignup, keyId: 'acme-live' }, reservation({ key: '{"\\' })),
     ])
     const [first, second, ...rest] = outcomes
     t.strictSame([first, second].sort(), ['created', 'replayed'], 'one idempotency key')
@@ -109,7 +115,7 @@ export async function signupsContract(check: Check): Promise<void> {
     t.strictSame(rest.slice(5), ['replayed', 'mismatch', ...Array(4).fill('created')])
     const names = (await list(store)).map(({ id }) => id.slice(4).replace(/^0+/, ''))
     t.strictSame(names.map((name) => name.charAt(0)).sort(), ['a', 'b', 'f', 'g', 'h', 'i', 'o'])
-    for (const id of ['b', 'd']) t.equal(await outcomeOf(good(`${id}2`), claim({ key: id })), 'created')
+    for (const id of ['b', 'd']) t.equal(await outcomeOf(good(`${id}2`), reservation({ key: id })), 'created')
     const { signupsByDay } = await store.summarise('acme', utcDay(T0), utcDay(T0))
     t.strictSame(signupsByDay.map(({ signups }) => signups), [7], 'each is counted once, and tests are not')
   })
@@ -118,38 +124,38 @@ export async function signupsContract(check: Check): Promise<void> {
     await prepare(store)
     const sent = Array.from({ length: 60 }, (_, index) => ({
       signup: signup(`${index}`),
-      claim: claim({ key: `k${index % 20}`, fingerprint: String(index % 3).repeat(64) }),
+      reservation: reservation({ key: `k${index % 20}`, fingerprint: String(index % 3).repeat(64) }),
     }))
     const outcomes = await Promise.all(
-      sent.map(async ({ signup, claim }) => await store.createSignup(signup, claim)),
+      sent.map(async ({ signup, reservation }) => await store.createSignup(signup, reservation)),
     )
     const created = sent.filter((_, index) => outcomes[index]!.outcome === 'created')
-    t.strictSame([created.length, new Set(created.map(({ claim }) => claim.key)).size], [20, 20])
-    const wanted = sent.map(({ signup, claim }) => {
-      const first = created.find((one) => one.claim.key === claim.key)!
+    t.strictSame([created.length, new Set(created.map(({ reservation }) => reservation.key)).size], [20, 20])
+    const wanted = sent.map(({ signup, reservation }) => {
+      const first = created.find((one) => one.reservation.key === reservation.key)!
       if (first.signup === signup) return { outcome: 'created' }
-      return first.claim.fingerprint === claim.fingerprint
+      return first.reservation.fingerprint === reservation.fingerprint
         ? { outcome: 'replayed', id: first.signup.id, createdAt: T0 }
         : { outcome: 'mismatch' }
     })
     t.strictSame(outcomes, wanted)
   })
 
-  await check('a claim ends at the instant at which it expires', async (t, store) => {
+  await check('a reservation ends at the instant at which it expires', async (t, store) => {
     await prepare(store)
     const first = signup('1')
     const second = signup('2', { createdAt: T0 + 100 })
-    await store.createSignup(first, claim({ expiresAt: T0 + 100 }))
+    await store.createSignup(first, reservation({ expiresAt: T0 + 100 }))
     t.strictSame(
-      await store.createSignup(signup('late', { createdAt: T0 + 99 }), claim({ expiresAt: T0 + 200 })),
+      await store.createSignup(signup('late', { createdAt: T0 + 99 }), reservation({ expiresAt: T0 + 200 })),
       { outcome: 'replayed', id: first.id, createdAt: T0 },
-      'a claim holds in its last millisecond, and a replay does not extend it',
+      'a reservation holds in its last millisecond, and a replay does not extend it',
     )
-    const renewed = claim({ expiresAt: T0 + 200, fingerprint: 'e'.repeat(64) })
+    const renewed = reservation({ expiresAt: T0 + 200, fingerprint: 'e'.repeat(64) })
     t.strictSame(
       await store.createSignup(second, renewed),
       { outcome: 'created' },
-      'an expired claim accepts any body',
+      'an expired reservation accepts any body',
     )
     t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 199 }), renewed), {
       outcome: 'replayed',
@@ -157,16 +163,17 @@ export async function signupsContract(check: Check): Promise<void> {
       createdAt: T0 + 100,
     })
     t.strictSame(
-      await store.createSignup(signup('4', { createdAt: T0 + 199 }), claim()),
+      await store.createSignup(signup('4', { createdAt: T0 + 199 }), reservation()),
       { outcome: 'mismatch' },
-      'the earlier claim has no effect',
+      'the earlier reservation has no effect',
     )
     t.strictSame(await list(store), [second, first])
   })
 
-  await check('expired claims are removed, and others are kept', async (t, store) => {
+  await check('expired reservations are removed, and others are kept', async (t, store) => {
     await prepare(store)
-    const keyOf = (index: number) => claim({ key: `k${index}`, expiresAt: T0 + (index % 2 ? 10 : 1000) })
+    const keyOf = (index: number) =>
+      reservation({ key: `k${index}`, expiresAt: T0 + (index % 2 ? 10 : 1000) })
     for (let index = 0; index < 12; index++) await store.createSignup(signup(`a${index}`), keyOf(index))
     for (let index = 0; index < 12; index++) {
       await store.createSignup(signup(`b${index}`, { createdAt: T0 + 10 }), undefined)
@@ -177,14 +184,14 @@ export async function signupsContract(check: Check): Promise<void> {
     }
   })
 
-  await check('claims of partners, and of live and test keys, are separate', async (t, store) => {
+  await check('reservations of partners, and of live and test keys, are separate', async (t, store) => {
     await createKeys(store, 'acme', 'globex')
     for (const partner of ['acme', 'globex']) {
       for (const environment of ['live', 'test'] as const) {
         const keyId = `${partner}-${environment}`
         const sent = signup(keyId, { partner, environment, keyId })
-        t.strictSame(await store.createSignup(sent, claim()), { outcome: 'created' }, keyId)
-        t.strictSame(await store.createSignup({ ...sent, id: 'sgn_x' }, claim()), {
+        t.strictSame(await store.createSignup(sent, reservation()), { outcome: 'created' }, keyId)
+        t.strictSame(await store.createSignup({ ...sent, id: 'sgn_x' }, reservation()), {
           outcome: 'replayed',
           id: sent.id,
           createdAt: T0,
@@ -194,52 +201,59 @@ export async function signupsContract(check: Check): Promise<void> {
     t.equal((await list(store)).length, 4)
   })
 
-  await check('a claim alone holds its key, and the signup can be stored later', async (t, store) => {
+  await check('a reservation alone holds its key, and the signup can be stored later', async (t, store) => {
     await prepare(store)
     const first = signup('first')
-    t.strictSame(await store.claimSignup(first, claim()), { outcome: 'created' })
+    t.strictSame(await store.reserveSignup(first, reservation()), { outcome: 'created' })
     const replay = { outcome: 'replayed', id: first.id, createdAt: T0 } as const
-    const claimed: [Partial<Signup>, string, boolean][] = [
+    const reserved: [Partial<Signup>, string, boolean][] = [
       [{}, 'order 66', true],
       [{}, 'other', false],
       [{ environment: 'test' }, 'order 66', false],
-      [{ createdAt: claim().expiresAt }, 'order 66', false],
+      [{ createdAt: reservation().expiresAt }, 'order 66', false],
     ]
-    for (const [sent, once, expected] of claimed) {
+    for (const [sent, once, expected] of reserved) {
       t.equal(
-        await store.isClaimed(signup('0', sent), claim({ key: once })),
+        await store.isReserved(signup('0', sent), reservation({ key: once })),
         expected,
         JSON.stringify(sent) + once,
       )
     }
-    t.strictSame(await store.claimSignup(signup('2', { createdAt: T0 + 5 }), claim()), replay)
-    t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 5 }), claim()), replay)
-    const other = claim({ fingerprint: 'e'.repeat(64) })
-    t.strictSame(await store.claimSignup(signup('other'), other), { outcome: 'mismatch' })
+    t.strictSame(await store.reserveSignup(signup('2', { createdAt: T0 + 5 }), reservation()), replay)
+    t.strictSame(await store.createSignup(signup('3', { createdAt: T0 + 5 }), reservation()), replay)
+    const other = reservation({ fingerprint: 'e'.repeat(64) })
+    t.strictSame(await store.reserveSignup(signup('other'), other), { outcome: 'mismatch' })
     t.strictSame([await list(store), await store.findSignup(first.id)], [[], undefined])
     const { signupsByDay } = await store.summarise('acme', utcDay(T0), utcDay(T0))
-    t.strictSame(signupsByDay, [], 'a claim counts nothing')
+    t.strictSame(signupsByDay, [], 'a reservation counts nothing')
 
     t.strictSame(await store.createSignup(first, undefined), { outcome: 'created' })
     t.ok(await fails(() => store.createSignup(first, undefined)), 'it is stored once')
-    t.strictSame(await store.claimSignup(signup('4', { createdAt: T0 + 5 }), claim()), replay)
+    t.strictSame(await store.reserveSignup(signup('4', { createdAt: T0 + 5 }), reservation()), replay)
     t.strictSame(await list(store), [first])
-    const later = signup('5', { createdAt: claim().expiresAt })
-    t.strictSame(await store.claimSignup(later, claim()), { outcome: 'created' }, 'a claim expires')
+    const later = signup('5', { createdAt: reservation().expiresAt })
+    t.strictSame(
+      await store.reserveSignup(later, reservation()),
+      { outcome: 'created' },
+      'a reservation expires',
+    )
 
     for (const wrong of [{ keyId: 'nothing' }, { partner: 'missing' }]) {
       t.ok(
-        await fails(() => store.claimSignup(signup('x', wrong), claim({ key: 'x' }))),
+        await fails(() => store.reserveSignup(signup('x', wrong), reservation({ key: 'x' }))),
         JSON.stringify(wrong),
       )
     }
-    t.strictSame(await store.claimSignup(signup('x'), claim({ key: 'x' })), { outcome: 'created' })
+    t.strictSame(await store.reserveSignup(signup('x'), reservation({ key: 'x' })), { outcome: 'created' })
   })
 
-  await check('200 concurrent claims of one idempotency key get one id', async (t, store) => {
+  await check('200 concurrent reservations of one idempotency key get one id', async (t, store) => {
     await prepare(store)
     const outcomes = await Promise.all(
-      Array.from({ length: 200 }, async (_, index) => await store.claimSignup(signup(`${index}`), claim())),
+      Array.from(
+        { length: 200 },
+        async (_, index) => await store.reserveSignup(signup(`${index}`), reservation()),
+      ),
     )
     const [created, ...more] = outcomes.filter(({ outcome }) => outcome === 'created')
     t.strictSame([created, more], [{ outcome: 'created' }, []])
@@ -247,15 +261,15 @@ export async function signupsContract(check: Check): Promise<void> {
     t.strictSame([ids.length, new Set(ids).size], [199, 1])
   })
 
-  await check('the keys of a partner share claims', async (t, store) => {
+  await check('the keys of a partner share reservations', async (t, store) => {
     await prepare(store)
     await apply(store, { type: 'key.issued', key: key({ id: 'second' }) })
-    await store.createSignup(signup('1'), claim())
-    t.equal((await store.createSignup(signup('2', { keyId: 'second' }), claim())).outcome, 'replayed')
+    await store.createSignup(signup('1'), reservation())
+    t.equal((await store.createSignup(signup('2', { keyId: 'second' }), reservation())).outcome, 'replayed')
   })
 
   await check(
-    'signups are deleted with their deliveries and claims, and stay counted',
+    'signups are deleted with their deliveries and reservations, and stay counted',
     async (t, store) => {
       await createKeys(store, 'acme', 'globex')
       const hooks = ['active', 'disabled', 'removed'].map((name) => `whk_${name.padStart(20, '0')}`)
@@ -277,7 +291,7 @@ export async function signupsContract(check: Check): Promise<void> {
         const { partner = 'acme', environment = 'live' } = more
         const sent = signup(id, { keyId: `${partner}-${environment}`, plan: 'pro', country: 'DE', ...more })
         t.equal(
-          (await store.createSignup(sent, claim({ key: id, expiresAt: sent.createdAt + DAY }))).outcome,
+          (await store.createSignup(sent, reservation({ key: id, expiresAt: sent.createdAt + DAY }))).outcome,
           'created',
           id,
         )
@@ -344,12 +358,12 @@ export async function signupsContract(check: Check): Promise<void> {
 
       const again = signup('again', { keyId: 'acme-live' })
       t.strictSame(
-        await store.createSignup(again, claim({ key: '1' })),
+        await store.createSignup(again, reservation({ key: '1' })),
         { outcome: 'created' },
         'a new signup',
       )
       t.equal(
-        (await store.createSignup(signup('b', { keyId: 'acme-live' }), claim({ key: 'kept' }))).outcome,
+        (await store.createSignup(signup('b', { keyId: 'acme-live' }), reservation({ key: 'kept' }))).outcome,
         'replayed',
       )
     },

@@ -4,7 +4,7 @@ import type { SummaryCounts, UsageCount } from '../../../core/ports/reports.ts'
 import type { Signup } from '../../../core/ports/signups.ts'
 import type { Store } from '../../../core/ports/store.ts'
 import { until } from '../../postgres/until.ts'
-import { claim, createKeys, DAY, signup, T0, usageCount } from './samples.ts'
+import { createKeys, DAY, reservation, signup, T0, usageCount } from './samples.ts'
 import { type Check, checkProperty } from './suites.ts'
 
 /** First and last milliseconds of days around the end of a year. */
@@ -199,7 +199,7 @@ export async function summaryContract(check: Check, open: () => Promise<Store>):
       const stored: Signup[] = []
       for (const [index, { key, ...more }] of signups.entries()) {
         const sent = signup(`${index}`, { ...more, keyId: `${more.partner}-${more.environment}` })
-        const claimed = key === undefined ? undefined : claim({ key, expiresAt: T0 + 9 * DAY })
+        const claimed = key === undefined ? undefined : reservation({ key, expiresAt: T0 + 9 * DAY })
         if ((await store.createSignup(sent, claimed)).outcome === 'created') stored.push(sent)
       }
       await store.recordUsage(counts.slice(0, 5), 'first')

@@ -9,7 +9,7 @@ import type {
   WebhookStore,
 } from '../../../core/ports/webhooks.ts'
 import { MAX_WEBHOOKS, WEBHOOK_EVENT_TYPES } from '../../../core/ports/webhooks.ts'
-import { apply, claim, createPartners, DAY, fails, key, partner, signup, stamp, T0 } from './samples.ts'
+import { apply, createPartners, DAY, fails, key, partner, reservation, signup, stamp, T0 } from './samples.ts'
 import type { Check } from './suites.ts'
 
 function webhook(id: string, more: Partial<Webhook> = {}): Webhook {
@@ -148,9 +148,9 @@ export async function webhooksContract(check: Check): Promise<void> {
     ]
     await create(store, acme, every, ...others)
     const first = signup('1', { name: 'Ada \u{1f600} \u0000 \ud800', metadata: { a: 'b' }, consentAt: 0 })
-    await store.createSignup(first, claim())
-    await store.createSignup(signup('2'), claim())
-    await store.createSignup(signup('3'), claim({ fingerprint: 'e'.repeat(64) }))
+    await store.createSignup(first, reservation())
+    await store.createSignup(signup('2'), reservation())
+    await store.createSignup(signup('3'), reservation({ fingerprint: 'e'.repeat(64) }))
     t.ok(await fails(async () => await store.createSignup(first, undefined)), 'it exists')
     for (const one of [acme, every]) {
       const [delivery, ...more] = await list(store, one)
@@ -180,11 +180,14 @@ export async function webhooksContract(check: Check): Promise<void> {
       const id = `${index}`
       // Others have an unknown key, the idempotency key of the next one, or the id of the first.
       if (index % 4 === 1) {
-        return await store.createSignup(signup(id, { keyId: 'nothing' }), claim({ key: id }))
+        return await store.createSignup(signup(id, { keyId: 'nothing' }), reservation({ key: id }))
       }
-      if (index % 4 === 2) return await store.createSignup(signup(id), claim({ key: `${index + 1}` }))
+      if (index % 4 === 2) return await store.createSignup(signup(id), reservation({ key: `${index + 1}` }))
       const sent = signup(id, { name: `“${id}” \\ "`, metadata: { index: id } })
-      await store.createSignup(index % 8 === 4 ? { ...sent, id: signup('0').id } : sent, claim({ key: id }))
+      await store.createSignup(
+        index % 8 === 4 ? { ...sent, id: signup('0').id } : sent,
+        reservation({ key: id }),
+      )
     }))
     const stored = await store.listSignups(undefined, undefined, 100)
     t.equal(stored.length, 15)

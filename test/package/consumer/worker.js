@@ -11,7 +11,7 @@ import { createWorker } from 'partner-api/workers'
 const empty = Object.fromEntries(
   [
     ...['check', 'findImportedKey', 'listProfiles', 'findProfile', 'listIndustries', 'findBanner', 'listPlans'],
-    ...['createSignup', 'claimSignup', 'isClaimed', 'findSignup', 'summarise', 'listActivity', 'listProblems'],
+    ...['createSignup', 'reserveSignup', 'isReserved', 'findSignup', 'summarise', 'listActivity', 'listProblems'],
     ...['recordEndpoints', 'listEndpoints', 'findPartner', 'listKeys', 'listChain', 'wasChangedByOthers'],
     ...['findClaim', 'maxKeyLifetimeMs', 'apply'],
   ].map((name) => [name, () => []]),

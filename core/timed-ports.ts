@@ -44,8 +44,8 @@ const storeLimits = {
   findBanner: 'data',
   listPlans: 'data',
   createSignup: 'data',
-  claimSignup: 'data',
-  isClaimed: 'data',
+  reserveSignup: 'data',
+  isReserved: 'data',
   findSignup: 'data',
   summarise: 'data',
   listActivity: 'data',
@@ -96,7 +96,7 @@ function fail(reason: string): never {
 }
 
 /** The ports with their time limits. What a custom directory returns is validated. */
-export function boundPorts(
+export function createTimedPorts(
   { store, directory, signups }: PartnerApiPorts,
   { storeTimeoutMs }: Pick<Settings, 'storeTimeoutMs'>,
   observer: Observer | undefined,
@@ -105,7 +105,7 @@ export function boundPorts(
 ) {
   const { wrap, idle } = withTimeouts({ lookUp: storeTimeoutMs / 5, data: storeTimeoutMs }, observer)
   const { settings, sha256 } = store
-  const bounded = {
+  const timed = {
     ...wrap(store, storeLimits),
     settings,
     sha256,
@@ -113,14 +113,14 @@ export function boundPorts(
     now: store.now,
   }
   const custom = directory && checkedLater(wrap(directory, directoryLimits, 'directory'), checks)
-  const combined = custom && combineRevisions(bounded, custom, onOutage)
+  const combined = custom && combineRevisions(timed, custom, onOutage)
 
   return {
-    store: bounded,
-    directory: custom ?? bounded,
+    store: timed,
+    directory: custom ?? timed,
     signups: signups == null
-      ? bounded
-      : createDestinationSignups(bounded, wrap(signups, destinationLimits, 'signups')),
+      ? timed
+      : createDestinationSignups(timed, wrap(signups, destinationLimits, 'signups')),
     quotas: {
       sharesLimits: store.quotas.sharesLimits,
       leastWindowSeconds: store.quotas.leastWindowSeconds,
@@ -130,11 +130,11 @@ export function boundPorts(
       const registration = store.replicas.register(replica)
       return { ...registration, ...wrap(registration, registrationLimits) }
     },
-    revision: combined?.revision ?? bounded.revision,
+    revision: combined?.revision ?? timed.revision,
     /** @returns Whether a custom directory, if there is one, is available. */
     check: () =>
       all(
-        [bounded.check(), combined?.isAvailable() ?? true],
+        [timed.check(), combined?.isAvailable() ?? true],
         ([, isAvailable]) => isAvailable,
       ),
     hasRevision: !directory || directory.directoryRevision != null,
