@@ -1,5 +1,5 @@
 /** Routes that stay in the router of the host, behind the checks of the service. */
-import { createResponseConverter, FetchRequest, type PeerInfo } from './http/fetch.ts'
+import { createResponseConverter, FetchRequest, type PeerInfo, toRequestError } from './http/fetch.ts'
 import type { JsonObject } from './http/body.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
 import { assertOptions, type OptionKinds, type WebRequest, type WebResponse } from './lib/options.ts'
@@ -138,7 +138,7 @@ export function createProtect(
         const read = isReadable ? request.clone() : request
         return toResponse(await check(new FetchRequest(read, context), respond))
       } catch (error) {
-        return toResponse(createFallback(error))
+        return toResponse(createFallback(toRequestError(request, error)))
       }
     }
   }

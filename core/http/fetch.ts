@@ -26,10 +26,15 @@ export function createFetch(
       const fetched = new FetchRequest(request, info)
       return fetched.hasSmallBody ? fetched.arrive(answer) : Promise.resolve(answer(fetched))
     } catch (error) {
-      // The host passed something other than a `Request`.
-      return Promise.resolve(respond(createFallback(error)))
+      return Promise.resolve(respond(createFallback(toRequestError(request, error))))
     }
   }
+}
+
+/** What is wrong with what the host passed: most often it is no `Request`. @param error What reading it threw. */
+export function toRequestError(request: WebRequest | undefined, error: unknown): unknown {
+  if (typeof request?.headers?.get === 'function') return error
+  return new TypeError('The request must be a Request of the Fetch standard, as new Request(url) makes it.')
 }
 
 /** Bodies up to this length are read before a request is handled, in bytes. */

@@ -108,6 +108,27 @@ t.test('whatever a host, a log or an observer does, a request gets its response'
   }
 })
 
+t.test('what is no request is a 500, and the log says so', async (t) => {
+  const { store } = await createAcme()
+  const events: LogEvent[] = []
+  const api = createPartnerApi({ store }, { log: (event) => events.push(event) })
+  const route = {
+    name: 'invoice',
+    method: 'GET',
+    path: '/invoice',
+    scope: 'read:plans',
+    summary: 'Get it',
+  } as const
+  const invoice = api.protect(route, () => new Response())
+  for (const request of [undefined, null, `http://x.example${page}`, new URL(`http://x.example${page}`)]) {
+    for (const handler of [api.fetch, invoice]) {
+      t.equal((await handler(request as never)).status, 500)
+      t.match(events.at(-1)?.error, /^TypeError: The request must be a Request of the Fetch standard, /)
+    }
+  }
+  await api.close()
+})
+
 t.test('the default log level omits successful requests and logs refused credentials', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
