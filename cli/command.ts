@@ -11,7 +11,13 @@ import { createArgument, createOption, integerBetween, suggestChoices } from './
 import type { CommandResult, Io, Output } from './output/print.ts'
 import { joinList, printable } from './output/text.ts'
 import { conflictsOf, setFromVariables, variableOf, type Variables } from './environment.ts'
-import { type StoreAccess, type StoreOptions, withStore } from './store/open.ts'
+import {
+  isMissingStore,
+  type StoreAccess,
+  type StoreOptions,
+  withEmptyStore,
+  withStore,
+} from './store/open.ts'
 import { currentUser, holdsPassword, parseStoreUrl } from './store/url.ts'
 
 /** One run of the program, which all of its commands share. */
@@ -141,10 +147,11 @@ export class CliCommand extends Command {
     action: StoreAction<Given, CommandResult | void>,
     storeOptions: StoreOptions = {},
   ): this {
-    return this.waits().act((invocation, ...given: Given) => {
+    return this.waits().act(async (invocation, ...given: Given) => {
       const change = (store: Store) => action(store, invocation, ...given)
       const { dryRun, days } = this.opts()
       if (!dryRun && this.getOptionValueSource('days') === 'cli') throw usageError('--days needs --dry-run.')
+      if (storeOptions.create && await isMissingStore(invocation)) await withEmptyStore(change)
       if (!dryRun) return changeStore(invocation, storeOptions, change)
       // Without --days the action makes the dry run.
       if (!days) return printFromStore(invocation, change)

@@ -9,7 +9,13 @@ const maxCompared = 10_000
 
 /** Asks whether one of the known names that are most like this one is meant; empty when none is like it. */
 export function suggest(name: string, known: readonly string[]): string {
-  const similar = similarNames(name, known)
+  const parts = name.split(',')
+  // Names are separated by spaces, and scopes end with the names of modules.
+  if (parts.length > 1 && parts.every((part) => known.includes(part))) {
+    return `\n(Did you mean ${parts.join(' ')}?)`
+  }
+  const ending = known.filter((each) => each.endsWith(`:${name}`))
+  const similar = ending.length > 0 ? ending : similarNames(name, known)
   return similar.length === 0 ? '' : `\n(Did you mean ${joinList(similar, 'or')}?)`
 }
 
@@ -17,7 +23,7 @@ export function suggest(name: string, known: readonly string[]): string {
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
   const { message } = toCliError(error)
   const { code } = error as { readonly code?: string }
-  const [, name] = /"([\w:-]{1,80})"/.exec(message) ?? []
+  const [, name] = /"([\w:,-]{1,200})"/.exec(message) ?? []
   if (name !== undefined) (error as Error).message += suggest(name, await listKnown(store, code))
 }
 

@@ -45,11 +45,16 @@ export function withClaim(command: CliCommand): CliCommand {
     .hook('preAction', () => {
       const { claim, publicUrl, dryRun } = command.opts<LinkOptions & { readonly dryRun?: true }>()
       const isGiven = (name: string) => command.getOptionValueSource(name) === 'cli'
-      if (claim === undefined ? !isGiven('publicUrl') && !isGiven('serviceName') : publicUrl && !dryRun) {
-        return
+      if (claim === undefined) {
+        if (!isGiven('publicUrl') && !isGiven('serviceName')) return
+        throw usageError('--public-url and --service-name need --claim.')
       }
-      const detail = '--claim needs --public-url, and takes no --dry-run'
-      throw usageError(`${detail}; --public-url and --service-name need --claim.`)
+      if (dryRun) throw usageError('--claim takes no --dry-run.')
+      if (publicUrl === undefined) {
+        throw usageError(
+          '--claim needs --public-url, the address of the deployment, such as https://api.example.',
+        )
+      }
     })
 }
 

@@ -13,6 +13,7 @@ import { CliError, usageError } from '../errors.ts'
 import { optionParser, serviceNameOption } from '../options.ts'
 import { formatTable, joinList, printable } from '../output/text.ts'
 import { type Endpoints, readEndpoints, timeOf, withStore } from '../store/open.ts'
+import { suggest } from '../suggest.ts'
 import { explainProblem } from './problems.ts'
 
 interface ExplainOptions {
@@ -113,7 +114,8 @@ function findRoute(method: string, path: string, { match: matchPath, endpoints }
     // That of verify-key, without its last two segments.
     const start = `${posix.resolve(endpoints[0]!.path, '../..')}/`
     const hint = path.startsWith(start) ? '' : ` Paths of this service start with ${start}.`
-    const detail = `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}`
+    const meant = suggest(path.slice(0, 200), [...new Set(endpoints.map((endpoint) => endpoint.path))])
+    const detail = `The service has no endpoint ${printable(path.slice(0, 200))}.${hint}${meant}`
     const lines = endpoints.map((endpoint) => `${endpoint.method} ${endpoint.path}`)
     throw new CliError(1, 'route_not_found', detail, { lines })
   }

@@ -9,7 +9,7 @@ import type { CliCommand, StoreAction } from '../command.ts'
 import { CliError, usageError } from '../errors.ts'
 import { readLines } from '../files.ts'
 import { optionParser, type PageOptions, withPages } from '../options.ts'
-import { formatDetails, formatTime, pluralize, printableJson } from '../output/text.ts'
+import { formatCount, formatDetails, formatTime, joinList, pluralize, printableJson } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 
@@ -148,10 +148,9 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
   const done = dryRun ? 'Nothing was deleted.' : `Deleted ${pluralize(deleted, 'signup')}.`
   const partners = [...counts].sort().map(([partner, signups]) => ({ partner, signups }))
   const data = { signups: dryRun ? ids.length : deleted, partners, dry_run: dryRun }
-  const unknown = given.length > 0 ? new Set(given).size - ids.length : 0
-  if (unknown > 0) {
-    const detail = `No signup has ${unknown} of the given ids. ${done}`
-    throw new CliError(1, 'signup_not_found', detail, { data })
+  const unknown = new Set(given).difference(new Set(ids))
+  if (unknown.size > 0) {
+    throw new CliError(1, 'signup_not_found', `${describeUnknown(unknown)} ${done}`, { data })
   }
   const rows = partners.map(({ partner, signups }) => [partner, pluralize(signups, 'signup')] as const)
   const text = rows.length > 0 ? formatDetails(rows) : 'There are no such signups.\n'
@@ -159,6 +158,14 @@ const remove: StoreAction<[readonly string[], DeleteOptions]> = async (store, in
   const warning = `warning: ${kept}, with the e-mail address: see --help.`
   const notes = () => elsewhere > 0 ? [done, warning] : [done]
   return { data, text, notes, lost: { detail: done } }
+}
+
+const maxNamed = 3
+
+function describeUnknown(ids: ReadonlySet<string>): string {
+  const names = [...ids].slice(0, maxNamed).map(formatValue)
+  if (ids.size > maxNamed) names.push(`${formatCount(ids.size - maxNamed)} more`)
+  return `There ${ids.size === 1 ? 'is no signup' : 'are no signups'} ${joinList(names)}.`
 }
 
 async function* candidates(store: Store, given: readonly string[], { partner, before }: DeleteOptions) {

@@ -47,8 +47,13 @@ export async function withStore<T>(
   const store = await openStore(address, io.env, options)
   // The name of another store may be misspelled.
   if (isMissing && announce) output.note(`Created a new, empty store at ${await describeStore(access)}.`)
+  return await useStore(store, () => command(store, isMissing || address.kind === 'memory'))
+}
+
+/** Runs `work`, with suggestions in its error, and closes the store. */
+async function useStore<T>(store: Store, work: () => Promise<T>): Promise<T> {
   try {
-    return await command(store, isMissing || address.kind === 'memory')
+    return await work()
   } catch (error) {
     if (/_not_found$|^usage$/.test(toCliError(error).code)) {
       const { suggestStored } = await import('../suggest.ts')
@@ -83,15 +88,11 @@ async function openStore(
   return await openSqliteFile(address.file, () => openSqliteStore(address.file, options))
 }
 
-/** Runs `work` on an empty store in memory, which ends with it. */
-export async function withEmptyStore(work: (store: Store) => Promise<void>): Promise<void> {
+/** Runs `work` on an empty store in memory, which ends with it: a change that is refused then creates no store. */
+export async function withEmptyStore(work: (store: Store) => Promise<unknown>): Promise<void> {
   const { openSqliteStore } = await import('../../adapters/stores/sqlite/store.ts')
   const store = await openSqliteStore(':memory:')
-  try {
-    await work(store)
-  } finally {
-    await store.close()
-  }
+  await useStore(store, () => work(store))
 }
 
 /** Milliseconds since the epoch, by the store's clock if it has one. */

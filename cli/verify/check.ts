@@ -7,6 +7,7 @@ import type { Verification } from '../../core/wire.ts'
 import type { ExitCode } from '../errors.ts'
 import type { Invocation } from '../command.ts'
 import { pluralize, printable } from '../output/text.ts'
+import { suggest } from '../suggest.ts'
 import {
   type DeploymentConnection,
   type DeploymentResponse,
@@ -98,7 +99,9 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
     const subject = { keyId: key.id, partner: partner.slug, module, scope }
     const reasons: string[] = []
     if (found === undefined) {
-      reasons.push(`this deployment has no module ${module}: its release may be older.`)
+      const meant = suggest(module, modules.map((each) => displayName(each.module)))
+      const why = meant === '' ? ': its release may be older.' : `.${meant}`
+      reasons.push(`this deployment has no module ${module}${why}`)
     }
     if (!active) {
       const step = nextStep('module_inactive', subject)

@@ -82,7 +82,8 @@ test('signups are deleted by id, e-mail and date, and leave no text in the files
   for (const text of ['Grace@Mail.Example', 'grace@mail.example']) t.equal(holds(file, text), false, text)
   t.equal(holds(file, 'eve@mail.example'), true)
   const some = await json('signups', 'delete', ids[0]!, 'sgn_unknown', '--yes')
-  t.match(some, { code: 1, data: { signups: 1 }, error: { code: 'signup_not_found' } })
+  const detail = 'There is no signup "sgn_unknown". Deleted 1 signup.'
+  t.match(some, { code: 1, data: { signups: 1 }, error: { code: 'signup_not_found', detail } })
   // The fourth of January, at midnight, is the first instant that is kept.
   t.match((await json('signups', 'delete', '--before', '2026-01-05', '--yes')).data, { signups: 1 })
   t.same(await remaining(store), [5, 4])

@@ -77,7 +77,11 @@ test('a command that creates a store names it, and others create none', async (t
     'migrate --status',
   ]
   const expected = Object.fromEntries(reading.map((command) => [command, '3 store_missing']))
-  await programOn(`sqlite:${file}`).refuses(t, expected)
+  const { run, refuses } = programOn(`sqlite:${file}`)
+  await refuses(t, expected)
+  const refused = await run('partners', 'create', 'acme', '--name', 'Acme', '--module', 'profile')
+  t.match(refused, { code: 2, stderr: /^error: .*\n\(Did you mean profiles\?\)\n$/ })
+  t.match(await run('partners', 'create', 'Acme', '--name', 'Acme'), { code: 1, stderr: /^error: A slug / })
   t.notOk(existsSync(file))
 })
 

@@ -120,6 +120,11 @@ test('invalid usage is refused with a suggestion', async (t) => {
     'keys list --stat active': '(Did you mean --state?)',
     'content import profile profiles.jsonl': /Allowed choices are profiles, .*\n\(Did you mean profiles\?\)/,
     'keys list --state activ': '(Did you mean active?)',
+    'keys list --state active,revoked': '(Did you mean active revoked?)',
+    'keys issue acme --name K --claim 1h': '--claim needs --public-url, the address of the deployment',
+    'keys issue acme --name K --public-url https://a.example':
+      '--public-url and --service-name need --claim.',
+    'keys rotate K --claim 1h --public-url https://a.example --dry-run': '--claim takes no --dry-run.',
     'serve --log=al': '(Did you mean all?)',
     'partners update acme --self-service none': 'Allowed choices are rotate, revoke.\n',
     'signups list acme': 'got 1: acme.\n',
@@ -157,7 +162,7 @@ test('a file that is named and cannot be read is a usage error', async (t) => {
   }
 })
 
-test('mistyped partners and keys have suggestions', async (t) => {
+test('mistyped partners, keys, modules and scopes have suggestions', async (t) => {
   const { issue, run } = await createStore()
   const { key: { id } } = await issue()
   const near = `${id.slice(0, -1)}${id.at(-1) === 'x' ? 'y' : 'x'}`
@@ -171,9 +176,15 @@ test('mistyped partners and keys have suggestions', async (t) => {
     [`keys show ${near}`]: `(Did you mean ${id}?)`,
     [`keys revoke ${swapped}`]: `(Did you mean ${id}?)`,
     'partners show nonsense': /"nonsense"\.\n$/,
+    [`explain --key-id ${id} --partner acme GET /service/public/profile`]:
+      /profile\.\n\(Did you mean \/service\/public\/profiles\?\)\n {2}POST /,
+    'modules activate acme banner,signup': '(Did you mean banner signup?)',
+    'keys issue acme --name K --scope profiles': '(Did you mean read:profiles?)',
+    'keys issue acme --name K --scope read:plans,read:banner': '(Did you mean read:plans read:banner?)',
   }
   for (const [args, stderr] of Object.entries(cases)) {
-    t.match(await run(...args.split(' ')), { code: 1, stdout: /^$/, stderr }, args)
+    const code = /scope|module/.test(args) ? 2 : 1
+    t.match(await run(...args.split(' ')), { code, stdout: /^$/, stderr }, args)
   }
 })
 

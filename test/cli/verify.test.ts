@@ -161,6 +161,7 @@ test('--module requires modules to be ready', async (t) => {
   t.match(unready.stderr, /banner is not active/)
   t.match(unready.stderr, /no module widget/)
   t.match((await verify(['--module', 'nothing'])).stderr, /no module nothing/)
+  t.match((await verify(['--module', 'profile'])).stderr, /no module profile\.\n\(Did you mean profiles\?\)/)
 })
 
 test('the key is read from a file, standard input or the environment', async (t) => {
