@@ -125,10 +125,7 @@ t.test('a key may come from a file, and a URL may have a path', async (t) => {
 t.test('a slug or query without a value asks for nothing else', async (t) => {
   const { requested, client } = scripted([good])
   for (const slug of ['', '.', '..', undefined as unknown as string]) {
-    await t.rejects(client.profile(slug), {
-      name: 'TypeError',
-      message: "slug must not be '', '.' or '..'.",
-    })
+    await t.rejects(client.profile(slug), { name: 'TypeError', message: "slug must not be '', '.' or '..'." })
   }
   await client.countries({ locale: null, in_use: true } as object)
   t.same(requested.map(({ url }) => url), [
@@ -190,11 +187,7 @@ t.test('temporary errors are retried after Retry-After', async (t) => {
   ])[] = [
     [
       'seconds',
-      [
-        problem('rate_limited', 429, '1'),
-        problem('store_unavailable', 503, '0'),
-        good,
-      ],
+      [problem('rate_limited', 429, '1'), problem('store_unavailable', 503, '0'), good],
       undefined,
       [1000, 0],
     ],

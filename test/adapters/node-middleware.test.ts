@@ -43,10 +43,7 @@ async function ask(
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const headers = Array.isArray(sent) ? ['host', 'localhost', ...sent] : sent as Record<string, string>
-  const [response] = await once(
-    httpRequest({ port, path, headers, agent: false }).end(),
-    'response',
-  )
+  const [response] = await once(httpRequest({ port, path, headers, agent: false }).end(), 'response')
   const { code = 'ok' } = await readJson(response) as {
     readonly code?: string
   }

@@ -181,10 +181,7 @@ test('invalid partners are refused, and nothing is stored', async (t) => {
   }
   const store = await openMemoryStore()
   for (const create of [createPartnerAdministration, createKeyAdministration]) {
-    t.throws(() => create(store, { actor: 'a\nb' }), {
-      name: 'RangeError',
-      message: /control/,
-    })
+    t.throws(() => create(store, { actor: 'a\nb' }), { name: 'RangeError', message: /control/ })
   }
 })
 
@@ -331,11 +328,7 @@ test('invalid keys are refused', async (t) => {
     [{ expiresAt: lastExpiry + 1 }, 'invalid_expiry', /10000/],
     [{ allow: ['10.0.0.0/8', '10.1.2.3/8'] }, 'invalid_address_range', /"10\.1\.2\.3\/8".*10\.0\.0\.0\/8/],
     [{ allow: ['localhost'] }, 'invalid_address_range', /"localhost"/],
-    [
-      { limits: { key: { quota: NaN, windowSeconds: 60 } } },
-      'invalid_limit',
-      /not NaN/,
-    ],
+    [{ limits: { key: { quota: NaN, windowSeconds: 60 } } }, 'invalid_limit', /not NaN/],
   ]
   for (const [more, code, message] of wrong) {
     await t.rejects(issue(more), refused(code, message), `${code} ${message}`)

@@ -102,9 +102,6 @@ t.test('a base path is segments without a slash at the end', async (t) => {
     ...['/a%20b'],
   ]
   for (const basePath of [...invalid, '/:slug', '/a*', '/a?b', '/a#b', '/a\n', ' /a', 'https://a.example']) {
-    t.throws(() => open({ basePath }), {
-      name: 'RangeError',
-      message: /^basePath cannot be /,
-    }, `${basePath}`)
+    t.throws(() => open({ basePath }), { name: 'RangeError', message: /^basePath cannot be / }, `${basePath}`)
   }
 })

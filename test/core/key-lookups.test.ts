@@ -67,11 +67,7 @@ function serve(store: Store, options: PartnerApiOptions = {}): PartnerApi {
 }
 
 /** @param address `null` when the runtime does not know it. @returns The status. */
-async function statusOf(
-  api: PartnerApi,
-  key: string,
-  address: string | null = '192.0.2.1',
-): Promise<number> {
+async function statusOf(api: PartnerApi, key: string, address: string | null = '192.0.2.1'): Promise<number> {
   const { status } = await api.handle({
     method: 'GET',
     target: '/service/public/plans?partner=acme',

@@ -51,9 +51,7 @@ t.test('Retry-After is the longest of several spent quotas, and a failing limite
     t.strictSame(waits, [undefined, 60, 60], subject)
     t.equal((await consume(limiter, policies, ['key'], subject))?.retryAfterSeconds, 30)
   }
-  await t.rejects(Promise.resolve(consume(failing, policies, names, 'failing')), {
-    message: 'silent',
-  })
+  await t.rejects(Promise.resolve(consume(failing, policies, names, 'failing')), { message: 'silent' })
 })
 
 t.test('exactly the quota passes in a window, whatever the timing of requests', (t) => {
@@ -368,9 +366,7 @@ await t.test('uses are reported once, whatever happens during the lease that rep
     const ledger = createLeaseLedger()
     const limiter = ledger.replica(1)
     const use = (times: number, quota = 1_000) =>
-      Promise.all(
-        Array.from({ length: times }, () => limiter.consume(policy(quota), 'k', ledger.elapsed())),
-      )
+      Promise.all(Array.from({ length: times }, () => limiter.consume(policy(quota), 'k', ledger.elapsed())))
     await use(20)
     ledger.pass(59_990)
     const reporting = use(1)

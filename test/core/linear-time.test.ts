@@ -63,9 +63,7 @@ const member = (name: string): Place =>
 const places: readonly Place[] = [
   ...['authorization', 'x-forwarded-for'].map((name) => header(name, {})),
   ...['authorization', 'x-service-partner-key', 'accept', 'if-none-match', 'traceparent', 'x-forwarded-for']
-    .map(
-      (name) => header(name),
-    ),
+    .map((name) => header(name)),
   ...['host', 'content-length', 'transfer-encoding', 'service-version', 'origin'].map((name) => header(name)),
   ...['content-type', 'content-encoding', 'idempotency-key'].map((name): Place => ({
     name,

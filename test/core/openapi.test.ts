@@ -87,9 +87,7 @@ t.test('every problem is documented exactly where it can occur', (t) => {
   const has = (id: string) =>
     operations.find(({ operation }) => operation.operationId === id)?.operation['x-problems']
   t.ok(has('profile')?.includes('profile_not_found') && !has('banner')?.includes('profile_not_found'))
-  t.ok(
-    has('signUp')?.includes('idempotency_mismatch') && !has('verifyKey')?.includes('idempotency_mismatch'),
-  )
+  t.ok(has('signUp')?.includes('idempotency_mismatch') && !has('verifyKey')?.includes('idempotency_mismatch'))
   t.ok(has('profiles')?.includes('invalid_cursor') && !has('recentProfiles')?.includes('invalid_cursor'))
   t.ok(!has('health')?.includes('key_missing'))
   t.end()

@@ -838,12 +838,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
   const store = await openMemoryStore()
   await createModuleAdministration(store, { actor: 'test' })
     .define({ name: 'orders', scope: 'read:orders', feature: 'Orders' })
-  const base = {
-    name: 'x',
-    ...READ,
-    path: '/x',
-    handle: () => ({ data: 1 }),
-  } as const
+  const base = { name: 'x', ...READ, path: '/x', handle: () => ({ data: 1 }) } as const
   const cases: readonly [object, RegExp][] = [
     [{ name: 'X' }, /^The endpoint X: its name must be/],
     [{ name: 'plans' }, /its name is taken/],
@@ -876,12 +871,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
     { query: { constructor: v.string() } },
     {
       query: {
-        x: v.object({
-          y: v.pipeAsync(
-            v.string(),
-            v.checkAsync(() => Promise.resolve(true)),
-          ) as never,
-        }),
+        x: v.object({ y: v.pipeAsync(v.string(), v.checkAsync(() => Promise.resolve(true))) as never }),
       },
     },
     { query: { x: {} } },
@@ -986,10 +976,7 @@ t.test('what cannot be served is refused when the service is created', async (t)
     t.equal((await described.fetch(new Request(`http://a.example/service/${path}`))).status, 200, path)
   }
   const twice = defineEndpoint({ ...base, path: '/x/:id/:id' })
-  t.throws(
-    () => createPartnerApi({ store }, { endpoints: [twice] }),
-    /endpoint x: its path must be/,
-  )
+  t.throws(() => createPartnerApi({ store }, { endpoints: [twice] }), /endpoint x: its path must be/)
   const one = defineEndpoint(base)
   t.throws(() => createPartnerApi({ store }, { endpoints: [one, one] }), /its name is taken/)
   t.throws(
@@ -1144,9 +1131,7 @@ t.test('documents tell own endpoints and modules apart from all others', async (
   const document = JSON.parse(await read('openapi.json'))
   const operations = Object.values<
     Record<string, { operationId: string; description: string; tags: string[] }>
-  >(
-    document.paths,
-  ).flatMap((methods) => Object.values(methods))
+  >(document.paths).flatMap((methods) => Object.values(methods))
   const ids = operations.map(({ operationId }) => operationId)
   t.equal(new Set(ids).size, ids.length, 'operations have ids of their own')
   const own = operations.filter(({ description }) => description.startsWith('List '))

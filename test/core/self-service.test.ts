@@ -17,10 +17,7 @@ const headers = { 'x-forwarded-for': '192.0.2.7' }
 const DAY = 86_400_000
 
 /** A service whose partner may do both. */
-async function serveSelfService(
-  store?: Store,
-  options: PartnerApiOptions = {},
-) {
+async function serveSelfService(store?: Store, options: PartnerApiOptions = {}) {
   const service = await serveStore(store ?? await openMemoryStore(), { trustedProxies: 1, ...options })
   await service.world.partners.update('acme', { selfService: ['rotate', 'revoke'] })
   const key = await service.world.issue({ partner: 'acme' })
@@ -47,16 +44,11 @@ function gated(open: () => Promise<OpenStores>) {
     }
     return { ...stores, operator: { ...stores.operator, apply } }
   }
-  return {
-    openGated,
-    close: () => void (gate = { waiting: 0, opened: Promise.withResolvers() }),
-  }
+  return { openGated, close: () => void (gate = { waiting: 0, opened: Promise.withResolvers() }) }
 }
 
 /** A store in which some methods are replaced. */
-async function storeWith(
-  replace: (store: Store) => Partial<Store>,
-): Promise<Store> {
+async function storeWith(replace: (store: Store) => Partial<Store>): Promise<Store> {
   const store = await openMemoryStore()
   return { ...store, ...replace(store) }
 }
@@ -88,10 +80,7 @@ t.test('of concurrent rotations, one successor stays active, and no response has
 
 t.test('the audit log names the key, and no log has its text', async (t) => {
   const log: LogEvent[] = []
-  const options = {
-    log: (event: LogEvent) => void log.push(event),
-    logLevel: 'all' as const,
-  }
+  const options = { log: (event: LogEvent) => void log.push(event), logLevel: 'all' as const }
   const { act, rotate, key, store, world } = await serveSelfService(undefined, options)
   const { sequence } = await store.auditHead()
   const [first, second] = [await rotate(), await rotate()]
@@ -172,10 +161,7 @@ t.test('a successor that an operator let expire is not replaced', async (t) => {
   const { world: { issue }, rotate, store } = await serveSelfService()
   const now = Date.now()
   const key = await issue({ partner: 'acme' })
-  const keys = createKeyAdministration(store, {
-    actor: 'operator',
-    clock: () => now - 2_000,
-  })
+  const keys = createKeyAdministration(store, { actor: 'operator', clock: () => now - 2_000 })
   await keys.rotate(key.id, { expiresAt: now - 1_000 })
   t.equal((await rotate(key)).code, 'rotation_conflict')
 })
@@ -212,18 +198,9 @@ t.test('what takes a right away while a change waits for the store refuses it', 
     string,
     readonly [(world: World, id: string) => Promise<unknown>, code: string]
   > = {
-    'self-service': [
-      ({ partners }) => partners.update('acme', { selfService: [] }),
-      'self_service_disabled',
-    ],
-    suspension: [
-      ({ partners }) => partners.suspend('acme'),
-      'partner_suspended',
-    ],
-    addresses: [
-      ({ keyRing }, id) => keyRing.update(id, { allow: ['192.0.2.8'] }),
-      'address_not_allowed',
-    ],
+    'self-service': [({ partners }) => partners.update('acme', { selfService: [] }), 'self_service_disabled'],
+    suspension: [({ partners }) => partners.suspend('acme'), 'partner_suspended'],
+    addresses: [({ keyRing }, id) => keyRing.update(id, { allow: ['192.0.2.8'] }), 'address_not_allowed'],
     revocation: [({ keyRing }, id) => keyRing.revoke(id), 'key_revoked'],
     disabling: [({ keyRing }, id) => keyRing.disable(id), 'key_disabled'],
   }
@@ -299,9 +276,7 @@ t.test('a key that ends while its request waits is refused with its state', asyn
   ) {
     let before: () => unknown = () => undefined
     const { act, key, world } = await serveSelfService(
-      await storeWith(({ revision }) => ({
-        revision: async () => (await before(), await revision()),
-      })),
+      await storeWith(({ revision }) => ({ revision: async () => (await before(), await revision()) })),
       { maxStalenessMs: 10_000 },
     )
     await act('verify')

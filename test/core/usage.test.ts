@@ -131,9 +131,7 @@ await t.test('every request of a key is counted once, for partners only those of
   )
   t.strictSame(
     ofKeys.get(keys['demo test'].id)?.map(({ endpoint, requests, errors }) => [endpoint, requests, errors]),
-    [
-      ['plans', 1, 0],
-    ],
+    [['plans', 1, 0]],
   )
   t.strictSame([...ofKeys.values()].flat().reduce((sum, { requests }) => sum + requests, 0), 18)
   t.strictSame(ofKeys.get(keys['demo profiles'].id)?.map(({ endpoint, errors }) => [endpoint, errors]), [[

@@ -93,9 +93,7 @@ t.test('the events of a store are as described', async (t) => {
     201,
   )
   await partners.update('demo', {
-    limits: {
-      set: { partner: { quota: 5, windowSeconds: 600 }, month: { quota: 9_000 } },
-    },
+    limits: { set: { partner: { quota: 5, windowSeconds: 600 }, month: { quota: 9_000 } } },
   })
   for (let sent = 0; sent < 5; sent++) await send({})
   const quotaEvents = async () =>

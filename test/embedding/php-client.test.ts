@@ -254,11 +254,7 @@ await t.test('PHP', { skip: missing }, async (t) => {
       JSON.stringify([...deliveries, [secret, deliver([secret]), `${body} `]]),
     )
     const event = { id: 'msg_1', type: 'signup.created', data: { name: 'Jäne' } }
-    const [signature, time, wrong] = [
-      /^No signature/,
-      /^webhook-timestamp is not/,
-      /^secret must be whsec_/,
-    ]
+    const [signature, time, wrong] = [/^No signature/, /^webhook-timestamp is not/, /^secret must be whsec_/]
     const errors = [...Array(4).fill(signature), time, time, wrong, signature]
     const outcomes = await evaluate('webhook')
     t.match(outcomes, [event, event, ...errors])
@@ -275,9 +271,7 @@ await t.test('PHP', { skip: missing }, async (t) => {
     t.ok(before.length > 1)
     for (const mode of HOSTILE) {
       service.mode = mode
-      const [read, signup, again] = await evaluate('hostile', {
-        TIMEOUT: mode === 'drip' ? '0.5' : '60',
-      })
+      const [read, signup, again] = await evaluate('hostile', { TIMEOUT: mode === 'drip' ? '0.5' : '60' })
       t.match([read, signup], [/\w/, /\w/], mode)
       t.match(again, mode === 'unmodified' ? before : /\w/, mode)
     }

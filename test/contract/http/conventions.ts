@@ -30,9 +30,7 @@ async function requestIds(t: TestContext, { root, world, send, names }: Service)
   )
 }
 
-const documents = (
-  root: string,
-) => [
+const documents = (root: string) => [
   `${root}/openapi.json`,
   `${root}/docs`,
   `${root}/docs.md`,

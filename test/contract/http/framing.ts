@@ -41,7 +41,8 @@ export async function framingContract(
   const line = (method = 'GET', target = '/service/health', version = 'HTTP/1.1') =>
     `${method} ${target} ${version}\r\n`
   const named = 'Host: partner-api.test\r\n'
-  const good = `${line()}${named}\r\n`
+  const at = (target: string, method?: string) => `${line(method, target)}${named}\r\n`
+  const good = at('/service/health')
   const withFields = (...fields: string[]) =>
     `${line()}${named}${fields.map((field) => `${field}\r\n`).join('')}\r\n`
   const content = JSON.stringify({ partner })
@@ -109,37 +110,22 @@ export async function framingContract(
     ['no name', withFields(': a'), bad],
     ['no colon', withFields('X-A'), bad],
 
-    ['absolute form', `${line('GET', 'http://other.test/service/health')}${named}\r\n`, 200],
-    [
-      'absolute form without a path',
-      `${line('GET', 'http://other.test')}${named}\r\n`,
-      'route_not_found',
-      'kept',
-    ],
-    ['absolute form of another scheme', `${line('GET', 'ftp://other.test/')}${named}\r\n`, bad],
-    ['asterisk form', `${line('OPTIONS', '*')}${named}\r\n`, 204, 'kept'],
-    ['asterisk form without OPTIONS', `${line('GET', '*')}${named}\r\n`, bad],
-    ['authority form', `${line('CONNECT', 'other.test:443')}${named}\r\n`, bad],
-    ['a target with a control character', `${line('GET', '/a\x01')}${named}\r\n`, bad],
-    ['dot segments', `${line('GET', '/service/x/../health')}${named}\r\n`, 'route_not_found', 'kept'],
-    [
-      'encoded dot segments',
-      `${line('GET', '/service/x/%2e%2E/health')}${named}\r\n`,
-      'route_not_found',
-      'kept',
-    ],
-    [
-      'a backslash in a target',
-      `${line('GET', '/service\\health')}${named}\r\n`,
-      'route_not_found',
-      'kept',
-    ],
-    ['a target with a high byte', `${line('GET', '/\xe9')}${named}\r\n`, bad],
+    ['absolute form', at('http://other.test/service/health'), 200],
+    ['absolute form without a path', at('http://other.test'), 'route_not_found', 'kept'],
+    ['absolute form of another scheme', at('ftp://other.test/'), bad],
+    ['asterisk form', at('*', 'OPTIONS'), 204, 'kept'],
+    ['asterisk form without OPTIONS', at('*'), bad],
+    ['authority form', at('other.test:443', 'CONNECT'), bad],
+    ['a target with a control character', at('/a\x01'), bad],
+    ['dot segments', at('/service/x/../health'), 'route_not_found', 'kept'],
+    ['encoded dot segments', at('/service/x/%2e%2E/health'), 'route_not_found', 'kept'],
+    ['a backslash in a target', at('/service\\health'), 'route_not_found', 'kept'],
+    ['a target with a high byte', at('/\xe9'), bad],
 
-    ['a target at the limit', `${line('GET', targetOf(8192))}${named}\r\n`, 'invalid_parameter', 'kept'],
-    ['a target over the limit', `${line('GET', targetOf(8193))}${named}\r\n`, 'uri_too_long'],
-    ['a target of 100 KB', `${line('GET', targetOf(100_000))}${named}\r\n`, 'uri_too_long'],
-    ['a target of 1 MB', `${line('GET', targetOf(1_000_000))}${named}\r\n`, 'uri_too_long'],
+    ['a target at the limit', at(targetOf(8192)), 'invalid_parameter', 'kept'],
+    ['a target over the limit', at(targetOf(8193)), 'uri_too_long'],
+    ['a target of 100 KB', at(targetOf(100_000)), 'uri_too_long'],
+    ['a target of 1 MB', at(targetOf(1_000_000)), 'uri_too_long'],
     ['headers of 17 KB', withFields(fill(17_000)), 200],
     ['headers at the limit', withFields(fill(32_768)), 200],
     ['headers over the limit', withFields(fill(32_769)), 'headers_too_large'],

@@ -318,12 +318,7 @@ async function exemptFromQuotas(t: TestContext, service: Service, partner: strin
 async function changedQuotas(t: TestContext, service: Service, partner: string): Promise<void> {
   const { partners, issue } = service.world
   const monthly = (quota: number) => ({ limits: { set: { month: month(quota) } } })
-  await partners.create({
-    slug: partner,
-    name: 'Monthly',
-    modules: ['pricing'],
-    limits: { month: month(2) },
-  })
+  await partners.create({ slug: partner, name: 'Monthly', modules: ['pricing'], limits: { month: month(2) } })
   const key = await issue({ partner })
   const request = () => get(service, `/public/plans?partner=${partner}`, { key })
   const quotaOf = (response: TestResponse) => /"month";q=(\d+)/.exec(fieldsOf(response)[0] ?? '')?.[1]

@@ -47,10 +47,7 @@ async function pages(t: TestContext, service: Service): Promise<void> {
   expectProblem(t, other, 'invalid_cursor', 'the cursor of another partner')
   expectInvalid(t, await read('&state=lost&limit=51&other=1'), ['limit', 'other', 'state'], 'parameters')
   const etag = (await read('')).headers.get('etag') ?? ''
-  const known = await get(service, '/orders?partner=demo', {
-    key,
-    headers: { 'if-none-match': etag },
-  })
+  const known = await get(service, '/orders?partner=demo', { key, headers: { 'if-none-match': etag } })
   t.strictSame([known.status, known.text], [304, ''])
 }
 

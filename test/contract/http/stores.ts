@@ -24,9 +24,5 @@ export async function sqliteFile(): Promise<OpenStores> {
 /** One store in memory for both: it cannot be opened twice. */
 export async function memory(): Promise<OpenStores> {
   const store = await openMemoryStore()
-  return {
-    operator: store,
-    served: store,
-    close: async () => await store.close(),
-  }
+  return { operator: store, served: store, close: async () => await store.close() }
 }

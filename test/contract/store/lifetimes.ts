@@ -53,11 +53,7 @@ export async function lifetimesContract(check: Check): Promise<void> {
         ]),
       )
       for (const ms of [0, 999, 1000.5, -1, 36_526 * MS_PER_DAY, NaN, Infinity]) {
-        t.strictSame(
-          await errorOf(keys.setMaxLifetime(ms)),
-          ['invalid_duration', false],
-          `${ms} ms`,
-        )
+        t.strictSame(await errorOf(keys.setMaxLifetime(ms)), ['invalid_duration', false], `${ms} ms`)
       }
       t.strictSame((await verifyAuditLog(store)).differences, [])
     },

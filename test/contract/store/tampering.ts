@@ -246,10 +246,7 @@ export async function tamperingContract(t: TestContext, open: () => Promise<Tamp
       const row = `${audit} WHERE type = 'key.issued' AND key_id = 'acme-live'`
       changes.push([add({ sequence: number, id: `'added'` }, row), Number(number) > 9 ? 10 : 1])
     }
-    changes.push(
-      [`UPDATE ${head} SET audit_sequence = 10`, 10],
-      [`UPDATE ${head} SET audit_hash = 'x'`, 9],
-    )
+    changes.push([`UPDATE ${head} SET audit_sequence = 10`, 10], [`UPDATE ${head} SET audit_hash = 'x'`, 9])
     for (const [sql, brokenAt] of changes) {
       await tamper(sql)
       t.equal(await verifyChain(store, store.sha256), brokenAt, sql)
