@@ -123,8 +123,18 @@ export function checkValue({ schema, describe, width }: Input, value: unknown, f
   return undefined
 }
 
-/** The number of values in a value, itself included, and how deep they are nested, up to what is too deep. */
-function measure(value: unknown): { readonly depth: number; readonly count: number } {
+/** The number of values in a value, itself included, and how deep they are nested. */
+interface Extent {
+  readonly depth: number
+  readonly count: number
+}
+
+/** That of most values. */
+const ONE_VALUE: Extent = { depth: 0, count: 1 }
+
+/** Measures a value up to the depth that is too deep. */
+function measure(value: unknown): Extent {
+  if (typeof value !== 'object') return ONE_VALUE
   let depth = 0
   let count = 1
   let level: readonly unknown[] = [value]
