@@ -248,6 +248,28 @@ test('serve reports why it cannot listen', async (t) => {
   t.same(receipt.replicas, [], 'a server that could not listen is not waited for')
 })
 
+test('the root leads to the reference page', async (t) => {
+  const served = await start(['serve', '--port', '0', '--log', 'off'], 'memory:')
+  const home = async (method: string, headers = {}) => {
+    const response = await fetch(`${served.url}/?from=bookmark`, { method, redirect: 'manual', headers })
+    const text = await response.text()
+    const fields = ['location', 'cache-control', 'allow'].map((field) => response.headers.get(field))
+    t.match(response.headers.get('x-request-id'), /^req_/)
+    return [response.status, ...fields, text === '' ? '' : JSON.parse(text).code]
+  }
+  const methods = 'GET, HEAD, OPTIONS'
+  for (const method of ['GET', 'HEAD']) {
+    t.strictSame(await home(method), [302, '/service/docs', 'no-store', null, ''], method)
+  }
+  t.match(await home('OPTIONS'), [204, null, null, methods, ''])
+  t.match(await home('POST'), [405, null, String, methods, 'method_not_allowed'])
+  const old = { 'service-version': '1999-01-01' }
+  t.match(await home('GET', old), [400, null, String, null, 'unknown_version'])
+  t.strictSame((await home('HEAD', old)).at(-1), '')
+  t.equal((await fetch(`${served.url}/nothing`)).status, 404)
+  await stopServing(served)
+})
+
 test('a store in memory is served with a warning', async (t) => {
   const served = await start(['serve', '--port', '0'], 'memory:')
   t.match(await stopServing(served), { code: 0, stderr: /^warning: .*empty/ })
