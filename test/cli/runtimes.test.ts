@@ -111,8 +111,9 @@ t.test(
           '--version': `${error}\n`,
           'keys --help': `${error}\n`,
           'partners list --json': `${error}\n`,
-          'partners update acme --name Other': `${error}\n`,
-          [`store restore ${file}.backup --replace --json`]: /^Restored [^]*\n1 change since the backup, /,
+          'partners update acme --name Other': `${error} The change is made.\n`,
+          [`store restore ${file}.backup --replace --json`]:
+            /^Restored [^]*\nThe replaced store has 1 change since the backup: /,
         }
         for (const [args, stderr] of Object.entries(full)) {
           const ended = await redirected(command, args, '> /dev/full', file)
