@@ -1,5 +1,5 @@
 import { parseJson } from '../../core/lib/json.ts'
-import type { WebRequest, WebResponse } from '../../core/lib/options.ts'
+import { assertKind, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
 import { ignoreFailure } from '../../core/lib/promise.ts'
 import { MAX_RESPONSE_BYTES, readText } from './transport.ts'
 
@@ -21,6 +21,10 @@ export function createCachingFetch(
   cache: ResponseCache,
   send: (request: WebRequest) => WebResponse | Promise<WebResponse> = (request) => fetch(request),
 ): (request: WebRequest) => Promise<WebResponse> {
+  if (typeof cache?.get !== 'function' || typeof cache.set !== 'function') {
+    throw new TypeError('createCachingFetch: cache must have the methods get and set, as a Map has.')
+  }
+  assertKind('createCachingFetch: send', send, 'a function')
   return async (request) => {
     if (request.method !== 'GET') return await send(request)
     const key = [...request.headers].filter(([name]) => name.endsWith('-partner-key'))

@@ -1,5 +1,6 @@
 /** The receiving end of webhooks: verifies deliveries as Standard Webhooks 1.0 describes. */
 import { isObject, parseJson } from '../../core/lib/json.ts'
+import { assertKind } from '../../core/lib/options.ts'
 import type { Key, KeyState, Partner } from '../../core/model.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Webhook, WebhookEvent as StoredEvent } from '../../core/ports/webhooks.ts'
@@ -96,7 +97,7 @@ export class WebhookVerificationError extends Error {
  * @param headers `Headers`, or an object such as Node's, its names in any case.
  * @param body The body as it arrived: its text, or its bytes in UTF-8.
  * @throws {WebhookVerificationError} unless it has a signature by one of the secrets, and is at most five minutes old.
- * @throws {TypeError} for an invalid secret.
+ * @throws {TypeError} for an invalid secret, and for a body that was parsed.
  * @example
  * ```ts
  * const event = await verifyWebhook(secret, request.headers, await request.text())
@@ -108,6 +109,12 @@ export async function verifyWebhook(
   headers: { get(name: string): string | null } | Readonly<Record<string, unknown>>,
   body: string | Uint8Array,
 ): Promise<WebhookEvent> {
+  assertKind('headers', headers, 'an object')
+  if (typeof body !== 'string' && !ArrayBuffer.isView(body)) {
+    throw new TypeError(
+      'body must be the text or the bytes as they arrived: verify it before a parser reads it.',
+    )
+  }
   const [id, timestamp, signatures] = ['id', 'timestamp', 'signature'].map((part) => {
     const name = `webhook-${part}`
     const value = typeof headers.get === 'function'

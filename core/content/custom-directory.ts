@@ -213,6 +213,19 @@ export function directoryOf(rows: readonly DirectoryRow[]): Directory {
  * @throws {Error} for the first error; the message names the slug and the member.
  */
 export async function checkDirectory(directory: Directory, partner = 'acme'): Promise<void> {
+  for (
+    const method of [
+      'listProfiles',
+      'findProfile',
+      'listIndustries',
+      'countProfiles',
+      'nextProfileChangeAt',
+    ] as const
+  ) {
+    if (typeof directory?.[method] !== 'function') {
+      throw new TypeError(`directory: there is no method ${method}.`)
+    }
+  }
   const now = Date.now()
   const checked = checkedDirectory(directory, { failsOnInvalidRow: true })
   const expectEqual = (subject: string, found: readonly unknown[], expected: readonly unknown[]): void => {

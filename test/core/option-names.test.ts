@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import * as v from 'valibot'
-import { createPartnerClient } from '../../adapters/client/mod.ts'
+import { createCachingFetch, createPartnerClient, verifyWebhook } from '../../adapters/client/mod.ts'
 import { createMetrics } from '../../adapters/metrics.ts'
 import { createTracing } from '../../adapters/opentelemetry.ts'
 import { serve as serveOnBun } from '../../adapters/runtimes/bun.ts'
@@ -20,6 +20,7 @@ import {
 } from '../../adapters/webhooks/deliverer.ts'
 import {
   awaitReceipt,
+  checkDirectory,
   createClaim,
   createKeyAdministration,
   createModuleAdministration,
@@ -416,6 +417,14 @@ const misuses: Readonly<Record<string, () => unknown>> = {
   'directoryOf: the rows must be a list, not an object.': () => directoryOf({} as never),
   'createPartnerClient: fetch must be a function, not an object.': () =>
     createPartnerClient(wrong({ url: 'http://127.0.0.1:9', key: 'k', partner: PARTNER, fetch: {} })),
+  'createCachingFetch: cache must have the methods get and set, as a Map has.': () =>
+    createCachingFetch({} as never),
+  'createCachingFetch: send must be a function, not an object.': () =>
+    createCachingFetch(new Map(), api as never),
+  'body must be the text or the bytes as they arrived: verify it before a parser reads it.': () =>
+    verifyWebhook('whsec_AAAA', {}, {} as never),
+  'headers must be an object, not undefined.': () => verifyWebhook('whsec_AAAA', undefined as never, ''),
+  'directory: there is no method listProfiles.': () => checkDirectory({} as never),
   'The request: query must be an object, not 5.': async () => await client.profiles(5 as never),
 }
 
