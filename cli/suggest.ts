@@ -19,7 +19,7 @@ export function suggest(name: string, known: readonly string[]): string {
   return similar.length === 0 ? '' : `\n(Did you mean ${joinList(similar, 'or')}?)`
 }
 
-/** Adds suggestions from the store to the message about a partner, key, module or scope that does not exist. */
+/** Adds suggestions from the store to the message about a partner, key, link, webhook, module or scope that does not exist. */
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
   const { message } = toCliError(error)
   const { code } = error as { readonly code?: string }
@@ -32,6 +32,10 @@ async function listKnown(store: Store, code: string | undefined): Promise<readon
     return (await store.listPartners(undefined, maxCompared)).map(({ slug }) => slug)
   }
   if (code === 'key_not_found') return (await store.listKeys({}, undefined, maxCompared)).map(({ id }) => id)
+  if (code === 'webhook_not_found') return (await store.webhooks.listWebhooks()).map(({ id }) => id)
+  if (code === 'claim_not_found') {
+    return (await store.listClaims({}, undefined, maxCompared)).map(({ id }) => id)
+  }
   const { names, scopes } = await readModules(store)
   if (code === 'unknown_module' || code === 'module_not_found') return names
   return code === 'unknown_scope' ? scopes : []

@@ -22,7 +22,7 @@ import { CliError, usageError } from '../errors.ts'
 import { durationDefault, integerBetween, optionParser, withSecret } from '../options.ts'
 import type { CommandResult } from '../output/print.ts'
 import { makeSecret, type SecretOptions } from '../output/secrets.ts'
-import { formatRecord, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
+import { formatDetails, formatTable, formatTime, pluralize, printable } from '../output/text.ts'
 import { confirm } from '../prompt.ts'
 import { timeOf } from '../store/open.ts'
 import { requireWebhookKey, webhookKeyOption } from './encryption-key.ts'
@@ -148,8 +148,26 @@ async function previewEnd(store: Store, invocation: Invocation, id: string): Pro
 }
 
 function toResult(webhook: Webhook): CommandResult {
+  return { data: webhookJson(webhook), text: formatDetails(webhookDetails(webhook)) }
+}
+
+function webhookDetails(webhook: Webhook): (readonly [name: string, value: string | undefined])[] {
   const data = webhookJson(webhook)
-  return { data, text: formatRecord(data) }
+  const timeOf = (member: string) => {
+    const instant = data[member]
+    return typeof instant === 'string' ? formatTime(Date.parse(instant)) : undefined
+  }
+  return [
+    ['id', webhook.id],
+    ['url', webhook.url],
+    ['events', webhook.events.join(' ')],
+    ['partner', webhook.partner ?? 'all'],
+    ['state', webhook.state],
+    ['created', formatTime(webhook.createdAt)],
+    ['failing since', timeOf('failing_since')],
+    ['old secret ends', timeOf('old_secret_expires_at')],
+    ['pending removed', timeOf('pending_removed_at')],
+  ]
 }
 
 async function list(store: Store, { output }: Invocation): Promise<CommandResult> {
@@ -159,7 +177,9 @@ async function list(store: Store, { output }: Invocation): Promise<CommandResult
     return [id, shownState, partner, events.join(' '), url]
   })
   const table = formatTable(['id', 'state', 'partner', 'events', 'url'], rows, output)
-  return { data: all.map(webhookJson), text: rows.length > 0 ? table : 'There are no webhooks yet.\n' }
+  const data = all.map(webhookJson)
+  if (rows.length === 0) return { data, text: '', notes: () => ['There are no webhooks yet.'] }
+  return { data, text: table }
 }
 
 const create: StoreAction<[Options]> = async (store, invocation, options) => {
@@ -205,7 +225,7 @@ async function showSecret(
 ): Promise<CommandResult> {
   return await makeSecret(invocation, options, async () => {
     const { webhook, secret } = await make()
-    const { data, text } = toResult(webhook)
+    const { data } = toResult(webhook)
     const args = [webhook.id]
     const remedy = { purpose: 'To make another one', command: 'webhooks rotate-secret', args }
     return {
@@ -214,7 +234,7 @@ async function showSecret(
       lost: { detail: 'The secret is lost.', remedy },
       toResult: (name, value) => ({
         data: { [name]: value, ...data as object },
-        text: `${name}: ${value}\n${text}`,
+        text: formatDetails([[name, value], ...webhookDetails(webhook)]),
       }),
     }
   })

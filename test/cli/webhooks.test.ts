@@ -4,7 +4,7 @@ import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
 import { newFile, programOn } from '../support/cli-program.ts'
 
 const file = newFile()
-const { json } = programOn(`sqlite:${file}`, {
+const { json, run } = programOn(`sqlite:${file}`, {
   env: { PARTNER_API_WEBHOOK_KEY: Buffer.alloc(32, 1).toString('base64') },
 })
 await json('migrate')
@@ -31,6 +31,17 @@ async function settle(name: string, state: 'delivered' | 'failed'): Promise<stri
   await store.close()
   return message
 }
+
+t.test('a webhook is described in words', async (t) => {
+  const shown =
+    /^id: {7}whk_\w+\nurl: {6}https\S+\nevents: {3}signup\.created key\.issued\npartner: {2}all\nstate: {4}active\ncreated: {2}.* UTC\n$/
+  t.match((await run('webhooks', 'show', id)).stdout, shown)
+  const near = `${id.slice(0, -1)}${id.endsWith('X') ? 'Y' : 'X'}`
+  t.match((await run('webhooks', 'show', near)).stderr, `(Did you mean ${id}?)`)
+  const { run: runElsewhere } = programOn('memory:')
+  const none = { code: 0, stdout: '', stderr: /There are no webhooks yet\.\n$/ }
+  t.match(await runElsewhere('webhooks', 'list'), none)
+})
 
 t.test('a webhook is changed, disabled, enabled and removed, with an audit entry for each', async (t) => {
   t.match(created.data, { state: 'active', partner: null, secret: /^whsec_/ })
