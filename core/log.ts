@@ -98,7 +98,21 @@ interface LoggedCompletion extends LoggedRequest {
   readonly error: unknown
 }
 
-export type RequestLogger = ReturnType<typeof createRequestLogger>
+/** Logs what a service does, as events. Nothing throws. */
+export interface RequestLogger {
+  requestCompleted(completed: LoggedCompletion, status: number): void
+  /** Logs a request that was rejected before it could be parsed. */
+  requestRejected(code: ProblemCode, requestId: string, address?: string, error?: unknown): void
+  browserAllowed(request: LoggedRequest): void
+  auditLogged(entry: AuditEntry): void
+  writeFailed(error: unknown): void
+  handlerFailed(endpoint: string, error: unknown): void
+  storeUnavailable(error: unknown): void
+  storeRecovered(): void
+  clockSkewed(skewMs: number): void
+  connectionsRefused(limit: number): void
+  directoryInvalid(error: string): void
+}
 
 type LogFields = {
   readonly [Name in keyof Omit<LogEvent, 'time' | 'level' | 'event'>]: LogEvent[Name] | undefined
@@ -116,7 +130,7 @@ export function createRequestLogger(
   elapsed: () => number,
   trustedProxies: number,
   observer?: Pick<Observer, 'traceId'>,
-) {
+): RequestLogger {
   function write(level: LogEvent['level'], event: LogEvent['event'], fields: LogFields): void {
     const present = Object.entries(fields).filter(([, value]) => value !== undefined)
     ignoreFailure(() => sink({ time: rfc3339(Date.now()), level, event, ...Object.fromEntries(present) }))
@@ -125,7 +139,7 @@ export function createRequestLogger(
   const fieldsOf = (logged: LoggedRequest) => requestFields(logged, trustedProxies, observer)
 
   return {
-    requestCompleted(completed: LoggedCompletion, status: number): void {
+    requestCompleted(completed, status) {
       const { isCredentialRejected } = completed
       if (!all && status !== 401 && status !== 403 && status < 500 && !isCredentialRejected) return
       const { error, principal, startedAt } = completed
@@ -141,8 +155,7 @@ export function createRequestLogger(
         error: errorText(isProblem ? error.cause : error),
       })
     },
-    /** Logs a request that was rejected before it could be parsed. */
-    requestRejected(code: ProblemCode, requestId: string, address?: string, error?: unknown): void {
+    requestRejected(code, requestId, address, error) {
       const { status } = PROBLEMS[code]
       if (!all && status < 500) return
       write(levelOf(status, false), 'request', {
@@ -154,8 +167,8 @@ export function createRequestLogger(
         error: errorText(error),
       })
     },
-    browserAllowed: (request: LoggedRequest): void => write('warn', 'browser_allowed', fieldsOf(request)),
-    auditLogged: ({ type, subject, actor, at, partner, keyId }: AuditEntry): void =>
+    browserAllowed: (request) => write('warn', 'browser_allowed', fieldsOf(request)),
+    auditLogged: ({ type, subject, actor, at, partner, keyId }) =>
       write('info', 'administration', {
         type,
         subject,
@@ -164,16 +177,15 @@ export function createRequestLogger(
         partner,
         key_id: keyId,
       }),
-    writeFailed: (error: unknown): void => write('error', 'write_failed', { error: errorText(error) }),
-    handlerFailed: (endpoint: string, error: unknown): void =>
+    writeFailed: (error) => write('error', 'write_failed', { error: errorText(error) }),
+    handlerFailed: (endpoint, error) =>
       write('error', 'handler_failed', { endpoint, error: errorText(error) }),
-    storeUnavailable: (error: unknown): void =>
-      write('error', 'store_unavailable', { error: errorText(error) }),
-    storeRecovered: (): void => write('info', 'store_recovered', {}),
-    clockSkewed: (skewMs: number): void => write('warn', 'clock_skew', { skew_ms: skewMs }),
-    connectionsRefused: (limit: number): void =>
+    storeUnavailable: (error) => write('error', 'store_unavailable', { error: errorText(error) }),
+    storeRecovered: () => write('info', 'store_recovered', {}),
+    clockSkewed: (skewMs) => write('warn', 'clock_skew', { skew_ms: skewMs }),
+    connectionsRefused: (limit) =>
       write('warn', 'connections_refused', { error: `${limit} connections are open` }),
-    directoryInvalid: (error: string): void => write('warn', 'directory_invalid', { error }),
+    directoryInvalid: (error) => write('warn', 'directory_invalid', { error }),
   }
 }
 

@@ -144,7 +144,7 @@ export type {
   SignupOutcome,
   SignupStore,
 } from './ports/signups.ts'
-export type { RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
+export type { AdministeredStore, RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
 export {
   type Delivery,
   type DeliveryResult,

@@ -2,7 +2,7 @@
 import type { StalenessBounds } from './cache/revision-cache.ts'
 import { assertStore } from './lib/options.ts'
 import { delay, type MaybePromise } from './lib/promise.ts'
-import type { FactSource, Revision } from './ports/facts.ts'
+import type { Revision } from './ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from './ports/replicas.ts'
 import type { Store } from './ports/store.ts'
 
@@ -63,7 +63,7 @@ const pollIntervalMs = { first: 2, longest: 25 }
  * @throws what the store throws, when it is still down at the end of the longest lease.
  */
 export async function awaitReceipt(
-  store: Pick<FactSource, 'revision'> & Pick<Store, 'replicas'>,
+  store: Pick<Store, 'revision' | 'replicas'>,
   changedAt: number = performance.now(),
 ): Promise<Receipt> {
   assertStore('awaitReceipt', store)

@@ -35,7 +35,13 @@ export interface RequestSpec {
 }
 
 /** A request that carries the key. */
-export type AuthenticatedRequest = ReturnType<ReturnType<typeof createRequestBuilder>>
+export interface AuthenticatedRequest {
+  readonly url: string
+  readonly method: 'GET' | 'POST'
+  readonly headers: Readonly<Record<string, string>>
+  /** JSON, of a POST. */
+  readonly body?: string
+}
 
 /**
  * Makes requests to a deployment.
@@ -44,7 +50,11 @@ export type AuthenticatedRequest = ReturnType<ReturnType<typeof createRequestBui
  * @param serviceName The first segment of its paths, and part of the name of its key header.
  * @throws {TypeError} unless `url` is an `http:` or `https:` URL.
  */
-export function createRequestBuilder(url: string | URL, serviceName: string, key: string) {
+export function createRequestBuilder(
+  url: string | URL,
+  serviceName: string,
+  key: string,
+): (spec: RequestSpec) => AuthenticatedRequest {
   // The message of `new URL` quotes its argument, which may be a misplaced key. `localhost:8787` parses as a scheme.
   const parsed = URL.parse(url)
   if (!parsed || !/^https?:$/.test(parsed.protocol)) {
@@ -57,14 +67,16 @@ export function createRequestBuilder(url: string | URL, serviceName: string, key
     accept: 'application/json, application/problem+json',
   }
 
-  return ({ target, headers, body }: RequestSpec) => ({
-    url: base + target,
-    ...(body === undefined ? { method: 'GET' as const, headers: { ...headers, ...commonHeaders } } : {
-      method: 'POST' as const,
-      headers: { ...headers, ...commonHeaders, 'content-type': 'application/json' },
+  return ({ target, headers, body }) => {
+    const request = { url: base + target, headers: { ...headers, ...commonHeaders } }
+    if (body === undefined) return { ...request, method: 'GET' }
+    return {
+      ...request,
+      method: 'POST',
+      headers: { ...request.headers, 'content-type': 'application/json' },
       body: JSON.stringify(body),
-    }),
-  })
+    }
+  }
 }
 
 /** A longer response is not the service's: 16 MiB. */

@@ -82,16 +82,24 @@ interface PendingRequest {
 }
 
 /** The requests whose responses are pending. */
-export type PendingRequests = ReturnType<typeof createPendingRequests>
+export interface PendingRequests {
+  /** Whether every response closes its connection. */
+  isDraining: boolean
+  begin(request: PendingRequest): void
+  end(request: PendingRequest): void
+  /** Answers 408 to requests that began until then and whose body has not arrived. */
+  timeOutBodies(latest: number): void
+  /** Resolves when no response is pending. */
+  whenIdle(): Promise<void>
+}
 
 /** @param bodyTimeoutMs Milliseconds in which a body must arrive; 0 for no limit, or if the runtime has its own. */
-export function createPendingRequests(bodyTimeoutMs: number) {
+export function createPendingRequests(bodyTimeoutMs: number): PendingRequests {
   /** Each with the instant at which it began, the oldest first. */
   const requests = new Map<PendingRequest, number>()
   let sweep: ReturnType<typeof setInterval> | undefined
   let onIdle = (): void => undefined
 
-  /** Answers 408 to requests that began until then and whose body has not arrived. */
   function timeOutBodies(latest: number): void {
     for (const [request, begunAt] of requests) {
       if (begunAt > latest) return
@@ -106,17 +114,16 @@ export function createPendingRequests(bodyTimeoutMs: number) {
   }
 
   return {
-    /** Whether every response closes its connection. */
     isDraining: false,
     timeOutBodies,
-    begin(request: PendingRequest): void {
+    begin(request) {
       if (!requests.has(request)) requests.set(request, performance.now())
       if (bodyTimeoutMs > 0) sweep ??= setInterval(timeOutOldBodies, Math.min(1_000, bodyTimeoutMs / 4))
     },
-    end(request: PendingRequest): void {
+    end(request) {
       if (requests.delete(request) && requests.size === 0) onIdle()
     },
-    async whenIdle(): Promise<void> {
+    async whenIdle() {
       while (requests.size > 0) await new Promise<void>((resolve) => onIdle = resolve)
     },
   }

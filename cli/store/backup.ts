@@ -13,6 +13,7 @@ import { dirname, resolve } from 'node:path'
 import process from 'node:process'
 import type { ReplacedStore, Restoration } from '../../adapters/stores/sql/restore.ts'
 import type { SqlDatabase } from '../../adapters/stores/sql/database.ts'
+import type { CopiedStore } from '../../adapters/stores/sqlite/backup.ts'
 import type { AuditContext } from '../../core/ports/changes.ts'
 import { type Action, type Invocation, warnAboutPasswords } from '../command.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
@@ -260,15 +261,13 @@ function libpqQuote(value: string): string {
   return /^[\w.,:/@-]+$/.test(value) ? value : `'${value.replace(/['\\]/g, '\\$&')}'`
 }
 
-type Contents = Awaited<ReturnType<Awaited<ReturnType<typeof loadBackup>>['copyFile']>>
-
 /** Copies a store to a file beside `target`, which is removed unless `work` renames it. */
 async function withCopy(
   output: Output,
   store: string,
   target: string,
   options: { readonly isTrusted: boolean; readonly migrates: boolean },
-  work: (copy: string, contents: Contents) => Promise<void>,
+  work: (copy: string, contents: CopiedStore) => Promise<void>,
 ): Promise<void> {
   const { copyFile, removePartials } = await loadBackup()
   const copy = partialName(resolve(target))
@@ -298,6 +297,6 @@ async function withCopy(
   }
 }
 
-function formatContents({ warnings: _, ...contents }: Contents): string {
+function formatContents({ warnings: _, ...contents }: CopiedStore): string {
   return formatRecord(contents)
 }

@@ -7,6 +7,7 @@ import { type Modules, modulesWith } from '../../core/model.ts'
 import { clockOf } from '../../core/lib/clock.ts'
 import type { Store } from '../../core/ports/store.ts'
 import type { KeyedRoute, Route } from '../../core/routes/route.ts'
+import type { RouteTable } from '../../core/routes/router.ts'
 import { CliError, toCliError, usageError } from '../errors.ts'
 import type { Io, Output } from '../output/print.ts'
 import { currentUser, type DurableAddress, parseStoreUrl, type StoreAddress } from './url.ts'
@@ -105,13 +106,17 @@ export async function modulesOf(access: StoreAccess): Promise<Modules> {
   return await isMissingStore(access) ? await modulesWith([]) : await withStore(access, {}, readModules)
 }
 
-export type Endpoints = Awaited<ReturnType<typeof readEndpoints>>
+/** The endpoints of a store's services. */
+export interface Endpoints extends RouteTable {
+  readonly keyedRoutes: readonly KeyedRoute[]
+  readonly modules: Modules
+}
 
 /** Every endpoint: the built-in ones, and those that services have recorded and whose scope a module still has. */
 export async function readEndpoints(
   store: Pick<Store, 'listEndpoints' | 'listModules'>,
   serviceName: string = 'service',
-) {
+): Promise<Endpoints> {
   // Loaded here, with the schemas of all endpoints.
   const { compileRoutes, ROUTES } = await import('../../core/routes/router.ts')
   const modules = await readModules(store)

@@ -27,8 +27,8 @@ import {
   type Partner,
   TAG_PATTERN,
 } from '../model.ts'
-import type { Administration, Change, DigestScheme } from '../ports/changes.ts'
-import { readPartners, type Store } from '../ports/store.ts'
+import type { Change, DigestScheme } from '../ports/changes.ts'
+import { type AdministeredStore, readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
 import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
 
@@ -86,7 +86,7 @@ export interface KeyImportReport {
  * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  */
 export async function importKeys(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'sha256'>,
+  store: AdministeredStore & Pick<Store, 'sha256'>,
   lines: Iterable<string> | AsyncIterable<string>,
   operator: Operator,
   options: KeyImportOptions = {},

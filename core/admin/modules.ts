@@ -11,8 +11,7 @@ import {
   type Scope,
   SCOPE_PATTERN,
 } from '../model.ts'
-import type { Administration } from '../ports/changes.ts'
-import { readPartners, type Store } from '../ports/store.ts'
+import { type AdministeredStore, readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, listOpenClaims, type Operator, readModules } from './apply.ts'
 import { issuedScopes } from './claim-request.ts'
 import { AdminError } from './error.ts'
@@ -40,7 +39,7 @@ export interface ModuleAdministration {
 
 /** Administers the modules of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createModuleAdministration(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules'>,
+  store: AdministeredStore,
   operator: Operator,
 ): ModuleAdministration {
   const { now, apply } = createAdministrator(store, operator)
@@ -126,7 +125,7 @@ async function requireInactive(store: Pick<Store, 'listPartners'>, module: Modul
   }
 }
 
-async function requireNotHeld(store: Administration, scope: Scope, now: number): Promise<void> {
+async function requireNotHeld(store: AdministeredStore, scope: Scope, now: number): Promise<void> {
   const inForce = { scope, states: ['active', 'retiring'], now } as const
   const [key]: readonly Key[] = await store.listKeys(inForce, undefined, 1)
   if (key !== undefined) {

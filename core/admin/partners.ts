@@ -7,8 +7,8 @@ import {
   type PartnerDetails,
 } from '../model.ts'
 import { assertKind, assertOptions, type OptionKinds } from '../lib/options.ts'
-import type { Administration, Change } from '../ports/changes.ts'
-import { readRows, type Store } from '../ports/store.ts'
+import type { Change } from '../ports/changes.ts'
+import { type AdministeredStore, readRows, type Store } from '../ports/store.ts'
 import {
   claimRevocations,
   createAdministrator,
@@ -105,7 +105,7 @@ export interface PartnerAdministration {
 
 /** Administers the partners of a store. @throws {RangeError} for an invalid name of the operator. */
 export function createPartnerAdministration(
-  store: Administration & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules' | 'webhooks'>,
+  store: AdministeredStore & Pick<Store, 'webhooks'>,
   operator: Operator,
 ): PartnerAdministration {
   const { now, apply, isPreview } = createAdministrator(store, operator)

@@ -3,7 +3,7 @@ import { hasEnded, keyState, MAX_OWN_OVERLAP_SECONDS, newKey } from '../keys/lif
 import { MAX_DURATION_MS, MS_PER_DAY } from '../lib/time.ts'
 import { DEFAULT_LIMITS } from '../limits/policies.ts'
 import type { Key, KeyFacts } from '../model.ts'
-import type { Administration, Change } from '../ports/changes.ts'
+import type { Change } from '../ports/changes.ts'
 import type { Store } from '../ports/store.ts'
 import { findKey } from './apply.ts'
 import { commonRights, type ServiceLimits } from './successor.ts'
@@ -120,7 +120,7 @@ export function rotatedError({ id }: Key, successorId: string): AdminError {
  * @throws {AdminError} `chain_full`
  */
 export async function limitChain(
-  store: Pick<Administration, 'listChain'> & Pick<Store, 'findKey'>,
+  store: Pick<Store, 'listChain' | 'findKey'>,
   key: Key,
   { changes, key: successor }: Rotation,
   isUsed: (id: string) => boolean,

@@ -28,13 +28,23 @@ interface StoredResponse<Route> extends Omit<CachedResponse<Route>, 'madeAt' | '
   readonly expiresAt?: number | undefined
 }
 
-export type ResponseCache<Route> = ReturnType<typeof createResponseCache<Route>>
+/** Responses by their targets. */
+export interface ResponseCache<Route> {
+  /** The response to this target, fresh or not. */
+  lookup(target: string): CachedResponse<Route> | undefined
+  /** Caches a response if its target was requested before. The request does not wait for that or fail by it. */
+  store(target: string, now: number, response: StoredResponse<Route>): void
+}
 
 /** The rough size of an entry besides its body and target, in bytes, with what is evicted and not yet collected. */
 const overheadBytes = 4096
 
 /** @param maxBytes Bytes of bodies and targets together; 0 caches nothing. */
-export function createResponseCache<Route>(maxBytes: number, directory: Directory, catalog: Catalog) {
+export function createResponseCache<Route>(
+  maxBytes: number,
+  directory: Directory,
+  catalog: Catalog,
+): ResponseCache<Route> {
   const entries = createLruCache<CachedResponse<Route>>(
     maxBytes,
     // Node keeps the text of a body, too.
@@ -44,15 +54,8 @@ export function createResponseCache<Route>(maxBytes: number, directory: Director
   const nextChangeAt = createExpirySchedule(directory, catalog)
 
   return {
-    /** The response to this target, fresh or not. */
     lookup: entries.get,
-
-    /** Caches a response if its target was requested before. The request does not wait for that or fail by it. */
-    store(
-      target: string,
-      now: number,
-      response: StoredResponse<Route>,
-    ): void {
+    store(target, now, response) {
       if (maxBytes === 0 || !wasRequested(target) && entries.get(target) === undefined) return
       const setUntil = (expiresAt: number): void => {
         const body = typeof response.body === 'string' ? encode(response.body) : response.body

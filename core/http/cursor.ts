@@ -5,10 +5,16 @@ const macLength = 32
 /** The longest cursor of the contract. */
 export const MAX_CURSOR_LENGTH = 1000
 
-export type Cursors = ReturnType<typeof createCursors>
+/** Seals positions as cursors, and opens these. */
+export interface Cursors {
+  /** @param bound Identifies the list: partner, filters, order, version. @throws {TypeError} for a long position. */
+  seal(bound: string, position: readonly (string | number)[]): string
+  /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
+  open(bound: string, cursor: string): readonly (string | number)[] | undefined
+}
 
 /** @param secret Hexadecimal, at most 64 digits: the same in every replica. */
-export function createCursors(sha256: Sha256, secret: string) {
+export function createCursors(sha256: Sha256, secret: string): Cursors {
   // HMAC (RFC 2104 §2) over text: hexadecimal digits stay ASCII under both pads, and the outer hash takes the inner
   // one as hexadecimal digits.
   const inner = pad(secret, 0x36)
@@ -17,8 +23,7 @@ export function createCursors(sha256: Sha256, secret: string) {
     sha256(outer + sha256(`${inner}${payload}.${bound}`)).slice(0, macLength)
 
   return {
-    /** @param bound Identifies the list: partner, filters, order, version. @throws {TypeError} for a long position. */
-    seal(bound: string, position: readonly (string | number)[]): string {
+    seal(bound, position) {
       const payload = encodeBase64Url(JSON.stringify(position))
       // A flat text, as in `rfc3339`.
       const cursor = [payload, authenticate(bound, payload)].join('.')
@@ -27,8 +32,7 @@ export function createCursors(sha256: Sha256, secret: string) {
         `The sort key or id of a row is too long for a cursor of ${MAX_CURSOR_LENGTH} characters.`,
       )
     },
-    /** @returns The position, or `undefined` for a cursor that was altered or belongs to another list. */
-    open(bound: string, cursor: string): readonly (string | number)[] | undefined {
+    open(bound, cursor) {
       const separator = cursor.length - macLength - 1
       if (cursor[separator] !== '.') return undefined
       const payload = cursor.slice(0, separator)

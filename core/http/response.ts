@@ -22,11 +22,27 @@ const htmlType = 'text/html; charset=utf-8'
 /** The fields that differ between responses from one cached body: their values are set in a copy of its headers. */
 const changing = ['X-Request-Id', '', 'RateLimit-Policy', '', 'RateLimit', '']
 
-export type ResponseWriter = ReturnType<typeof createResponseWriter>
+/** Serialises results and problems. Headers are names and values in turn. */
+export interface ResponseWriter {
+  nextRequestId(): string
+  /** Serialises the result of a GET that takes a key. @param path The path of the request, as sent. */
+  toCachedBody(result: HandlerResult, path: string, query: Query): CachedBody
+  toCachedDocument(document: StaticDocument, type: string): CachedBody
+  /** Makes the document with the content coding gzip. */
+  compress(document: CachedBody): Promise<CachedBody>
+  /** Responds to a POST, or to a GET that must not be cached. */
+  respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse
+  /** Headers of a response of the host's, which may have its own values for the first two. */
+  hostHeaders(meta: RequestMeta): string[]
+  /**
+   * @param path The path of the request, without anything that looks like a key.
+   * @param page Makes a page in place of the problem document.
+   */
+  respondProblem(problem: Problem, meta: RequestMeta, path: string, page?: ProblemPage): HttpResponse
+  respondOptions(allow: string, requestId: string): HttpResponse
+}
 
 /**
- * Serialises results and problems. Headers are names and values in turn.
- *
  * @param version Of the API.
  * @param problemBase Base of the `type` of problems, without a trailing slash.
  */
@@ -35,22 +51,21 @@ export function createResponseWriter(
   version: string,
   problemBase: string,
   sha256: Sha256,
-) {
+): ResponseWriter {
   const common = ['X-Content-Type-Options', 'nosniff', names.versionHeader, version]
   const varyByKey = `Authorization, ${names.keyHeader}, ${names.versionHeader}`
 
   return {
     nextRequestId: createRequestIds(),
 
-    /** Serialises the result of a GET that takes a key. @param path The path of the request, as sent. */
-    toCachedBody(result: HandlerResult, path: string, query: Query): CachedBody {
+    toCachedBody(result, path, query) {
       const text = serialize(result)
       const caching = ['Cache-Control', 'private, no-cache', 'Vary', varyByKey]
       const headers = [...caching, ...common, ...nextLink(result, path, query), ...result.headers ?? []]
       return cachedBody(text, entityTag(text, sha256), contentHeaders(json, byteLength(text)), headers)
     },
 
-    toCachedDocument({ text, headers = [], variesBy }: StaticDocument, type: string): CachedBody {
+    toCachedDocument({ text, headers = [], variesBy }, type) {
       const vary = `${variesBy ? `${variesBy}, ` : ''}Accept-Encoding`
       const caching = ['Cache-Control', 'no-cache', 'Vary', vary]
       const body = encode(text)
@@ -58,28 +73,21 @@ export function createResponseWriter(
       return cachedBody(body, entityTag(text, sha256), content, [...caching, ...common, ...headers])
     },
 
-    /** Makes the document with the content coding gzip. */
-    compress: (document: CachedBody): Promise<CachedBody> => compress(document, sha256),
+    compress: (document) => compress(document, sha256),
 
-    /** Responds to a POST, or to a GET that must not be cached. */
-    respondUncached(result: HandlerResult, status: number, meta: RequestMeta): HttpResponse {
+    respondUncached(result, status, meta) {
       const { html, headers, cacheControl } = result
       const type = html === undefined ? json : htmlType
       return uncached(status, type, html ?? serialize(result), meta, common, headers, cacheControl)
     },
 
-    /** Headers of a response of the host's, which may have its own values for the first two. */
-    hostHeaders({ requestId, rateLimit }: RequestMeta): string[] {
+    hostHeaders({ requestId, rateLimit }) {
       const headers = ['Cache-Control', 'private, no-store', 'Vary', varyByKey]
       headers.push(names.versionHeader, version, 'X-Request-Id', requestId, ...rateLimitHeaders(rateLimit))
       return headers
     },
 
-    /**
-     * @param path The path of the request, without anything that looks like a key.
-     * @param page Makes a page in place of the problem document.
-     */
-    respondProblem(problem: Problem, meta: RequestMeta, path: string, page?: ProblemPage): HttpResponse {
+    respondProblem(problem, meta, path, page) {
       const { code, members } = problem
       const { retryAfterSeconds, allow } = members
       const { status } = PROBLEMS[code]
@@ -95,7 +103,7 @@ export function createResponseWriter(
       return uncached(status, 'application/problem+json', text, meta, common, headers)
     },
 
-    respondOptions(allow: string, requestId: string): HttpResponse {
+    respondOptions(allow, requestId) {
       const headers = ['Allow', allow, ...common, 'X-Request-Id', requestId]
       return { status: 204, headers, body: undefined }
     },

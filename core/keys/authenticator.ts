@@ -5,7 +5,17 @@ import { extractKeyId, hasKeyShape, hasValidChecksum, IMPORTED_KEY_PATTERN } fro
 import { keyState } from './lifecycle.ts'
 import type { Principal, PrincipalCache } from './principal.ts'
 
-export type Authenticator = ReturnType<typeof createAuthenticator>
+/** Finds the principal of a key. */
+export interface Authenticator {
+  /**
+   * Finds the principal that holds exactly this key. Malformed text, a wrong checksum, an unknown id and a wrong secret
+   * all return `undefined`, and a key that the cache can neither confirm nor refuse a look-up. Whether the key is in
+   * force is up to the policy.
+   */
+  authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | KeyLookup
+  /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
+  isKnown(text: string, now: number): boolean
+}
 
 /** A look-up in the store that has not started. @throws what the store threw. */
 export type KeyLookup = () => MaybePromise<Principal | undefined>
@@ -14,7 +24,11 @@ export type KeyLookup = () => MaybePromise<Principal | undefined>
 const dummyDigest = '0'.repeat(64)
 
 /** @param prefix The store's key prefix. */
-export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, prefix: string) {
+export function createAuthenticator(
+  principals: PrincipalCache,
+  sha256: Sha256,
+  prefix: string,
+): Authenticator {
   function hit(principal: Principal | undefined): Principal | undefined {
     principals.counts.hit++
     return principal
@@ -32,12 +46,7 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
   }
 
   return {
-    /**
-     * Finds the principal that holds exactly this key. Malformed text, a wrong checksum, an unknown id and a wrong secret
-     * all return `undefined`, and a key that the cache can neither confirm nor refuse a look-up. Whether the key is in
-     * force is up to the policy.
-     */
-    authenticate(text: string, revision: Revision): MaybePromise<Principal | undefined> | KeyLookup {
+    authenticate(text, revision) {
       const id = extractKeyId(text, prefix)
       if (id === undefined) return authenticateImported(text, revision)
       const digest = sha256(text)
@@ -55,8 +64,7 @@ export function createAuthenticator(principals: PrincipalCache, sha256: Sha256, 
       return known === undefined ? lookUp : lookUp()
     },
 
-    /** Whether this process has looked this key up and, by what it knew then, the key is in force. Grants nothing. */
-    isKnown(text: string, now: number): boolean {
+    isKnown(text, now) {
       const digest = sha256(text)
       const id = extractKeyId(text, prefix)
       const native = id === undefined ? undefined : matchDigest(principals.peek(id)?.principal, digest)

@@ -5,7 +5,17 @@ import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
 import type { FactSource } from '../ports/facts.ts'
 
-export type LastUsedRecorder = ReturnType<typeof createLastUsedRecorder>
+/** Records when keys were last used. */
+export interface LastUsedRecorder {
+  /** @param now Milliseconds since the epoch. */
+  record(key: Pick<Key, 'id' | 'partner'>, now: number): void
+  /** Whether a use is known that may not be in the store yet. */
+  isUsed(id: string): boolean
+  /** Writes what is pending. Never rejects. */
+  flush(): Promise<void>
+  /** How many uses were not recorded because no place was free, since the start. */
+  dropped(): number
+}
 
 const minIntervalMs = 60_000
 /** Uses of further keys are not recorded while the store does not take these: half of them of one partner at most. */
@@ -15,7 +25,7 @@ const maxUsesPerWrite = 1_000
 const writeDelayMs = 1_000
 
 /** Writes when keys were last used in the background, once a minute and key at most. */
-export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>) {
+export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>): LastUsedRecorder {
   const pending = new Map<string, { readonly at: number; readonly partner: string }>()
   const share = createFairShare(maxPending)
   let dropped = 0
@@ -39,8 +49,7 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
   })
 
   return {
-    /** @param now Milliseconds since the epoch. */
-    record({ id, partner }: Pick<Key, 'id' | 'partner'>, now: number): void {
+    record({ id, partner }, now) {
       const last = lastRecordedAt.get(id)
       if (last !== undefined && now - last < minIntervalMs && now >= last) return
       if (!pending.has(id) && !share.take(partner)) {
@@ -51,10 +60,8 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
       pending.set(id, { at: now, partner })
       writeBehind.wake()
     },
-    /** Whether a use is known that may not be in the store yet. */
-    isUsed: (id: string): boolean => pending.has(id) || lastRecordedAt.get(id) !== undefined,
+    isUsed: (id) => pending.has(id) || lastRecordedAt.get(id) !== undefined,
     flush: writeBehind.flush,
-    /** How many uses were not recorded because no place was free, since the start. */
     dropped: () => dropped,
   }
 }

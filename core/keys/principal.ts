@@ -43,19 +43,24 @@ function freeze<T extends object>(value: T): T {
 }
 
 /** What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory. */
-const partners = createLruCache<Pick<Principal, 'partner' | 'activeScopes'>>(1_000)
-const permissions = createLruCache<
-  Pick<Key, 'scopes' | 'allow' | 'limits'> & Pick<Principal, 'heldScopes' | 'allowedRanges'>
->(1_000)
+const partners = createLruCache<PartnerFacts>(1_000)
+const permissions = createLruCache<Permissions>(1_000)
 
-function sharedFacts(partner: Partner, modules: Modules): Pick<Principal, 'partner' | 'activeScopes'> {
+type PartnerFacts = Pick<Principal, 'partner' | 'activeScopes'>
+
+interface Permissions extends Pick<Key, 'scopes' | 'allow' | 'limits'> {
+  readonly heldScopes: Principal['heldScopes']
+  readonly allowedRanges: Principal['allowedRanges']
+}
+
+function sharedFacts(partner: Partner, modules: Modules): PartnerFacts {
   const scopes = partner.modules.flatMap((module) => modules.scopeOf(module) ?? [])
   return partners.getOrMake(JSON.stringify([partner, scopes]), () => (
     { partner: freeze(structuredClone(partner)), activeScopes: new Set(scopes) }
   ))
 }
 
-function sharedPermissions({ scopes, allow, limits }: Key) {
+function sharedPermissions({ scopes, allow, limits }: Key): Permissions {
   return permissions.getOrMake(JSON.stringify([scopes, allow, limits]), () => ({
     ...structuredClone({ scopes, allow, limits }),
     heldScopes: new Set(scopes),
@@ -71,7 +76,25 @@ interface CachedPrincipal {
   wasRefused: boolean
 }
 
-export type PrincipalCache = ReturnType<typeof createPrincipalCache>
+/** The principals that were looked up lately, by key id; those of imported keys by the SHA-256 of their text. */
+export interface PrincipalCache {
+  /** Authentications that the cache decided, and look-ups in the source. */
+  readonly counts: { hit: number; miss: number }
+  /** The cached principal. Under another revision it may identify a key, but grants nothing. */
+  peek(id: string): CachedPrincipal | undefined
+  /** Whether the source may have imported keys. */
+  mayHaveImports(revision: Revision): boolean
+  /**
+   * Looks a key up in the source; concurrent look-ups of one id are shared.
+   *
+   * @param importedText The text of an imported key, whose SHA-256 is `id`.
+   */
+  find(id: string, revision: Revision, importedText?: string): MaybePromise<Principal | undefined>
+  /** Records that a key with this id, which was just looked up, has a wrong secret. */
+  recordRefusal(id: string): void
+  /** Whether the id is unknown, or a wrong secret was recorded for it, under this revision. */
+  wasRefused(id: string, revision: Revision): boolean
+}
 
 /**
  * Unknown ids have a cache of their own, so that a flood of them cannot evict known keys. With twice as many keys, a process
@@ -79,11 +102,10 @@ export type PrincipalCache = ReturnType<typeof createPrincipalCache>
  */
 const maxKeys = 10_000
 
-/** Caches principals by key id, and those of imported keys by the SHA-256 of their text. */
 export function createPrincipalCache(
   source: Pick<FactSource, 'findKey' | 'findImportedKey' | 'listModules'>,
   limits: Parameters<typeof policiesFor>[0],
-) {
+): PrincipalCache {
   // Keys with equal limits share their policies.
   const policies = createLruCache<Policies>(1_000)
   const principals = createLruCache<CachedPrincipal>(maxKeys)
@@ -130,21 +152,10 @@ export function createPrincipalCache(
   }
 
   return {
-    /** Authentications that the cache decided, and look-ups in the source. */
     counts,
-
-    /** The cached principal. Under another revision it may identify a key, but grants nothing. */
     peek: principals.get,
-
-    /** Whether the source may have imported keys. */
-    mayHaveImports: ({ facts }: Revision): boolean => withoutImports !== facts,
-
-    /**
-     * Looks a key up in the source; concurrent look-ups of one id are shared.
-     *
-     * @param importedText The text of an imported key, whose SHA-256 is `id`.
-     */
-    find(id: string, { facts }: Revision, importedText?: string): MaybePromise<Principal | undefined> {
+    mayHaveImports: ({ facts }) => withoutImports !== facts,
+    find(id, { facts }, importedText) {
       const pending = inFlight.get(id)
       if (pending !== undefined && pending.facts === facts) return pending.result
       counts.miss++
@@ -165,14 +176,12 @@ export function createPrincipalCache(
       return result
     },
 
-    /** Records that a key with this id, which was just looked up, has a wrong secret. */
-    recordRefusal(id: string): void {
+    recordRefusal(id) {
       const cached = principals.get(id)
       if (cached !== undefined) cached.wasRefused = true
     },
 
-    /** Whether the id is unknown, or a wrong secret was recorded for it, under this revision. */
-    wasRefused(id: string, { facts }: Revision): boolean {
+    wasRefused(id, { facts }) {
       const cached = principals.get(id)
       return unknownIds.get(id) === facts || (cached?.facts === facts && cached.wasRefused)
     },

@@ -1,4 +1,13 @@
-export type LruCache<V> = ReturnType<typeof createLruCache<V>>
+/** A map of bounded weight. */
+export interface LruCache<V> {
+  get(key: string): V | undefined
+  set(key: string, value: V): void
+  delete(key: string): void
+  /** Every entry, in no particular order. */
+  entries(): [string, V][]
+  /** The value, which `make` makes if there is none. */
+  getOrMake(key: string, make: () => V): V
+}
 
 /**
  * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one, and
@@ -12,7 +21,7 @@ export function createLruCache<V>(
   maxWeight: number,
   weightOf: (value: V, key: string) => number = () => 1,
   onEvict?: (evicted: Map<string, V>) => void,
-) {
+): LruCache<V> {
   let young = new Map<string, V>()
   let old = new Map<string, V>()
   let youngWeight = 0
@@ -50,10 +59,8 @@ export function createLruCache<V>(
     get,
     set: insert,
     delete: remove,
-    /** Every entry, in no particular order. */
-    entries: (): [string, V][] => [...old, ...young],
-    /** The value, which `make` makes if there is none. */
-    getOrMake(key: string, make: () => V): V {
+    entries: () => [...old, ...young],
+    getOrMake(key, make) {
       const known = get(key)
       if (known !== undefined) return known
       const made = make()

@@ -2,7 +2,32 @@ import type { MaybePromise } from '../lib/promise.ts'
 import { type Limiter, retryAfterSeconds } from './limiter.ts'
 import type { Policy } from './policies.ts'
 
-export type FailedAuthentications = ReturnType<typeof createFailedAuthentications>
+/** Refused credentials, counted by the addresses that they come from. */
+export interface FailedAuthentications {
+  /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
+  hasRecent(now: number): boolean
+  /** Whether none was counted, by no other process either. */
+  hasNone(now: number): boolean
+  /** Whole seconds for which only known keys of the address are accepted; `undefined` when it is not blocked. */
+  blockedSeconds(subject: string | undefined, now: number): number | undefined
+  /**
+   * Counts a failure. Never rejects.
+   * @returns Whole seconds to wait when the quota was spent before; `undefined` when the failure was within it.
+   */
+  count(subject: string | undefined, now: number): MaybePromise<number | undefined>
+  /**
+   * Starts a look-up for an address that is not blocked. Until it ends it counts as a failure, so that an address
+   * never has more pending look-ups than failures left.
+   * @returns `undefined` when it may start at once; else a promise that resolves when it may, after other look-ups
+   * ended, and rejects when the store fails them.
+   */
+  beginLookup(subject: string | undefined, now: number): Promise<void> | undefined
+  /**
+   * Ends a look-up, after its failure was counted if it was one.
+   * @param error Why the store could not decide it.
+   */
+  endLookup(subject: string | undefined, now: number, error?: unknown): void
+}
 
 /** The look-ups of an address. */
 interface AddressLookups {
@@ -20,7 +45,7 @@ export function createFailedAuthentications(
   limiter: Limiter,
   policy: Policy | undefined,
   givenClock?: () => number,
-) {
+): FailedAuthentications {
   const windowTime = (now: number): number => givenClock?.() ?? now
   let lastFailureAt = -Infinity
   const lookupsByAddress = new Map<string, AddressLookups>()
@@ -29,24 +54,17 @@ export function createFailedAuthentications(
     policy !== undefined && windowTime(now) - lastFailureAt < policy.windowSeconds * 1000
 
   return {
-    /** Whether any failure was counted within a window. If not, the caller need not determine the address. */
     hasRecent,
 
-    /** Whether none was counted, by no other process either. */
-    hasNone: (now: number): boolean => policy !== undefined && limiter.isLocal(policy) && !hasRecent(now),
+    hasNone: (now) => policy !== undefined && limiter.isLocal(policy) && !hasRecent(now),
 
-    /** Whole seconds for which only known keys of the address are accepted; `undefined` when it is not blocked. */
-    blockedSeconds(subject: string | undefined, now: number): number | undefined {
+    blockedSeconds(subject, now) {
       if (policy === undefined || subject === undefined) return undefined
       const { remaining, resetSeconds } = limiter.peekLocal(policy, subject, now)
       return remaining === 0 ? resetSeconds : undefined
     },
 
-    /**
-     * Counts a failure. Never rejects.
-     * @returns Whole seconds to wait when the quota was spent before; `undefined` when the failure was within it.
-     */
-    count(subject: string | undefined, now: number): MaybePromise<number | undefined> {
+    count(subject, now) {
       if (policy === undefined || subject === undefined) return undefined
       lastFailureAt = windowTime(now)
       const counted = limiter.consume(policy, subject, now)
@@ -56,13 +74,7 @@ export function createFailedAuthentications(
         : retryAfterSeconds(counted)
     },
 
-    /**
-     * Starts a look-up for an address that is not blocked. Until it ends it counts as a failure, so that an address
-     * never has more pending look-ups than failures left.
-     * @returns `undefined` when it may start at once; else a promise that resolves when it may, after other look-ups
-     * ended, and rejects when the store fails them.
-     */
-    beginLookup(subject: string | undefined, now: number): Promise<void> | undefined {
+    beginLookup(subject, now) {
       if (policy === undefined || subject === undefined) return undefined
       let lookups = lookupsByAddress.get(subject)
       if (lookups === undefined) lookupsByAddress.set(subject, lookups = { active: 0, waiting: new Set() })
@@ -75,11 +87,7 @@ export function createFailedAuthentications(
       return turn.promise
     },
 
-    /**
-     * Ends a look-up, after its failure was counted if it was one.
-     * @param error Why the store could not decide it.
-     */
-    endLookup(subject: string | undefined, now: number, error?: unknown): void {
+    endLookup(subject, now, error) {
       const lookups = subject === undefined ? undefined : lookupsByAddress.get(subject)
       if (policy === undefined || subject === undefined || lookups === undefined) return
       lookups.active--

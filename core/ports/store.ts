@@ -77,6 +77,11 @@ export interface Store
   close(): MaybePromise<void>
 }
 
+/** What changes of an operator need of a store. */
+export type AdministeredStore =
+  & Administration
+  & Pick<Store, 'revision' | 'clock' | 'now' | 'listModules'>
+
 const maxPageRows = 1000
 
 type ReadPage<T> = (after: T | undefined, limit: number) => MaybePromise<readonly T[]>

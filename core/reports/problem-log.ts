@@ -12,11 +12,20 @@ const maxProblemKeys = 20_000
 /** Problems that wait to be written, of all partners. */
 const maxPendingProblems = 1_000
 
+/** The problems that wait to be written. */
+export interface ProblemLog {
+  /** @param describe Called if the problem is recorded. */
+  add(key: Pick<Key, 'id' | 'partner'>, now: number, describe: () => RecordedProblem): void
+  drain(): readonly RecordedProblem[]
+  /** How many were not recorded because no place was free, since the start. */
+  dropped(): number
+}
+
 /**
  * Collects problems until they are written: at most `PROBLEMS_PER_HOUR` of a key and hour. When all places are taken, a
  * partner takes one from the partner with the most problems, as long as that one has more.
  */
-export function createProblemLog() {
+export function createProblemLog(): ProblemLog {
   const counters = createLruCache<{ hour: number; problems: number }>(maxProblemKeys)
   const pending = new Map<string, RecordedProblem[]>()
   let size = 0
@@ -37,8 +46,7 @@ export function createProblemLog() {
   }
 
   return {
-    /** @param describe Called if the problem is recorded. */
-    add({ id, partner }: Pick<Key, 'id' | 'partner'>, now: number, describe: () => RecordedProblem): void {
+    add({ id, partner }, now, describe) {
       const hour = Math.floor(now / 3_600_000)
       let counter = counters.get(id)
       if (counter?.hour !== hour) counters.set(id, counter = { hour, problems: 0 })
@@ -51,7 +59,7 @@ export function createProblemLog() {
       counter.problems++
     },
 
-    drain(): readonly RecordedProblem[] {
+    drain() {
       const drained = [...pending.values()].flat()
       pending.clear()
       size = 0

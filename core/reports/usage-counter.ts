@@ -5,9 +5,21 @@ import { delay } from '../lib/promise.ts'
 import { createWriteBehind } from '../lib/write-behind.ts'
 import type { Key } from '../model.ts'
 import type { RecordedProblem, Reports, UsageCount } from '../ports/reports.ts'
-import { createProblemLog } from './problem-log.ts'
+import { createProblemLog, type ProblemLog } from './problem-log.ts'
 
-export type UsageCounter = ReturnType<typeof createUsageCounter>
+/** Counts the requests of keys. */
+export interface UsageCounter {
+  /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
+  count(key: CountedKey, endpoint: string, status: number, now: number): void
+  /** Records the problem of a request that is counted, see `createProblemLog`. */
+  readonly recordProblem: ProblemLog['add']
+  /** Writes soon. */
+  wake(): void
+  /** Writes what is pending. Never rejects. */
+  flush(): Promise<void>
+  /** How much was not recorded because no place was free, since the start. */
+  dropped(): { readonly requests: number; readonly problems: number }
+}
 
 /** How long a write waits for more counts: reports show them within 5 s, also when the store is slow. */
 const writeDelayMs = 2_000
@@ -36,7 +48,7 @@ export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'> & { readonly recordEndpoints?: () => Promise<void> },
   onFailure: (error: unknown) => void = () => undefined,
   maxCounters = 50_000,
-) {
+): UsageCounter {
   const counters = createCounters(maxCounters)
   const problems = createProblemLog()
   let unsent: Batch[] = []
@@ -67,16 +79,13 @@ export function createUsageCounter(
   }
 
   return {
-    /** @param now The instant of the request, milliseconds since the epoch, which decides the day it counts for. */
-    count(key: CountedKey, endpoint: string, status: number, now: number): void {
+    count(key, endpoint, status, now) {
       counters.count(key, endpoint, status >= 400, now)
       writeBehind.wake()
     },
-    /** Records the problem of a request that is counted, see `createProblemLog`. */
     recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
-    /** How much was not recorded because no place was free, since the start. */
     dropped: () => ({ requests: counters.dropped(), problems: problems.dropped() }),
   }
 }

@@ -8,7 +8,7 @@ import type { Query } from '../http/query.ts'
 import type { LastUsedRecorder } from '../keys/last-used.ts'
 import type { Sha256 } from '../lib/digest.ts'
 import type { MaybePromise } from '../lib/promise.ts'
-import type { KeyStore } from '../admin/key-plans.ts'
+import type { ClaimStore } from '../admin/claims.ts'
 import type { ServiceLimits } from '../admin/successor.ts'
 import type { Limiter } from '../limits/limiter.ts'
 import type { EndpointMethod, EndpointName, PolicyName, Scope, SelfService } from '../model.ts'
@@ -16,7 +16,7 @@ import type { Grant } from '../policy/decide.ts'
 import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
-import type { RecordedEndpoint, Store } from '../ports/store.ts'
+import type { RecordedEndpoint } from '../ports/store.ts'
 import type { InputSchemas, InputValues } from '../schemas/inputs.ts'
 import { type Inputs, ownSentence, type Parameter, toMembers, toParameters } from '../schemas/requests.ts'
 
@@ -285,7 +285,7 @@ export interface HandlerContext {
   /** Loads the code of the pages of one-time links. */
   loadClaimPages(): Promise<ClaimPages>
   /** The store, for changes by partners. */
-  readonly administration: KeyStore & Pick<Store, 'findClaim'>
+  readonly administration: ClaimStore
   /** The limits of the service, which apply to keys and partners without their own. */
   readonly limits: ServiceLimits
   readonly lastUsed: LastUsedRecorder

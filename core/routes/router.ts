@@ -53,7 +53,15 @@ export const ROUTES: readonly Route[] = [
   useClaimRoute,
 ]
 
-export type RouteTable = ReturnType<typeof compileRoutes>
+/** The routes of a service. */
+export interface RouteTable {
+  /** Every endpoint; another list after each `add`. */
+  readonly endpoints: readonly Endpoint[]
+  match(path: string): RouteMatch | undefined
+  endpointOf(route: Route): Endpoint | undefined
+  /** Adds a route that is matched elsewhere. */
+  add(route: Route): void
+}
 
 /** What a path matches. */
 export interface RouteMatch {
@@ -64,7 +72,7 @@ export interface RouteMatch {
 }
 
 /** Compiles the route table. Only itty-router's expressions are used: its `fetch` builds a URL and has no 405. */
-export function compileRoutes(routes: readonly Route[], serviceName: string, basePath = '') {
+export function compileRoutes(routes: readonly Route[], serviceName: string, basePath = ''): RouteTable {
   const byPath = Map.groupBy(routes, (route) => completePath(route, serviceName, basePath))
   for (const route of routes) if (route.atRoot && basePath !== '') byPath.set(basePath + route.path, [route])
   const router = IttyRouter()
@@ -100,18 +108,16 @@ export function compileRoutes(routes: readonly Route[], serviceName: string, bas
   const endpoints = new Map(routes.map((route) => [route, describe(route)]))
   let list: readonly Endpoint[] = [...endpoints.values()]
   return {
-    match(path: string): RouteMatch | undefined {
+    match(path) {
       // The router's expressions accept trailing slashes, and dot segments as slugs; the contract does not.
       if (emptyOrDotSegment.test(path)) return undefined
       return fixed.get(path) ?? findMatch(path)
     },
-    /** Another list after each `add`. */
-    get endpoints(): readonly Endpoint[] {
+    get endpoints() {
       return list
     },
-    endpointOf: (route: Route): Endpoint | undefined => endpoints.get(route),
-    /** Adds a route that is matched elsewhere. */
-    add(route: Route): void {
+    endpointOf: (route) => endpoints.get(route),
+    add(route) {
       endpoints.set(route, describe(route))
       list = [...endpoints.values()]
     },

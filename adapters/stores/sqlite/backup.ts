@@ -15,6 +15,23 @@ import { createRevisions } from './revisions.ts'
 import { hasEnded } from './servers.ts'
 import { createSqlDatabase } from './sql-database.ts'
 
+/** What a copy of a store contains, as commands print it. */
+export interface CopiedStore {
+  readonly bytes: number
+  /** The version of the schema. */
+  readonly schema: number
+  readonly partners: number
+  readonly keys: number
+  readonly profiles: number
+  readonly signups: number
+  readonly facts_revision: string
+  readonly content_revision: string
+  /** The head of the audit log, `SEQUENCE:HASH`. */
+  readonly seal: string
+  /** What is wrong with it. */
+  readonly warnings: readonly string[]
+}
+
 /**
  * Copies a store, which servers may be using, to an empty file, and checks the copy.
  *
@@ -28,7 +45,7 @@ export async function copyFile(
   copy: string,
   { isTrusted, migrates }: { readonly isTrusted: boolean; readonly migrates: boolean },
   progress: (part: number) => void,
-) {
+): Promise<CopiedStore> {
   await copyPages(store, copy, migrates, progress)
   const database = openDatabase(copy, { create: false })
   try {
