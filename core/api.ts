@@ -200,7 +200,7 @@ export function createPartnerApi(ports: PartnerApiPorts, options: PartnerApiOpti
       const left = [replica.deregister(), retention]
       // Changes no longer wait for this replica, so its cache may be stale from now on.
       revisionCache.invalidate(elapsed())
-      await Promise.all([lastUsed.flush(), usage.flush(), limiter.close(), ...left])
+      await Promise.all([lastUsed.close(), usage.close(), limiter.close(), ...left])
     },
   }
   return api

@@ -13,6 +13,8 @@ export interface LastUsedRecorder {
   isUsed(id: string): boolean
   /** Writes what is pending. Never rejects. */
   flush(): Promise<void>
+  /** Writes what is pending for the last time. Never rejects. */
+  close(): Promise<void>
   /** How many uses were not recorded because no place was free, since the start. */
   dropped(): number
 }
@@ -62,6 +64,7 @@ export function createLastUsedRecorder(source: Pick<FactSource, 'recordKeyUses'>
     },
     isUsed: (id) => pending.has(id) || lastRecordedAt.get(id) !== undefined,
     flush: writeBehind.flush,
+    close: writeBehind.close,
     dropped: () => dropped,
   }
 }

@@ -13,6 +13,7 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
   let writing: Promise<boolean> = Promise.resolve(true)
   let flushes = 0
   let retries = 0
+  let isClosed = false
 
   function start(): Promise<boolean> {
     timer = undefined
@@ -27,7 +28,13 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
   }
 
   function schedule(): void {
-    timer ??= setTimeout(attempt, delayMs)
+    if (!isClosed) timer ??= setTimeout(attempt, delayMs)
+  }
+
+  async function flush(): Promise<void> {
+    flushes++
+    clearTimeout(timer)
+    await start()
   }
 
   return {
@@ -37,10 +44,11 @@ export function createWriteBehind(delayMs: number, write: () => Promise<boolean>
       schedule()
     },
     /** Writes now. Resolves when the write has ended, successfully or not. */
-    async flush(): Promise<void> {
-      flushes++
-      clearTimeout(timer)
-      await start()
+    flush,
+    /** Writes for the last time: the store may be closed, so that `wake` does nothing from now on. */
+    close(): Promise<void> {
+      isClosed = true
+      return flush()
     },
   }
 }

@@ -17,6 +17,8 @@ export interface UsageCounter {
   wake(): void
   /** Writes what is pending. Never rejects. */
   flush(): Promise<void>
+  /** Writes what is pending for the last time. Never rejects. */
+  close(): Promise<void>
   /** How much was not recorded because no place was free, since the start. */
   dropped(): { readonly requests: number; readonly problems: number }
 }
@@ -86,6 +88,7 @@ export function createUsageCounter(
     recordProblem: problems.add,
     wake: writeBehind.wake,
     flush: writeBehind.flush,
+    close: writeBehind.close,
     dropped: () => ({ requests: counters.dropped(), problems: problems.dropped() }),
   }
 }

@@ -417,6 +417,23 @@ t.test('a failing write is retried a few times and keeps no process alive', (t) 
   t.end()
 })
 
+t.test('after close, nothing more is written and no process kept alive', (t) => {
+  const module = new URL('../../core/lib/write-behind.ts', import.meta.url).href
+  const program = `
+    import { createWriteBehind } from ${JSON.stringify(module)}
+    let attempts = 0
+    const { wake, close } = createWriteBehind(1, () => Promise.resolve(++attempts === 0))
+    wake()
+    await close()
+    wake()
+    process.once('exit', () => console.log(attempts))`
+  const flags = ['--input-type=module', '-e', program]
+  const { status, stdout } = spawnSync(process.execPath, flags, { encoding: 'utf8', timeout: 20_000 })
+  t.equal(status, 0)
+  t.equal(stdout, '1\n')
+  t.end()
+})
+
 await t.test('problems are written with the counts, 100 of an hour and key, and 1,000 at once', async (t) => {
   const written: (readonly RecordedProblem[])[] = []
   let refusals = 1
