@@ -199,7 +199,22 @@ export type QuotaObserver = (
   at: number,
 ) => void
 
-type Met = readonly [policy: Policy, state: RateLimitState]
+/** What a request is counted with. */
+interface Counting {
+  readonly limiter: Limiter
+  readonly quotaCounted: QuotaObserver
+  readonly facts: KeyFacts
+  /** On the monotonic clock. */
+  readonly now: number
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** A policy with its state after the request. */
+interface Consumed {
+  readonly policy: Policy
+  readonly state: RateLimitState
+}
 
 /**
  * Counts a request against every policy that applies to it; `undefined` when none is on. Where `key` applies, so do the
@@ -210,56 +225,88 @@ type Met = readonly [policy: Policy, state: RateLimitState]
  */
 export function consumeQuotas(
   { limiter, quotaCounted }: { readonly limiter: Limiter; readonly quotaCounted: QuotaObserver },
-  { policies, key, partner }: KeyFacts & { readonly policies: Policies },
+  principal: KeyFacts & { readonly policies: Policies },
   { limits, skipsQuotas }: { readonly limits: readonly PolicyName[]; readonly skipsQuotas?: true },
   now: number,
   at: number,
 ): MaybePromise<RateLimitResult | undefined> {
+  const { policies, key, partner } = principal
   const hasQuotas = !skipsQuotas && (policies.month !== undefined || policies.partner !== undefined)
   // Most routes have one policy, which needs no arrays.
   if (limits.length === 1 && !hasQuotas) {
     const name = limits[0]!
     return consumeQuota(limiter, policies[name], policySubject(name, key.id, partner.slug), now)
   }
-  const listed = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTA_NAMES] : name)
-  const applied = listed.flatMap((name) => policies[name] ?? [])
+  const names = limits.flatMap((name) => name === 'key' && hasQuotas ? [name, ...PARTNER_QUOTA_NAMES] : name)
+  const applied = names.flatMap((name) => policies[name] ?? [])
   if (applied.length === 0) return undefined
+  const counting = { limiter, quotaCounted, facts: principal, now, at }
   const own = applied.filter(({ name }) => !isPartnerQuota(name))
   const quotas = applied.filter(({ name }) => isPartnerQuota(name))
     .map((policy) => countedAs(policy, key.id, partner, at))
-  const look = ({ policy, subject }: Counted, known = limiter.peekLocal(policy, subject, now)) =>
-    known.isStale ? limiter.peek(policy, subject, now) : known
+  const consumed = andThen(consumeOwnPolicies(counting, own), (ofKey) => {
+    if (ofKey.some(({ state }) => !state.allowed)) return ofKey
+    return andThen(orderQuotas(counting, quotas), (ordered) => consumeInOrder(counting, ordered, ofKey))
+  })
+  return andThen(consumed, (states) => combineResults(applied, states))
+}
 
-  function consumeInOrder(met: readonly Met[], [counted, ...rest]: Counted[]): MaybePromise<readonly Met[]> {
-    if (counted === undefined || met.some(([, { allowed }]) => !allowed)) return met
-    return andThen(limiter.consume(counted.policy, counted.subject, now), (state) => {
-      quotaCounted(counted, partner.slug, state, at)
-      return consumeInOrder([...met, [counted.policy, state]], rest)
-    })
-  }
-
-  return andThen(
-    all(
-      own.map((policy) => limiter.consume(policy, policySubject(policy.name, key.id, partner.slug), now)),
-      (states) => {
-        const met = own.map((policy, index): Met => [policy, states[index]!])
-        if (states.some(({ allowed }) => !allowed)) return met
-        // The quota with less left is the first: if it refuses the request, that does not count toward the other.
-        return all(quotas.map((each) => look(each)), ([one, other]) => {
-          return consumeInOrder(met, other && other.remaining < one!.remaining ? quotas.toReversed() : quotas)
-        })
-      },
-    ),
-    (met) => {
-      const sorted = listed.flatMap((name) => met.filter(([policy]) => policy.name === name))
-      const waits = met.map(([, state]) => retryAfterSeconds(state)).filter((wait) => wait !== undefined)
-      return {
-        policy: sorted.map(([{ field }]) => field).join(', '),
-        limit: sorted.map(([{ name }, state]) => limitItem(name, state)).join(', '),
-        retryAfterSeconds: waits.length === 0 ? undefined : Math.max(...waits),
-      }
-    },
+/** Counts the request against each policy that is not a quota of its partner. */
+function consumeOwnPolicies(
+  { limiter, facts: { key, partner }, now }: Counting,
+  policies: readonly Policy[],
+): MaybePromise<readonly Consumed[]> {
+  const consumed = policies.map((policy) =>
+    andThen(
+      limiter.consume(policy, policySubject(policy.name, key.id, partner.slug), now),
+      (state): Consumed => ({ policy, state }),
+    )
   )
+  return all(consumed, (each): readonly Consumed[] => each)
+}
+
+/** Puts the quota with less left first: if it refuses the request, that does not count toward the other. */
+function orderQuotas(
+  { limiter, now }: Counting,
+  quotas: readonly Counted[],
+): MaybePromise<readonly Counted[]> {
+  const peeked = quotas.map((counted) => {
+    const { policy, subject } = counted
+    const known = limiter.peekLocal(policy, subject, now)
+    const state = known.isStale ? limiter.peek(policy, subject, now) : known
+    return andThen(state, ({ remaining }) => ({ counted, remaining }))
+  })
+  return all(
+    peeked,
+    (each) => each.toSorted((one, other) => one.remaining - other.remaining).map(({ counted }) => counted),
+  )
+}
+
+/** Counts the request against one quota after the other, until one refuses it. @param consumed What came before. */
+function consumeInOrder(
+  counting: Counting,
+  [counted, ...rest]: readonly Counted[],
+  consumed: readonly Consumed[],
+): MaybePromise<readonly Consumed[]> {
+  if (counted === undefined) return consumed
+  const { limiter, quotaCounted, facts, now, at } = counting
+  const { policy, subject } = counted
+  return andThen(limiter.consume(policy, subject, now), (state) => {
+    quotaCounted(counted, facts.partner.slug, state, at)
+    const withThis = [...consumed, { policy, state }]
+    return state.allowed ? consumeInOrder(counting, rest, withThis) : withThis
+  })
+}
+
+/** @param applied The policies in the order of the fields. */
+function combineResults(applied: readonly Policy[], consumed: readonly Consumed[]): RateLimitResult {
+  const inOrder = applied.flatMap(({ name }) => consumed.filter(({ policy }) => policy.name === name))
+  const waits = consumed.flatMap(({ state }) => retryAfterSeconds(state) ?? [])
+  return {
+    policy: inOrder.map(({ policy }) => policy.field).join(', '),
+    limit: inOrder.map(({ policy, state }) => limitItem(policy.name, state)).join(', '),
+    retryAfterSeconds: waits.length === 0 ? undefined : Math.max(...waits),
+  }
 }
 
 function consumeQuota(
