@@ -1,11 +1,14 @@
 import { readModules } from '../core/admin/apply.ts'
+import type { AdminError, AdminErrorCode } from '../core/admin/error.ts'
 import { similarNames } from '../core/lib/similar-names.ts'
 import type { Store } from '../core/ports/store.ts'
-import { toCliError } from './errors.ts'
 import { joinList } from './output/text.ts'
 
 /** The most names that are compared: a store may have millions of partners and keys. */
 const maxCompared = 10_000
+
+/** Longer text is no name, nor a few of them with commas between. */
+const maxNameLength = 200
 
 /** Asks whether one of the known names that are most like this one is meant; empty when none is like it. */
 export function suggest(name: string, known: readonly string[]): string {
@@ -21,13 +24,15 @@ export function suggest(name: string, known: readonly string[]): string {
 
 /** Adds suggestions from the store to the message about a partner, key, link, webhook, module or scope that does not exist. */
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
-  const { message } = toCliError(error)
-  const { code } = error as { readonly code?: string }
-  const [, name] = /"([\w:,-]{1,200})"/.exec(message) ?? []
-  if (name !== undefined) (error as Error).message += suggest(name, await listKnown(store, code))
+  // By name: importing the class would load code that most commands do not need.
+  if (!(error instanceof Error) || error.name !== 'AdminError') return
+  const { code, subject } = error as AdminError
+  if (subject !== undefined && subject.length <= maxNameLength) {
+    error.message += suggest(subject, await listKnown(store, code))
+  }
 }
 
-async function listKnown(store: Store, code: string | undefined): Promise<readonly string[]> {
+async function listKnown(store: Store, code: AdminErrorCode): Promise<readonly string[]> {
   if (code === 'partner_not_found') {
     return (await store.listPartners(undefined, maxCompared)).map(({ slug }) => slug)
   }
@@ -36,7 +41,7 @@ async function listKnown(store: Store, code: string | undefined): Promise<readon
   if (code === 'claim_not_found') {
     return (await store.listClaims({}, undefined, maxCompared)).map(({ id }) => id)
   }
-  const { names, scopes } = await readModules(store)
-  if (code === 'unknown_module' || code === 'module_not_found') return names
-  return code === 'unknown_scope' ? scopes : []
+  if (code === 'unknown_module' || code === 'module_not_found') return (await readModules(store)).names
+  if (code === 'unknown_scope') return (await readModules(store)).scopes
+  return []
 }

@@ -1,6 +1,6 @@
 /** Administration of webhooks, for programs without the command line. */
 import { createAdministrator, findPartner, type Operator } from '../../core/admin/apply.ts'
-import { AdminError } from '../../core/admin/error.ts'
+import { AdminError, notFoundError } from '../../core/admin/error.ts'
 import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
@@ -221,7 +221,7 @@ export function createWebhookAdministration(
 /** @throws {AdminError} `webhook_not_found` */
 function requireFound(id: string, webhook: Webhook | undefined): Webhook {
   if (webhook !== undefined) return webhook
-  throw new AdminError('webhook_not_found', `There is no webhook ${formatValue(id)}.`)
+  throw notFoundError('webhook_not_found', `There is no webhook ${formatValue(id)}.`, id)
 }
 
 /** The URL of a webhook in its normal form; `undefined` for one that none may have. */

@@ -8,7 +8,7 @@ import { type KeyFacts, type Modules, modulesWith, type Partner } from '../model
 import type { Administration, Change, Claim } from '../ports/changes.ts'
 import { readRows, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
-import { AdminError } from './error.ts'
+import { AdminError, notFoundError } from './error.ts'
 import { validateName } from './validate.ts'
 
 /** Who administers. */
@@ -107,20 +107,18 @@ export async function findPartner(store: Pick<Store, 'findPartner'>, slug: strin
   const isSlug = typeof slug === 'string' && SLUG_PATTERN.test(slug)
   const partner = isSlug ? await store.findPartner(slug) : undefined
   if (partner !== undefined) return partner
-  throw new AdminError('partner_not_found', `There is no partner ${formatValue(slug)}.`)
+  throw notFoundError('partner_not_found', `There is no partner ${formatValue(slug)}.`, slug)
 }
 
 export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promise<KeyFacts> {
   const isId = typeof id === 'string' && KEY_ID_PATTERN.test(id)
   const facts = isId ? await store.findKey(id) : undefined
   if (facts !== undefined) return facts
-  throw new AdminError(
-    'key_not_found',
-    containsKey(String(id))
-      ? 'Pass the id of a key, the 12 characters after live_ or test_, not the whole key. ' +
-        'Treat that key as exposed: rotate or revoke it.'
-      : `There is no key with the id ${formatValue(id)}.`,
-  )
+  if (containsKey(String(id))) {
+    const advice = 'Pass the id of a key, the 12 characters after live_ or test_, not the whole key.'
+    throw new AdminError('key_not_found', `${advice} Treat that key as exposed: rotate or revoke it.`)
+  }
+  throw notFoundError('key_not_found', `There is no key with the id ${formatValue(id)}.`, id)
 }
 
 /** The claims of a partner, or of all, that can be used at an instant. */

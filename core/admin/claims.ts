@@ -21,7 +21,7 @@ import {
   type RotationPlan,
 } from './key-plans.ts'
 import { DEFAULT_OVERLAP_MS } from './rotation.ts'
-import { AdminError } from './error.ts'
+import { AdminError, notFoundError } from './error.ts'
 
 /** What claims need of a store. */
 export type ClaimStore = KeyStore & Pick<Store, 'findClaim'>
@@ -134,7 +134,7 @@ export async function findClaim(store: Pick<Store, 'findClaim'>, id: string): Pr
   const isId = typeof id === 'string' && /^clm_[0-9a-f]{24}$/.test(id)
   const claim = isId ? await store.findClaim(id) : undefined
   if (claim !== undefined) return claim
-  throw new AdminError('claim_not_found', `There is no claim ${formatValue(id)}.`)
+  throw notFoundError('claim_not_found', `There is no claim ${formatValue(id)}.`, id)
 }
 
 /** @param digest Of a token. */

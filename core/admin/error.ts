@@ -1,3 +1,5 @@
+import { containsKey } from '../http/redact.ts'
+
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
   | 'partner_not_found'
@@ -20,6 +22,8 @@ export type AdminErrorCode =
   | 'invalid_module'
   /** A module has this name or this scope. */
   | 'module_exists'
+  /** The store has as many modules as it may have. */
+  | 'too_many_modules'
   /** A partner has it active, or a key in force holds its scope. */
   | 'module_in_use'
   | 'unknown_scope'
@@ -59,13 +63,23 @@ export class AdminError extends Error {
   readonly code: AdminErrorCode
   /** A command that helps, if there is one. */
   readonly remedy: Remedy | undefined
+  /** The name or id that nothing has; `undefined` for other codes, and for text that may be a key. */
+  readonly subject: string | undefined
 
   /** The message is one or more sentences without a key in them. */
-  constructor(code: AdminErrorCode, message: string, remedy?: Remedy) {
+  constructor(code: AdminErrorCode, message: string, remedy?: Remedy, subject?: string) {
     super(message)
     this.code = code
     this.remedy = remedy
+    this.subject = subject
   }
+}
+
+/** @param subject The name or id that nothing has. */
+export function notFoundError(code: AdminErrorCode, message: string, subject: string): AdminError {
+  // Programs without types pass other values.
+  const isText = typeof subject === 'string' && !containsKey(subject)
+  return new AdminError(code, message, undefined, isText ? subject : undefined)
 }
 
 /** A command of `partner-api` that helps after an error, such as `keys rotate`. */

@@ -14,7 +14,7 @@ import {
 import { type AdministeredStore, readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, listOpenClaims, type Operator, readModules } from './apply.ts'
 import { issuedScopes } from './claim-request.ts'
-import { AdminError } from './error.ts'
+import { AdminError, notFoundError } from './error.ts'
 import { validateName } from './validate.ts'
 
 /**
@@ -69,7 +69,7 @@ export function createModuleAdministration(
       await apply(async (modules) => {
         const scope = modules.scopeOf(name)
         if (scope === undefined) {
-          throw new AdminError('module_not_found', `There is no module ${formatValue(name)}.`)
+          throw notFoundError('module_not_found', `There is no module ${formatValue(name)}.`, name)
         }
         if (BUILT_IN_MODULES.scopeOf(name) !== undefined) {
           throw new AdminError('invalid_module', `The module ${name} is built in and cannot be forgotten.`)
@@ -112,7 +112,7 @@ function requireUnused({ name, scope }: ModuleDefinition, modules: Modules): voi
   }
   if (modules.list.length >= BUILT_IN_MODULES.list.length + MAX_OWN_MODULES) {
     const detail = `There are ${MAX_OWN_MODULES} modules besides the built-in ones, and no more are possible.`
-    throw new AdminError('module_exists', detail)
+    throw new AdminError('too_many_modules', detail)
   }
 }
 

@@ -18,7 +18,7 @@ import {
   SELF_SERVICE,
   TAG_PATTERN,
 } from '../model.ts'
-import { AdminError } from './error.ts'
+import { AdminError, notFoundError } from './error.ts'
 
 export function requireSlug(slug: string): void {
   if (typeof slug === 'string' && SLUG_PATTERN.test(slug)) return
@@ -53,7 +53,7 @@ export function requireNames<N extends string>(
   for (const name of names) {
     if ((known as readonly string[]).includes(name)) continue
     const detail = `There is no ${noun} ${formatValue(name)}; the ${noun}s are ${known.join(', ')}.`
-    throw new AdminError(`unknown_${noun}`, detail)
+    throw notFoundError(`unknown_${noun}`, detail, name)
   }
   return known.filter((name) => names.includes(name))
 }

@@ -202,7 +202,7 @@ export async function modulesContract(check: Check): Promise<void> {
     for (const name of names) await modules.define({ name, scope: `read:${name}`, feature: name })
     t.equal(
       await codeOf(modules.define({ name: 'm23', scope: 'read:m23', feature: 'One more' })),
-      'module_exists',
+      'too_many_modules',
     )
     await modules.forget('m0')
     await modules.define({ name: 'm23', scope: 'read:m23', feature: 'In its place' })
