@@ -65,6 +65,9 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
   missing: [3, 'store_missing'],
   newer_schema: [3, 'newer_schema'],
   refused: [1, 'refused'],
+  damaged: [3, 'store_unavailable'],
+  delayed: [3, 'store_unavailable'],
+  not_erased: [3, 'store_unavailable'],
 }
 
 export function toCliError(error: unknown): CliError {

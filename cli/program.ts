@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { CommanderError, Help } from 'commander'
-import { validateName } from '../core/admin/validate.ts'
+import { findNameProblem } from '../core/admin/validate.ts'
 import { containsKey } from '../core/http/redact.ts'
 import { CliCommand, isHelpFlag, pathOf, type Run } from './command.ts'
 import { describeUnknown, readVariable, unknownVariables } from './environment.ts'
@@ -194,7 +194,7 @@ async function reportError(error: unknown, output: Output, env: Io['env']): Prom
 
 const actorOption = optionParser(
   'It must have 1 to 200 characters, no control characters or line breaks, and must not be a key.',
-  (text) => validateName(text) === undefined ? text : undefined,
+  (text) => findNameProblem(text) === undefined ? text : undefined,
 )
 
 export async function loadProgram(version: string, io: Io): Promise<CliCommand> {

@@ -121,7 +121,7 @@ export function createProtect(
   const toResponse = createResponseConverter(createFallback)
   return (definition, handler) => {
     if (typeof handler !== 'function') {
-      throw new RangeError(`The endpoint ${definition?.name}: its handler must be a function.`)
+      throw new TypeError(`The endpoint ${definition?.name}: its handler must be a function.`)
     }
     const check = checkRoute('protect', definition)
     return async (request, ...[context = {}]) => {

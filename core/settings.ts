@@ -152,8 +152,8 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
     endpoints = [],
     observers = [],
   } = options
-  endpoints.forEach(requireEndpoint)
-  observers.forEach(requireObserver)
+  endpoints.forEach(assertEndpoint)
+  observers.forEach(assertObserver)
   if (!URL.canParse(problemBase)) throw new RangeError(`problemBase must be a URL, not ${problemBase}.`)
   assertOneOf('logLevel', logLevel, ['errors', 'all'])
   assertOneOf('onInvalidRow', onInvalidRow, ['skip', 'fail'])
@@ -166,7 +166,7 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   const basePath = resolveBasePath(givenBasePath)
   return {
     ...Object.fromEntries(integers) as Record<keyof typeof INTEGERS, number>,
-    ...validateDeployment(deployment, basePath),
+    ...assertDeployment(deployment, basePath),
     names: createServiceNames(serviceName),
     basePath,
     limits: resolveLimits(limits),
@@ -178,14 +178,14 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   }
 }
 
-function requireEndpoint(endpoint: OwnEndpoint): void {
+function assertEndpoint(endpoint: OwnEndpoint): void {
   if (typeof endpoint?.addTo === 'function') return
   throw new TypeError('createPartnerApi: each of endpoints must be what defineEndpoint returned.')
 }
 
 const OBSERVER_METHODS = ['serviceCreated', 'request', 'requestCompleted', 'storeCall', 'traceId'] as const
 
-function requireObserver(observer: Observer): void {
+function assertObserver(observer: Observer): void {
   if (OBSERVER_METHODS.some((method) => typeof observer?.[method] === 'function')) return
   const methods = OBSERVER_METHODS.join(', ')
   throw new TypeError(
@@ -212,7 +212,7 @@ export function endsWithBasePath(url: string, basePath: string): boolean {
   return new URL(url, 'http://relative.example').pathname.replace(/\/+$/, '').endsWith(basePath)
 }
 
-function validateDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
+function assertDeployment(info: DeploymentInfo, basePath: string): DeploymentInfo {
   assertOptions('deployment', info, {
     title: 'a text',
     logo: 'a text',

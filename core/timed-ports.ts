@@ -66,15 +66,15 @@ const destinationLimits = { createSignup: 'data' } as const satisfies TimeLimits
 const quotaLimits = { leaseQuota: 'lookUp', returnQuotas: 'lookUp' } as const satisfies TimeLimits<QuotaStore>
 const registrationLimits = { registered: 'lookUp' } as const satisfies TimeLimits<ReplicaRegistration>
 
-/** @throws {RangeError} for what TypeScript refuses. */
+/** @throws {TypeError} for what TypeScript refuses. */
 export function assertPorts(ports: PartnerApiPorts | undefined): void {
   if (ports?.store == null) {
     fail("no store; pass { store: await openSqliteStore('partner-api.db') }, for instance.")
   }
   const { directoryRevision: _, ...requiredOfDirectory } = directoryLimits
-  requireMethods('store', ports.store, storeLimits)
-  requireMethods('directory', ports.directory, requiredOfDirectory)
-  requireMethods('signups', ports.signups, destinationLimits)
+  assertMethods('store', ports.store, storeLimits)
+  assertMethods('directory', ports.directory, requiredOfDirectory)
+  assertMethods('signups', ports.signups, destinationLimits)
   assertOptions('createPartnerApi, first argument (options are in the second)', ports, {
     store: 'anything',
     directory: 'anything',
@@ -82,7 +82,7 @@ export function assertPorts(ports: PartnerApiPorts | undefined): void {
   })
 }
 
-function requireMethods(name: keyof PartnerApiPorts, port: object | undefined, methods: object): void {
+function assertMethods(name: keyof PartnerApiPorts, port: object | undefined, methods: object): void {
   if (port == null) return
   // A program without types may pass text.
   const members = Object(port)
@@ -92,7 +92,7 @@ function requireMethods(name: keyof PartnerApiPorts, port: object | undefined, m
 }
 
 function fail(reason: string): never {
-  throw new RangeError(`createPartnerApi: ${reason}`)
+  throw new TypeError(`createPartnerApi: ${reason}`)
 }
 
 /** The ports with their time limits. What a custom directory returns is validated. */

@@ -157,8 +157,8 @@ export function createWebhookAdministration(
     async create(created) {
       assertOptions('webhooks.create', created, NEW_WEBHOOK)
       const { partner } = created
-      const url = validateUrl(created.url, allowPrivate)
-      const events = validateEvents(created.events)
+      const url = requireUrl(created.url, allowPrivate)
+      const events = requireEvents(created.events)
       await requirePartner(partner)
       const id = drawId('whk_')
       const { secret, stored } = await newSecret(id)
@@ -179,8 +179,8 @@ export function createWebhookAdministration(
     },
     async update(id, update) {
       assertOptions('webhooks.update', update, { url: 'a text', events: 'a list of texts' })
-      const url = update.url === undefined ? undefined : validateUrl(update.url, allowPrivate)
-      const events = update.events === undefined ? undefined : validateEvents(update.events)
+      const url = update.url === undefined ? undefined : requireUrl(update.url, allowPrivate)
+      const events = update.events === undefined ? undefined : requireEvents(update.events)
       return await change(id, 'webhook.updated', (webhook) => updated(webhook, url, events))
     },
     async enable(id) {
@@ -232,7 +232,7 @@ export function parseWebhookUrl(text: string): WebUrl | undefined {
   return /^https?:$/.test(protocol) && !username && !password && !hash ? parsed : undefined
 }
 
-function validateUrl(text: string, allowPrivate: boolean): string {
+function requireUrl(text: string, allowPrivate: boolean): string {
   const url = parseWebhookUrl(text)
   if (url === undefined) {
     throw new AdminError(
@@ -244,7 +244,7 @@ function validateUrl(text: string, allowPrivate: boolean): string {
   throw new AdminError('invalid_url', 'Deliveries are only sent to public addresses by https://.')
 }
 
-function validateEvents(events: readonly WebhookEventType[]): readonly WebhookEventType[] {
+function requireEvents(events: readonly WebhookEventType[]): readonly WebhookEventType[] {
   assertKind('The events of a webhook', events, 'a list of texts')
   const unknown = events.find((event) => !WEBHOOK_EVENT_TYPES.includes(event))
   if (unknown === undefined && events.length > 0) return [...new Set(events)]

@@ -1,7 +1,7 @@
 /** Options that are settings of the service: those of `openapi`, which `serve` has too, and further ones of `serve`. */
 import { readFileSync, statSync } from 'node:fs'
 import { Option } from 'commander'
-import { validateName } from '../../core/admin/validate.ts'
+import { findNameProblem } from '../../core/admin/validate.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import { SERVICE_POLICY_NAMES } from '../../core/limits/policies.ts'
 import { endsWithBasePath, INTEGERS, type PartnerApiOptions, resolveBasePath } from '../../core/settings.ts'
@@ -131,7 +131,7 @@ const basePathOption = optionParser(
 
 const replicaNameOption = optionParser(
   'It must have 1 to 200 characters and no control characters or line breaks.',
-  (text) => validateName(text) === undefined && text.length <= 200 ? text : undefined,
+  (text) => findNameProblem(text) === undefined && text.length <= 200 ? text : undefined,
 )
 
 const parseLabel = (text: string) =>

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { userInfo } from 'node:os'
 import process from 'node:process'
-import { validateName } from '../../core/admin/validate.ts'
+import { findNameProblem } from '../../core/admin/validate.ts'
 import { readVariable } from '../environment.ts'
 import { usageError } from '../errors.ts'
 import type { Io } from '../output/print.ts'
@@ -58,7 +58,7 @@ export function currentUser(env: Io['env']): string {
     // The system has no entry for the user id.
   }
   return [user, readVariable(env, 'USER')].find((name) =>
-    name !== undefined && validateName(name) === undefined
+    name !== undefined && findNameProblem(name) === undefined
   ) ??
     'unknown'
 }

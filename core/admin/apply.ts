@@ -9,7 +9,7 @@ import type { Administration, Change, Claim } from '../ports/changes.ts'
 import { readRows, type Store } from '../ports/store.ts'
 import type { Webhook } from '../ports/webhooks.ts'
 import { AdminError, notFoundError } from './error.ts'
-import { validateName } from './validate.ts'
+import { findNameProblem } from './validate.ts'
 
 /** Who administers. */
 export interface Operator {
@@ -64,7 +64,7 @@ export function createAdministrator(
   const { actor, clock, preview } = operator
   assertStore('The administration', store)
   const { now } = clockOf(store, clock)
-  const problem = validateName(actor)
+  const problem = findNameProblem(actor)
   if (problem !== undefined) throw new RangeError(`The name of an operator ${problem}.`)
 
   /** @returns Whether the facts are still those that the changes were built from. */

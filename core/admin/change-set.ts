@@ -100,7 +100,7 @@ export function endedAccess({ auditRecords }: Pick<AppliedChanges, 'auditRecords
  *
  * @throws {AdminError} `refused` when they differ: the operator would rely on a change that the database has reverted.
  */
-export function checkEnded(
+export function requireEndsKept(
   { partners, keys }: Pick<AppliedChanges, 'partners' | 'keys'>,
   written: Pick<StoredFacts, 'partners' | 'keys'>,
 ): void {

@@ -30,7 +30,7 @@ import {
 import type { Change, DigestScheme } from '../ports/changes.ts'
 import { type AdministeredStore, readPartners, type Store } from '../ports/store.ts'
 import { createAdministrator, type Operator, readModules } from './apply.ts'
-import { changeDetails, equalLimits, inactiveScopes, validateName, validateRange } from './validate.ts'
+import { changeDetails, equalLimits, findNameProblem, findRangeProblem, inactiveScopes } from './validate.ts'
 
 /** The most keys of one import: other changes wait for their transaction. */
 export const MAX_IMPORTED_KEYS = 50_000
@@ -297,7 +297,7 @@ function lineSchema({ scopes }: Modules): Schema<KeyLine> {
   })
   return v.object({
     partner: LINE.code(SLUG),
-    name: checkedText('text', (text) => validateName(text)),
+    name: checkedText('text', (text) => findNameProblem(text)),
     digest: secretText(digestName, (text) => {
       const digest = decodeDigest(text)
       if (digest === undefined) return `must be ${digestName}`
@@ -316,7 +316,7 @@ function lineSchema({ scopes }: Modules): Schema<KeyLine> {
     createdAt: optional(LINE.instant),
     expiresAt: optional(LINE.instant),
     lastUsedAt: optional(LINE.instant),
-    allow: optional(LINE.list(100, checkedText('text', validateRange))),
+    allow: optional(LINE.list(100, checkedText('text', findRangeProblem))),
     limits: optional(LINE.list(
       KEY_POLICY_NAMES.length,
       limit,
@@ -326,7 +326,7 @@ function lineSchema({ scopes }: Modules): Schema<KeyLine> {
       hintName,
       (text) => /^[!-~]{4}$/.test(text) ? undefined : `must be ${hintName}`,
     )),
-    owner: optional(checkedText('text', (text) => validateName(text))),
+    owner: optional(checkedText('text', (text) => findNameProblem(text))),
     tags: optional(LINE.list(MAX_TAGS, LINE.code(form(tagName, (text) => TAG_PATTERN.test(text))))),
   })
 }

@@ -17,10 +17,10 @@ import type { Store } from '../ports/store.ts'
 import { findKey, findPartner } from './apply.ts'
 import { type MintedKey, planRotation, type RotationOptions } from './rotation.ts'
 import {
+  assertEnvironment,
   changeDetails,
   type DetailsChange,
   requireActiveModules,
-  requireEnvironment,
   requireExpiry,
   requireLifetime,
   requireLimits,
@@ -113,7 +113,7 @@ export async function issueChanges(context: KeyChangeContext, requested: NewKey)
   assertOptions('keys.issue', requested, NEW_KEY)
   const { store, modules, now } = context
   const { partner: slug, name, environment, expiresAt, allow = [], limits = {} } = requested
-  requireEnvironment('keys.issue', environment)
+  assertEnvironment('keys.issue', environment)
   requireName(name)
   const details = changeDetails(NO_KEY_DETAILS, requested)
   requireLimits(limits, KEY_POLICY_NAMES)

@@ -24,13 +24,13 @@ import {
 import type { RotationOptions } from './rotation.ts'
 import {
   applyLimitChange,
+  assertEnvironment,
   changeDetails,
   type DetailsChange,
   equalLimits,
   hasAll,
   type LimitChange,
   requireActiveModules,
-  requireEnvironment,
   requireExpiry,
   requireLifetime,
   requireName,
@@ -148,7 +148,7 @@ interface KeyAdministrator extends Administrator {
 
 async function* listKeys(store: KeyStore, filter: KeyFilter): AsyncGenerator<Key> {
   assertOptions('keys.list', filter, KEY_FILTER)
-  if (filter.environment !== undefined) requireEnvironment('keys.list', filter.environment)
+  if (filter.environment !== undefined) assertEnvironment('keys.list', filter.environment)
   if (filter.partner !== undefined) await findPartner(store, filter.partner)
   yield* readKeys(store, filter)
 }

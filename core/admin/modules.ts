@@ -15,7 +15,7 @@ import { type AdministeredStore, readPartners, type Store } from '../ports/store
 import { createAdministrator, listOpenClaims, type Operator, readModules } from './apply.ts'
 import { issuedScopes } from './claim-request.ts'
 import { AdminError, notFoundError } from './error.ts'
-import { validateName } from './validate.ts'
+import { findNameProblem } from './validate.ts'
 
 /**
  * Administration of the modules that open endpoints of one's own. Methods throw `AdminError` with `concurrent_change`,
@@ -94,7 +94,7 @@ function requireValid({ name, scope, feature }: ModuleDefinition): void {
     const rule = 'A scope must be read, create, update or delete, a colon, and 1–40 of a-z, 0-9 and -'
     throw new AdminError('invalid_module', `${rule}, a letter first, not ${formatValue(scope)}.`)
   }
-  const problem = validateName(feature)
+  const problem = findNameProblem(feature)
   if (problem !== undefined) {
     throw new AdminError('invalid_module', `The feature ${formatValue(feature)} ${problem}.`)
   }

@@ -27,14 +27,14 @@ export function requireSlug(slug: string): void {
 }
 
 export function requireName(name: string): void {
-  const problem = validateName(name)
+  const problem = findNameProblem(name)
   if (problem === undefined) return
   const subject = typeof name === 'string' ? `The name ${formatValue(name)}` : 'The name'
   throw new AdminError('invalid_name', `${subject} ${problem}.`)
 }
 
 /** @throws {TypeError} unless the environment of a key is one. */
-export function requireEnvironment(where: string, environment: Environment): void {
+export function assertEnvironment(where: string, environment: Environment): void {
   if (ENVIRONMENTS.includes(environment)) return
   throw new TypeError(
     `${where}: environment must be ${ENVIRONMENTS.join(' or ')}, not ${formatValue(environment)}.`,
@@ -183,19 +183,19 @@ const detailRules: {
 } = {
   contact: (text) =>
     text.length <= 254 && EMAIL_PATTERN.test(text)
-      ? validateName(text, 254)
+      ? findNameProblem(text, 254)
       : 'must be an e-mail address of at most 254 characters',
   tags: (tags) =>
     new Set(tags).size <= MAX_TAGS && tags.every((tag) => TAG_PATTERN.test(tag))
       ? undefined
       : `must be at most ${MAX_TAGS}, each 1–40 of a-z, 0-9, -, _ and ., a letter or digit first`,
-  externalId: (text) => validateName(text),
-  note: (text) => validateName(text, 1_000),
+  externalId: (text) => findNameProblem(text),
+  note: (text) => findNameProblem(text, 1_000),
   selfService: (actions) =>
     actions.every((action) => SELF_SERVICE.includes(action))
       ? undefined
       : `must be ${SELF_SERVICE.join(' or ')}, or both`,
-  owner: (text) => validateName(text),
+  owner: (text) => findNameProblem(text),
 }
 
 /** Details that change; those that are `undefined` stay, and `null` removes one. */
@@ -229,7 +229,7 @@ export function hasAll<C extends object>(record: NoInfer<C>, change: C): boolean
 }
 
 /** @returns What is wrong with a name of a partner, key or operator, as the end of a sentence about it. */
-export function validateName(name: string, max: number = 200): string | undefined {
+export function findNameProblem(name: string, max: number = 200): string | undefined {
   if (typeof name !== 'string') return `must be a text, not ${formatValue(name)}`
   if (name.trim() === '') return 'must not be empty'
   // A code point has at most two UTF-16 units: longer text need not be counted.
@@ -240,7 +240,7 @@ export function validateName(name: string, max: number = 200): string | undefine
 }
 
 /** @returns What is wrong with an address range, as the end of a sentence about it. */
-export function validateRange(range: string): string | undefined {
+export function findRangeProblem(range: string): string | undefined {
   try {
     parseCidr(range)
     return undefined
@@ -252,7 +252,7 @@ export function validateRange(range: string): string | undefined {
 
 export function requireRanges(ranges: readonly string[]): void {
   for (const range of ranges) {
-    const problem = validateRange(range)
+    const problem = findRangeProblem(range)
     if (problem === undefined) continue
     throw new AdminError('invalid_address_range', `The range ${formatValue(range)} ${problem}.`)
   }

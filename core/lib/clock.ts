@@ -42,12 +42,12 @@ export interface StoreClock {
  * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with, its own,
  * or this machine's.
  *
- * @throws {RangeError} for anything but a function, and for a clock that returns anything but a number.
+ * @throws {TypeError} for anything but a function. @throws {RangeError} for one that returns anything but a number.
  */
 export function clockOf(store: StoreClock, given?: () => number): Clock {
   const now = given ?? store.now
   if (now === undefined) return createClock(() => store.clock())
-  if (typeof now !== 'function') throw new RangeError('clock must be a function.')
+  if (typeof now !== 'function') throw new TypeError('clock must be a function.')
   // Again with each reading: by a time that is not a number, nothing would expire.
   const read = (): number => {
     const instant: unknown = now()

@@ -194,10 +194,10 @@ export function defineEndpoint<
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: 'anything', maximum: 'anything' })
   const misuse = findMisuse(definition)
   if (misuse !== undefined) throw new RangeError(`The endpoint ${name}: ${misuse}.`)
-  const shown = response === undefined ? undefined : requireSchema(name, 'response', response)
+  const shown = response === undefined ? undefined : assertSchema(name, 'response', response)
   const reserved = paging ? ['partner', 'cursor', 'limit'] : ['partner', 'cursor']
-  const query = requireInputs(name, definition.query ?? {}, reserved)
-  const body = requireInputs(name, definition.body ?? {}, reserved)
+  const query = assertInputs(name, definition.query ?? {}, reserved)
+  const body = assertInputs(name, definition.body ?? {}, reserved)
   const pages = paging && {
     limit: input.limit('How many rows a page has.', paging.maximum, paging.limit),
     cursor: input.cursor,
@@ -222,17 +222,17 @@ export function defineEndpoint<
 }
 
 /** @throws {RangeError} unless a value is a schema that can be checked and described. */
-function requireSchema(endpoint: string, member: string, schema: unknown): AnySchema {
+function assertSchema(endpoint: string, member: string, schema: unknown): AnySchema {
   const misuse = findSchemaMisuse(schema)
   if (isSchema(schema) && misuse === undefined) return schema
   throw new RangeError(`The endpoint ${endpoint}: ${member} is refused: ${misuse}.`)
 }
 
 /** @throws {RangeError} for a schema that no request can meet, and for a reserved name. */
-function requireInputs(endpoint: string, schemas: object, reserved: readonly string[]): InputSchemas {
+function assertInputs(endpoint: string, schemas: object, reserved: readonly string[]): InputSchemas {
   return Object.fromEntries(
     Object.entries(schemas).map(([member, value]) => {
-      const schema = requireSchema(endpoint, member, value)
+      const schema = assertSchema(endpoint, member, value)
       const isReserved = member in {} || reserved.includes(member)
       const problem = findUnsendable(schema) ?? (isReserved ? 'the name is reserved' : undefined)
       if (problem === undefined) return [member, schema]

@@ -422,7 +422,7 @@ t.test('options out of range throw', async (t) => {
     [{ store, directory: { listProfiles: () => [] } }, /directory has no method findProfile\.$/],
   ]
   for (const [given, message] of ports) {
-    t.throws(() => createPartnerApi(given as { store: Store }), { name: 'RangeError', message })
+    t.throws(() => createPartnerApi(given as { store: Store }), { name: 'TypeError', message })
   }
   createPartnerApi({ store, directory: null, signups: null } as never)
   t.end()

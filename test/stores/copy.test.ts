@@ -329,7 +329,7 @@ await t.test('a store of a newer or an unknown version is neither copied nor cop
   edit(unknown, 'DELETE FROM migration')
   edit(newer, `INSERT INTO migration VALUES (99, '099-of-tomorrow', 0, NULL)`)
   for (const [from, to] of [[unknown, target], [source, unknown]] as const) {
-    await t.rejects(copy(from, to), { code: 'unreachable', message: /its settings are missing/ })
+    await t.rejects(copy(from, to), { code: 'damaged', message: /its settings are missing/ })
   }
   for (const [from, to] of [[newer, target], [source, newer]] as const) {
     await t.rejects(copy(from, to), { code: 'newer_schema' })

@@ -99,7 +99,7 @@ await t.test('a store without its settings is refused', async (t) => {
   const url = await server.createDatabase()
   const running = await openPostgresStore(url, PATIENT)
   await openSql(t, url)`delete from partner_api.store`
-  const loss = { code: 'unreachable', message: /its settings are missing\.$/ }
+  const loss = { code: 'damaged', message: /its settings are missing\.$/ }
   await t.rejects(openPostgresStore(url), loss)
   await t.rejects(migrationStatus(url), loss)
   await t.rejects(async () => await running.check(), loss)

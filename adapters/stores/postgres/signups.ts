@@ -33,7 +33,7 @@ const resendTimeoutMs = 10_000
 const resendPauseMs = 200
 
 /** Milliseconds to wait for another attempt with the same idempotency key. */
-const claimLockTimeoutMs = 2_000
+const reservationLockTimeoutMs = 2_000
 
 /** The most signups of one statement, and the characters after which it takes no more: they delay all other requests. */
 const maxGroup = 100
@@ -157,7 +157,7 @@ async function insertOnce(
   isResent: boolean,
 ): Promise<SignupOutcome> {
   const { signup, reservation } = attempt
-  const end = performance.now() + claimLockTimeoutMs
+  const end = performance.now() + reservationLockTimeoutMs
   while (performance.now() < end) {
     try {
       const stored = await insert([attemptRow(attempt)], insertAloneSql)
@@ -173,7 +173,7 @@ async function insertOnce(
   }
   if (reservation !== undefined && !isResent) return { outcome: 'conflict' }
   throw new StoreError(
-    'unreachable',
+    'delayed',
     `The store ${database.place} delays a signup: other transactions hold its locks.`,
   )
 }
@@ -326,4 +326,4 @@ const signupEventsSql =
   FROM created WHERE is_stored = 'true')`
 
 const insertGroupSql = insertSql(groupLockTimeoutMs)
-const insertAloneSql = insertSql(claimLockTimeoutMs)
+const insertAloneSql = insertSql(reservationLockTimeoutMs)

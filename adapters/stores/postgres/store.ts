@@ -4,7 +4,7 @@ import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
-import { checkKeyPrefix, readSettings } from '../sql/schema.ts'
+import { readSettings, requireKeyPrefix } from '../sql/schema.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import type { PostgresQuery } from './connection.ts'
@@ -62,7 +62,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   assertKind('openPostgresStore: the URL', url, 'a text')
   assertOptions('openPostgresStore', options, OPTIONS)
   const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs, shareLimits = true } = options
-  if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
+  if (keyPrefix !== undefined) requireKeyPrefix(keyPrefix)
   const database = connect(url, lookUpTimeoutMs === undefined ? {} : { lookUpTimeoutMs })
   try {
     if (mayMigrate) await migrate(database, keyPrefix)

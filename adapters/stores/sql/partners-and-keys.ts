@@ -1,8 +1,8 @@
 import {
   type AppliedChanges,
   applyChanges,
-  checkEnded,
   endedAccess,
+  requireEndsKept,
   type StoredFacts,
 } from '../../../core/admin/change-set.ts'
 import { all, andThen } from '../../../core/lib/promise.ts'
@@ -177,7 +177,7 @@ export function* applyFacts(dialect: Dialect, changes: readonly Change[], at: nu
   const changed = applyChanges(yield* loadFacts(dialect, changes), changes, sha256)
   yield* writeFacts(dialect, changed, at)
   const { slugs, ids } = endedAccess(changed)
-  checkEnded(changed, yield* readFacts(dialect, slugs, ids))
+  requireEndsKept(changed, yield* readFacts(dialect, slugs, ids))
   return changed
 }
 

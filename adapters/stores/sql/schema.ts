@@ -121,7 +121,7 @@ export function newerSchemaError(place: string, needed: number, known: number): 
  * @returns The prefix: 2–10 lower-case letters or digits, a letter first.
  * @throws {StoreError} `refused` for any other text.
  */
-export function checkKeyPrefix(prefix: string): string {
+export function requireKeyPrefix(prefix: string): string {
   if (KEY_PREFIX_PATTERN.test(prefix)) return prefix
   const rule = '2 to 10 lower-case letters or digits with a letter first'
   throw new StoreError('refused', `The key prefix ${JSON.stringify(prefix)} is not ${rule}.`)
@@ -156,7 +156,7 @@ export async function readSettings(
 
 /** The settings of a new store, with a cursor secret of 256 random bits. */
 export function newSettings(keyPrefix: string = 'spk'): StoreSettings {
-  return { keyPrefix: checkKeyPrefix(keyPrefix), cursorSecret: randomHex(32) }
+  return { keyPrefix: requireKeyPrefix(keyPrefix), cursorSecret: randomHex(32) }
 }
 
 /** Random bytes from the CSPRNG in lower-case hexadecimal, two digits each. */

@@ -2,9 +2,18 @@ import type { Remedy } from '../../../core/admin/error.ts'
 
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
- * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded.
+ * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded; it lacks the
+ * settings that its creation writes, other transactions delay a signup, or its files still have deleted text.
  */
-export type StoreErrorCode = 'unreachable' | 'overloaded' | 'missing' | 'newer_schema' | 'refused'
+export type StoreErrorCode =
+  | 'unreachable'
+  | 'overloaded'
+  | 'missing'
+  | 'newer_schema'
+  | 'refused'
+  | 'damaged'
+  | 'delayed'
+  | 'not_erased'
 
 /** An error whose message tells an operator what could not be done and why. It never contains a secret. */
 export class StoreError extends Error {
@@ -38,7 +47,7 @@ export function replacedByCopyError(place: string): StoreError {
 
 /** The error of a store that has its tables, but not the settings that its creation writes. */
 export function missingSettingsError(place: string): StoreError {
-  return new StoreError('unreachable', `The store ${place} cannot be read: its settings are missing.`)
+  return new StoreError('damaged', `The store ${place} cannot be read: its settings are missing.`)
 }
 
 export function danglingReferenceError(place: string, cause: unknown): StoreError {

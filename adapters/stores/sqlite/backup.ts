@@ -193,7 +193,7 @@ export function openForReplacement(file: string, { isThere, lock }: { isThere: b
     database?.close()
     database = undefined
     // The store may be damaged, but not that of another program.
-    if (error instanceof StoreError && error.code !== 'unreachable') throw error
+    if (error instanceof StoreError && error.code !== 'unreachable' && error.code !== 'damaged') throw error
     failure = error instanceof StoreError ? error : unusableError(file, 'read', error)
   }
   return {

@@ -12,7 +12,7 @@ import { CONTENT_TABLES } from '../sql/tables.ts'
 import { createBulkImport } from './bulk-import.ts'
 import type { SqliteDatabase } from './database.ts'
 import { createProfileTable } from './profile-table.ts'
-import { assertNoImport } from './rebuild.ts'
+import { requireNoImport } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
 import type { LocalSqlDatabase } from './sql-database.ts'
 
@@ -31,7 +31,7 @@ export function createContent(
     dryRun
       ? database.snapshot(() => sql.runNow(work(tables, false)).result)
       : sql.change('content', context, function* () {
-        assertNoImport(database)
+        requireNoImport(database)
         return yield* work(tables, true)
       })
 

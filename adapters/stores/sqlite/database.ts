@@ -140,7 +140,7 @@ function eraseRemains(driver: DatabaseSync, file: string, sql: string): void {
     if (driver.prepare(sql).get()?.['busy'] === 1) throw new Error('database is locked')
   } catch (cause) {
     const detail = `The files of the store ${file} may still contain deleted text`
-    throw new StoreError('unreachable', `${detail}: ${errorMessage(cause)}.`, { cause })
+    throw new StoreError('not_erased', `${detail}: ${errorMessage(cause)}.`, { cause })
   } finally {
     driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
   }

@@ -155,49 +155,49 @@ export function buildCounters({ database, step }: Rebuild): void {
 
 /** Drops the tables that were not swapped in, or the old ones, and releases the claim. */
 export async function clearBuild({ database, id, step, repeat }: Rebuild): Promise<void> {
-  if (readImportClaim(database)[0] !== id) return
+  if (readImportMark(database)[0] !== id) return
   for (const table of listBuildTables(database)) {
     await repeat(() => {
       database.exec(`DROP TABLE ${table}`)
       return false
     })
   }
-  step(() => releaseImportClaim(database))
+  step(() => removeImportMark(database))
 }
 
 /** The tables that are rebuilt. `long_word` only grows, and belongs to old and new tables. */
 const tables = ['profile', 'rank_name', 'rank_newest', 'search_name', 'search_newest', 'tally']
 
 /** An import without a step for this long counts as dead. */
-const claimTimeoutMs = 10_000
+const importTimeoutMs = 10_000
 
 /** Drops the tables of a dead import. @throws {StoreError} `refused` while another import builds tables. */
-export function assertNoImport(database: SqliteDatabase): void {
-  const [id, at] = readImportClaim(database)
+export function requireNoImport(database: SqliteDatabase): void {
+  const [id, at] = readImportMark(database)
   if (id === null) return
-  if (Math.abs(Date.now() - at!) < claimTimeoutMs) {
+  if (Math.abs(Date.now() - at!) < importTimeoutMs) {
     throw new StoreError(
       'refused',
       'Another import into the store is under way, or was killed a moment ago: nothing was changed. Try again in ' +
-        `${claimTimeoutMs / 1000} seconds.`,
+        `${importTimeoutMs / 1000} seconds.`,
     )
   }
   for (const table of listBuildTables(database)) database.exec(`DROP TABLE ${table}`)
-  releaseImportClaim(database)
+  removeImportMark(database)
 }
 
 export function cleanUpAbandonedImport(database: SqliteDatabase): void {
-  const [id, at] = readImportClaim(database)
-  if (id === null || Math.abs(Date.now() - at!) < claimTimeoutMs) return
-  database.transaction(() => assertNoImport(database))
+  const [id, at] = readImportMark(database)
+  if (id === null || Math.abs(Date.now() - at!) < importTimeoutMs) return
+  database.transaction(() => requireNoImport(database))
 }
 
 /** The id of the import that builds tables, and the time of its last step. */
-function readImportClaim(database: SqliteDatabase): [id: string | null, at: number | null] {
+function readImportMark(database: SqliteDatabase): [id: string | null, at: number | null] {
   return database.statement<[string | null, number | null]>('SELECT import_id, import_at FROM store').get()!
 }
 
-function releaseImportClaim(database: SqliteDatabase): void {
+function removeImportMark(database: SqliteDatabase): void {
   database.exec('UPDATE store SET import_id = NULL, import_at = NULL')
 }
 
@@ -211,7 +211,7 @@ function listBuildTables(database: SqliteDatabase): string[] {
 
 /** Claims the import and creates its empty tables. Their indexes belong to constraints, and are renamed with them. */
 export function claimImport(database: SqliteDatabase, id: string): void {
-  assertNoImport(database)
+  requireNoImport(database)
   const definition = database.statement<[string]>('SELECT sql FROM sqlite_schema WHERE name = ?1')
   for (const table of tables) {
     database.exec(definition.get(table)![0].replace(/TABLE\s+"?\w+"?/, `TABLE next_${table}`))

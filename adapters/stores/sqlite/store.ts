@@ -4,7 +4,7 @@ import { assertKind, assertOptions, type OptionKinds } from '../../../core/lib/o
 import type { ModuleDefinition } from '../../../core/model.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
-import { checkKeyPrefix, readSettings } from '../sql/schema.ts'
+import { readSettings, requireKeyPrefix } from '../sql/schema.ts'
 import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { retryWhileBusy } from './busy-retry.ts'
@@ -73,7 +73,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   const { readOnly = false, create = !readOnly, keyPrefix, shareLimits } = options
   const clock = options.clock && clockOf({ clock: () => undefined, now: options.clock })
   const mayMigrate = !readOnly && (options.migrate ?? true)
-  if (keyPrefix !== undefined) checkKeyPrefix(keyPrefix)
+  if (keyPrefix !== undefined) requireKeyPrefix(keyPrefix)
   const database = openDatabase(file, { create, readOnly })
   try {
     // Before the first write: the file may belong to another program.
