@@ -57,7 +57,7 @@ const commandGroups: Readonly<Record<string, Readonly<Record<string, CommandEntr
       load: () => import('./commands/content.ts'),
     },
     signups: {
-      description: 'List and export signups',
+      description: 'List, export and delete signups',
       load: () => import('./commands/signups.ts'),
     },
     webhooks: {
