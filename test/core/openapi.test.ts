@@ -79,9 +79,12 @@ t.test('every problem is documented exactly where it can occur', (t) => {
     const failures = Object.keys(operation.responses).filter((status) => status >= '400')
     t.strictSame(failures.sort(), [...statuses].sort(), operation.operationId)
     for (const status of failures) {
-      const { content } = resolve<ResponseObject>(operation.responses[status] as ResponseObject)
+      const { content, headers } = resolve<ResponseObject>(operation.responses[status] as ResponseObject)
       const codes = Object.keys(content?.['application/problem+json']?.examples ?? {})
       t.ok(codes.length > 0 && codes.every((code) => String(PROBLEMS[code as 'internal'].status) === status))
+      const where = `${operation.operationId} ${status}`
+      t.equal('Retry-After' in headers, status === '429' || status === '503', where)
+      t.equal('WWW-Authenticate' in headers, status === '401' || codes.includes('scope_missing'), where)
     }
   }
   const has = (id: string) =>

@@ -97,6 +97,27 @@ export async function directoryContract(check: Check, open: () => Promise<Store>
     },
   )
 
+  await check('a partner does not see what one with a longer slug sees', async (t, store) => {
+    const partners = ['acme', 'acme-2', 'my-acme']
+    await createPartners(store, ...partners)
+    const records = partners.flatMap((partner) => [
+      profile(`of-${partner}`, { visibleTo: [partner] }),
+      profile(`soon-of-${partner}`, { visibleTo: [partner], publishedAt: T0 + 1 }),
+      profile(`not-of-${partner}`, { visibleTo: partners.filter((other) => other !== partner) }),
+    ])
+    await publish(store, records)
+    for (const partner of partners) {
+      for (const more of [{}, { sort: '-published_at' }, { words: ['of'] }, { countries: ['DE'] }] as const) {
+        await expectPages(store, records, partner, query(more), T0)
+      }
+      await expectFound(store, records, partner, T0)
+      await expectCounts(store, records, partner, T0)
+      await expectNextChange(store, records, partner, T0)
+    }
+    await store.removeContent('profiles', ['soon-of-acme'], stamp)
+    t.equal(await store.nextProfileChangeAt('acme', T0), undefined, 'the others have profiles to come')
+  })
+
   await check('a position stays valid after its profile is withdrawn', async (t, store) => {
     await publish(
       store,

@@ -350,6 +350,21 @@ export async function webhooksContract(check: Check): Promise<void> {
     t.strictSame([await list(store, gone!), await list(store, globex!)], [[], []])
   })
 
+  await check('a webhook for one kind of end alone is told of it', async (t, store) => {
+    await createPartners(store, 'acme')
+    for (const [id, expiresAt] of [['over', T0 - 1], ['soon', T0 + DAY]] as const) {
+      await apply(store, { type: 'key.issued', key: key({ id, expiresAt }) })
+    }
+    for (const [type, id] of [['key.expired', 'over'], ['key.expiring', 'soon']] as const) {
+      const only = webhook(id, { events: [type] })
+      await create(store, only)
+      await enqueueExpiring(store, T0)
+      const events = await told(store, only)
+      t.strictSame(events.map(({ type, data }) => [type, data.id]), [[type, id]])
+      await outbox(store).changeWebhook(only.id, 'webhook.removed', stamp, () => undefined)
+    }
+  })
+
   await check('keys that end are told of 14 and 3 days ahead, each time once', async (t, store) => {
     const acme = webhook('1', { partner: 'acme' })
     const every = webhook('2', { events: ['key.expiring'] })
