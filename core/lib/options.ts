@@ -31,8 +31,21 @@ export type Kind = keyof typeof KINDS
 /** What the value of an option must be; `anything` for one that the function checks by itself. */
 export type OptionKind = Kind | `${Kind} or null` | 'anything'
 
-/** The options of `T` by their names: a list that misses one, or has another, does not compile. */
-export type OptionKinds<T> = { readonly [Name in keyof T]-?: OptionKind }
+/** The kind of the values of a type. */
+type KindOf<T> = [T] extends [string] ? 'a text'
+  : [T] extends [number] ? 'a number'
+  : [T] extends [boolean] ? 'true or false'
+  : [T] extends [(...args: never) => unknown] ? 'a function'
+  : [T] extends [readonly string[]] ? 'a list of texts'
+  : [T] extends [readonly unknown[]] ? 'a list'
+  : 'an object'
+
+/** The kinds of the options of `T`: a list that misses one, has another, or one of another kind does not compile. */
+export type OptionKinds<T> = {
+  readonly [Name in keyof T]-?:
+    | 'anything'
+    | (null extends T[Name] ? `${KindOf<NonNullable<T[Name]>>} or null` : KindOf<NonNullable<T[Name]>>)
+}
 
 /**
  * Refuses names that no option has, and values of another kind: a misspelt option would be ignored, a text in place of a
@@ -47,7 +60,7 @@ export function assertOptions<T extends object>(where: string, given: T, options
     if (!Object.hasOwn(options, name)) {
       throw new TypeError(`${where}: ${describeUnknown(name, Object.keys(options))}`)
     }
-    const kind: OptionKind = options[name as keyof T]
+    const kind = (options as Readonly<Record<string, OptionKind>>)[name]!
     if (value !== undefined && kind !== 'anything') assertKind(`${where}: ${name}`, value, kind)
   }
 }
