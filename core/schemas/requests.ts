@@ -129,7 +129,7 @@ interface Extent {
   readonly count: number
 }
 
-/** That of most values. */
+/** The extent of most values: without parts. */
 const ONE_VALUE: Extent = { depth: 0, count: 1 }
 
 /** Measures a value up to the depth that is too deep. */
