@@ -1,4 +1,4 @@
-/** The OpenAPI document is complete, consistent with the routes, and matches the responses. */
+/** The OpenAPI document is complete and consistent with the routes; the HTTP contract compares it with responses. */
 import t from 'tap'
 import { createPartnerApi } from '../../core/api.ts'
 import { isLocale, parseCountryCode } from '../../core/content/iso-codes.ts'
@@ -7,7 +7,7 @@ import { delay } from '../../core/lib/promise.ts'
 import { type InputError, PROBLEMS } from '../../core/http/problem.ts'
 import { foldWords } from '../../core/lib/text.ts'
 import { WEBHOOK_EVENT_TYPES } from '../../core/ports/webhooks.ts'
-import { createDocument, type OpenApiDocument } from '../../core/openapi/document.ts'
+import { createDocument } from '../../core/openapi/document.ts'
 import type { HeaderObject, ParameterObject, ResponseObject } from '../../core/openapi/model.ts'
 import { readMembers } from '../../core/routes/input.ts'
 import type { KeyedRoute } from '../../core/routes/route.ts'
@@ -17,10 +17,6 @@ import { resolveSettings } from '../../core/settings.ts'
 import { readIdempotencyKey } from '../../core/signups/idempotency.ts'
 import { API_VERSION } from '../../core/model.ts'
 import { asOneAssertion } from '../contract/http/checks.ts'
-import { deployTo } from '../contract/http/deploy.ts'
-import { onNode } from '../contract/http/wires.ts'
-import type { Service, TestResponse } from '../contract/http/service.ts'
-import { memory } from '../contract/http/stores.ts'
 import { openMemoryStore } from '../support/memory-store.ts'
 import { resolve as resolveIn, validatorFor } from '../support/openapi-schemas.ts'
 
@@ -392,230 +388,6 @@ t.test('the reference is Markdown for a request that prefers it', async (t) => {
     const response = await request(`docs/${name}.md`)
     t.strictSame([response.status, (await response.json()).code], [404, 'route_not_found'], name)
   }
-})
-
-/** Fields of any HTTP response, which OpenAPI omits. */
-const ofHttp = ['connection', 'content-length', 'content-type', 'date', 'keep-alive']
-
-/** Whether a value is an example, but for what differs from request to request. */
-function isLike(name: string, value: string, example: string): boolean {
-  if (['X-Request-Id', 'ETag', 'Retry-After'].includes(name)) return true
-  // Only a request that carried a key gets the error code.
-  if (name === 'WWW-Authenticate' && value === `${example}, error="invalid_token"`) return true
-  const [found, shown] = [value, example].map((text) =>
-    name === 'Link'
-      ? text.replace(/\?[^>]*(?=>; rel="next")/, '?')
-      : name === 'RateLimit'
-      ? text.replace(/(?<==)\d+/g, '1')
-      : text
-  )
-  return found === shown
-}
-
-/** Deviations of a response from its operation: status, media type, fields and body. */
-function mismatches(
-  response: TestResponse,
-  path: string,
-  method: string,
-  document: OpenApiDocument,
-): string[] {
-  const operation = document.paths[path]?.[method.toLowerCase() as 'get' | 'post']
-  const found = operation?.responses[String(response.status)]
-  const validate = validatorFor(document)
-  if (found === undefined) return [`${response.status} is not described: ${response.text}`]
-  const { headers, content } = resolve<ResponseObject>(found as ResponseObject, document)
-  const wrong: string[] = []
-  for (const [name, reference] of Object.entries(headers)) {
-    const { schema, required, example } = resolve<HeaderObject>(reference, document)
-    const value = response.headers.get(name.toLowerCase())
-    if (value !== undefined && example !== undefined && !isLike(name, value, String(example))) {
-      wrong.push(`${name}: ${value} is not like the example ${example}`)
-    }
-    if (value === undefined) {
-      if (required === true) wrong.push(`no ${name}`)
-    } else {wrong.push(
-        ...validate(schema, schema.type === 'integer' ? Number(value) : value).map((one) => name + one),
-      )}
-  }
-  const described = Object.keys(headers).map((name) => name.toLowerCase())
-  const undescribed = [...response.headers.keys()].filter((name) => !described.includes(name))
-  wrong.push(
-    ...undescribed.filter((name) => !ofHttp.includes(name)).map((name) => `${name} is not described`),
-  )
-  const [type = ''] = (response.headers.get('content-type') ?? '').split(';')
-  const media = content?.[type]
-  if (response.body.length === 0) return wrong
-  if (media === undefined) return [...wrong, `${type} is not described`]
-  wrong.push(...validate(media.schema, type.endsWith('json') ? response.json : response.text))
-  if (
-    response.json !== undefined && response.status >= 400 &&
-    media.examples?.[response.json.code] === undefined
-  ) {
-    wrong.push(`no ${response.json.code}`)
-  }
-  return wrong
-}
-
-asOneAssertion(t, 'the responses of a running service match the document', async (t) => {
-  await deployTo(memory, onNode)({}, async (service: Service) => {
-    const { send, world, root } = service
-    const { json } = await send({ target: `${root}/openapi.json` })
-    const described = json as OpenApiDocument
-    const seen = new Set<string>()
-    const expect = async (
-      path: string,
-      query: string,
-      status: number,
-      more: {
-        method?: string
-        headers?: Record<string, string>
-        body?: string
-        key?: { text: string } | null
-        token?: string
-      } = {},
-    ) => {
-      const { method = 'GET', headers = {}, body, key = world.keys['demo full'], token = '' } = more
-      const slug = world.lines.profiles[0]?.slug ?? ''
-      const response = await send({
-        method,
-        target: path.replace('{slug}', slug).replace('{endpoint}', 'signUp').replace('{token}', token) +
-          query,
-        headers: {
-          ...(key === null ? {} : { 'x-service-partner-key': key.text }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body }),
-      })
-      t.equal(response.status, status, `${method} ${path}${query}`)
-      t.strictSame(
-        mismatches(response, path, method, described),
-        [],
-        `${method} ${path}${query} is as described`,
-      )
-      seen.add(`${method.toLowerCase()} ${path} ${status < 400 ? status : response.json?.code ?? 'page'}`)
-      return response
-    }
-    await world.partners.update('demo', { selfService: ['rotate', 'revoke'] })
-    const partner = '?partner=demo'
-    for (const [path, methods] of Object.entries(described.paths)) {
-      for (const [method, { security, operationId, parameters }] of Object.entries(methods)) {
-        const verb = method.toUpperCase()
-        const query = verb === 'GET' && security.length > 0 ? partner : ''
-        if (path.endsWith('{token}')) {
-          const token = (await world.offer()).path.slice('/claim/'.length)
-          const claim = (query: string, status: number, more = {}) =>
-            expect(path, query, status, { method: verb, key: null, token, ...more })
-          await claim('', 406, { headers: { accept: 'image/png' } })
-          const html = { headers: { accept: 'text/html' } }
-          const other = (await world.offer()).path.slice('/claim/'.length)
-          await claim('', verb === 'GET' ? 200 : 201, { ...html, token: other })
-          if (verb === 'POST') await claim('', 410, { ...html, token: other })
-          await claim('', 404, { ...html, token: 'a' })
-          await claim('', verb === 'GET' ? 200 : 201, { headers: { accept: 'application/json' } })
-          if (verb === 'POST') await claim('', 410)
-          if (verb === 'POST') await claim('', 413, { body: 'a'.repeat(40_000) })
-          await claim('', 400, { headers: { 'service-version': '1' } })
-          await claim('', 404, { token: 'a' })
-          continue
-        }
-        if (security.length === 0) {
-          const tag = (await expect(path, '', 200, { key: null, headers: { 'accept-encoding': 'gzip' } }))
-            .headers.get('etag')
-          if (tag !== undefined) {
-            await expect(path, '', 304, {
-              key: null,
-              headers: { 'accept-encoding': 'gzip', 'if-none-match': tag },
-            })
-          }
-          await expect(path, '?a=1', 400, { key: null })
-          await expect(path, '', 406, { key: null, headers: { accept: 'image/png' } })
-          await expect(path, '', 400, { key: null, headers: { 'service-version': '1' } })
-          continue
-        }
-        const full = {
-          verifyKey: { partner: 'demo' },
-          rotateKey: { partner: 'demo', overlap_seconds: 3_600 },
-          revokeKey: { partner: 'demo' },
-          signUp: { partner: 'demo', email: 'a@b.example', name: 'A', country: 'de', metadata: { a: 'b' } },
-        }[operationId]
-        const body = full === undefined ? {} : { body: JSON.stringify(full), method: verb }
-        const status = operationId === 'signUp' || operationId === 'rotateKey' ? 201 : 200
-        const good = await expect(path, query, status, {
-          ...body,
-          ...(operationId === 'revokeKey' && { key: await world.issue({}) }),
-        })
-        const tag = good.headers.get('etag')
-        if (tag !== undefined && operationId !== 'reportSummary') {
-          await expect(path, query, 304, { headers: { 'if-none-match': tag } })
-        }
-        await expect(path, query, 401, { ...body, key: null })
-        await expect(path, query, 401, {
-          ...body,
-          key: { text: `${world.keys['demo full'].text.slice(0, -1)}!` },
-        })
-        for (const name of ['revoked', 'expired', 'disabled'] as const) {
-          await expect(path, query, 401, { ...body, key: world.keys[`demo ${name}`] })
-        }
-        await expect(path, query, 400, { ...body, headers: { authorization: 'Bearer other' } })
-        await expect(path, query, 403, { ...body, key: world.keys['demo fenced'] })
-        await expect(path, query, 403, { ...body, headers: { origin: 'https://a.example' } })
-        await expect(path, query, 403, { ...body, key: world.keys['acme full'] })
-        await expect(path, query, 406, { ...body, headers: { accept: 'text/html' } })
-        await expect(path, query, 400, { ...body, headers: { 'service-version': '1' } })
-        await expect(path, `${query === '' ? '?' : `${query}&`}nothing=1`, 400, body)
-        if (operationId !== 'problems' && !operationId.endsWith('Key')) {
-          await expect(path, query, 403, { ...body, key: world.keys['demo powerless'] })
-        }
-        if (query !== '') await expect(path, '', 400)
-        if (verb === 'GET') {
-          await expect(path, '?partner=hush', 403, { key: world.keys['hush full'] })
-        } else {
-          await expect(path, '', 400, { method: verb, body: '{' })
-          await expect(path, '', 415, { method: verb, body: '{}', headers: { 'content-type': 'text/plain' } })
-          await expect(path, '', 413, { method: verb, body: `{"partner":"${'x'.repeat(40_000)}"}` })
-          await expect(path, '', 422, { method: verb, body: '{"partner":"demo","other":1}' })
-        }
-        if (parameters.some((one) => resolve<ParameterObject>(one, described).name === 'cursor')) {
-          await expect(path, `${query}&cursor=nonsense`, 400)
-          await expect(path, `${query}&limit=1`, 200)
-          await expect(path, `${query}&limit=0`, 400)
-        }
-      }
-    }
-    const idempotent = { method: 'POST', headers: { 'idempotency-key': 'once' } }
-    const signup = `${root}/partner/signups`
-    const body = (name: string) => JSON.stringify({ partner: 'demo', email: 'a@b.example', name })
-    await expect(signup, '', 201, { ...idempotent, body: body('A') })
-    const again = await expect(signup, '', 201, { ...idempotent, body: body('A') })
-    t.equal(again.headers.get('idempotent-replayed'), 'true')
-    await expect(signup, '', 422, { ...idempotent, body: body('B') })
-    await expect(`${root}/public/banner`, '?partner=acme', 403, { key: world.keys['acme full'] })
-    await world.remove('banners', ['demo'])
-    await expect(`${root}/public/banner`, partner, 404)
-    const missing = await send({
-      target: `${root}/public/profiles/unknown${partner}`,
-      headers: { 'x-service-partner-key': world.keys['demo full'].text },
-    })
-    t.strictSame(mismatches(missing, `${root}/public/profiles/{slug}`, 'GET', described), [])
-    t.ok(seen.size > 200, `${seen.size} kinds of responses`)
-  })
-  const limits = { key: { quota: 1, windowSeconds: 60 } }
-  await deployTo(memory, onNode)(
-    { limits },
-    async ({ send, world, root }) => {
-      const described = await createDocument(ROUTES, resolveSettings({ limits }))
-      const request = () =>
-        send({
-          target: `${root}/public/plans?partner=demo`,
-          headers: { 'x-service-partner-key': world.keys['demo full'].text },
-        })
-      await request()
-      const limited = await request()
-      t.equal(limited.status, 429)
-      t.strictSame(mismatches(limited, `${root}/public/plans`, 'GET', described), [])
-    },
-  )
 })
 
 t.test('a document that could not be made is made for the next request', async (t) => {

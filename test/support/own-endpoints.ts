@@ -50,7 +50,7 @@ const detail = defineEndpoint({
   summary: 'Get an order',
   revision: () => 'one for all partners',
   handle: ({ params: { slug } }, { partner }) =>
-    slug === 'no-such' ? new Problem('profile_not_found') : { data: { slug, partner: partner.slug } },
+    slug === 'no-such' ? new Problem('not_found') : { data: { slug, partner: partner.slug } },
 })
 
 const create = defineEndpoint({

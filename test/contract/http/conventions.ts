@@ -10,6 +10,7 @@ export const conventions: readonly Suite[] = [{
     'OPTIONS on a known path gets 204 with Allow': optionsRequests,
     'other methods get 405 with Allow': otherMethods,
     'health needs no key and is not cached': health,
+    'documents are revalidated, and refuse what other endpoints refuse': documentFaults,
   },
 }]
 
@@ -128,6 +129,23 @@ async function health(t: TestContext, { root, send }: Service): Promise<void> {
   t.equal((await getHealth({ 'x-service-partner-key': 'nonsense' })).status, 200, 'credentials are ignored')
   const versioned = await getHealth({ 'service-version': '2026-11-21' })
   expectProblem(t, versioned, 'unknown_version', 'the version is checked')
+}
+
+async function documentFaults(t: TestContext, { root, send }: Service): Promise<void> {
+  const faults = {
+    invalid_parameter: ['?a=1', {}],
+    unknown_version: ['', { 'service-version': '1' }],
+    not_acceptable: ['', { accept: 'image/png' }],
+  } as const
+  for (const target of [...documents(root), `${root}/health`]) {
+    for (const [code, [query, headers]] of Object.entries(faults)) {
+      const response = await send({ target: target + query, headers })
+      expectProblem(t, response, code as keyof typeof faults, target, { instance: target })
+    }
+    const tag = (await send({ target })).headers.get('etag')
+    if (tag === undefined) continue
+    t.equal((await send({ target, headers: { 'if-none-match': tag } })).status, 304, target)
+  }
 }
 
 function sorted(list: string | undefined): string {

@@ -9,6 +9,7 @@ import { type Copied, makeTemplate } from '../../runtimes/template.ts'
 import { resolveOptions } from '../../support/own-endpoints.ts'
 import { worldOn } from '../../support/world.ts'
 import { deployAt, type Site } from './deploy.ts'
+import { asDescribed } from './described.ts'
 import { httpContract, STORE_SUITES } from './suites.ts'
 import { onNode } from './wires.ts'
 
@@ -42,7 +43,9 @@ function siteFrom(template: Copied): () => Promise<Site> {
 await t.test('SQLite', async (t) => {
   const template = await makeTemplate()
   t.teardown(() => template.remove())
-  await httpContract(t, deployAt(siteFrom(template)))
+  const kinds = new Set<string>()
+  await httpContract(t, asDescribed(deployAt(siteFrom(template)), kinds))
+  t.ok(kinds.size > 390, `${kinds.size} kinds of responses are as described`)
 })
 
 await t.test('PostgreSQL', { skip: hasServer() ?? false }, async (t) => {

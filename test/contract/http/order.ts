@@ -69,7 +69,8 @@ function faultsOf({ method, path, scope }: Endpoint): Situation[] {
     ...(scope === undefined ? [] : UNAUTHORIZED),
     ...(path.endsWith('/rotate-key') ? SELF_SERVICE : []),
     ...(method === 'GET' ? OF_GET : OF_POST),
-    ...(path.endsWith('{slug}') ? [{ resource: 'no-profile' } as const] : []),
+    ...(path === '/service/orders/{slug}' ? [{ resource: 'no-order' } as const] : []),
+    ...(path.endsWith('/profiles/{slug}') ? [{ resource: 'no-profile' } as const] : []),
   ]
 }
 

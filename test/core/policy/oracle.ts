@@ -68,7 +68,7 @@ export interface Situation {
   readonly module?: 'inactive'
   readonly selfService?: 'not-allowed'
   readonly input?: 'wrong-parameter' | 'wrong-member'
-  readonly resource?: 'no-profile' | 'no-banner'
+  readonly resource?: 'no-profile' | 'no-banner' | 'no-order'
   readonly precondition?: 'met'
 }
 
@@ -121,6 +121,7 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   // 14
   [(one) => one.resource === 'no-profile', 'profile_not_found'],
   [(one) => one.resource === 'no-banner', 'banner_not_found'],
+  [(one) => one.resource === 'no-order', 'not_found'],
 ]
 
 /** The codes of the policy, in the order of the contract. */
