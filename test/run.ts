@@ -170,7 +170,10 @@ async function run(files: readonly string[]): Promise<Outcome[]> {
     }
   }
   running.add(kill)
-  let [output, errors, reports, problem] = ['', '', '', '']
+  let output = ''
+  let errors = ''
+  let reports = ''
+  let problem = ''
   const [, stdout, stderr, report] = child.stdio as Readable[]
   stdout!.setEncoding('utf8').on('data', (text: string) => output += text)
   stderr!.setEncoding('utf8').on('data', (text: string) => errors += text)

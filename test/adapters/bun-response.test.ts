@@ -47,7 +47,8 @@ t.test('a reused response equals a new one, whatever preceded it', async (t) => 
   await t.resolves(fc.assert(fc.asyncProperty(fc.array(answers, { maxLength: 12 }), async (sequence) => {
     const respond = createBunResponseConverter(() => internal)
     for (const answer of sequence) {
-      const [found, wanted] = [await contentOf(respond(answer)), await contentOf(responseOf(answer))]
+      const found = await contentOf(respond(answer))
+      const wanted = await contentOf(responseOf(answer))
       if (JSON.stringify(found) !== JSON.stringify(wanted)) {
         throw new Error(`${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`)
       }

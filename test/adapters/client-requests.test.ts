@@ -293,8 +293,10 @@ t.test('hooks see every attempt without the key, and cannot break a request', as
     },
   })
   const { response } = await client.plans({ headers: { authorization: 'Basic secret' } })
-  const [url, method] = ['https://api.example/service/public/plans?partner=demo', 'GET']
-  const [first, second] = [{ method, url, attempt: 0 }, { method, url, attempt: 1 }]
+  const url = 'https://api.example/service/public/plans?partner=demo'
+  const method = 'GET'
+  const first = { method, url, attempt: 0 }
+  const second = { method, url, attempt: 1 }
   t.match(seen, [
     first,
     first,
@@ -400,7 +402,8 @@ t.test('time limit and signal hold whatever an own fetch does', async (t) => {
 })
 
 t.test('at most 16 MiB of a response are read', async (t) => {
-  let [chunks, isCancelled] = [0, false]
+  let chunks = 0
+  let isCancelled = false
   const body = new ReadableStream({
     pull: (controller) => chunks++ < 100 ? controller.enqueue(new Uint8Array(1_048_576)) : controller.close(),
     cancel: () => void (isCancelled = true),

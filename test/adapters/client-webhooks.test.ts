@@ -7,7 +7,8 @@ import type { Key, Partner } from '../../core/model.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import type { Webhook } from '../../core/ports/webhooks.ts'
 
-const [secret, other] = [createWebhookSecret(), createWebhookSecret()]
+const secret = createWebhookSecret()
+const other = createWebhookSecret()
 const body =
   '{"type":"signup.created","timestamp":"2026-11-20T09:00:00.123Z","data":{"email":"jäne@example.com"}}'
 const now = Math.floor(Date.now() / 1000)

@@ -55,7 +55,8 @@ async function ask(
 const own = { [KEY_HEADER]: key }
 const twice = [KEY_HEADER, key, KEY_HEADER, key]
 const browser = { ...own, origin: 'https://site.example' }
-const [inside, outside] = ['198.51.100.7', '203.0.113.9']
+const inside = '198.51.100.7'
+const outside = '203.0.113.9'
 const from = (address: string) => ({ [KEY_HEADER]: fenced.text, 'x-forwarded-for': address })
 const proxied = { trustedProxies: 1 }
 const at = (address: string | undefined, trustedProxies: number) => ({

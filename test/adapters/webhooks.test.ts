@@ -379,10 +379,8 @@ await t.test('a webhook that was disabled is not called, not even for deliveries
     names.add(name)
     return released.promise
   })
-  const [gone, active] = [
-    await addWebhook(store, receiver.url.replace('127.0.0.1', 'gone.example')),
-    await addWebhook(store, receiver.url.replace('127.0.0.1', 'active.example')),
-  ]
+  const gone = await addWebhook(store, receiver.url.replace('127.0.0.1', 'gone.example'))
+  const active = await addWebhook(store, receiver.url.replace('127.0.0.1', 'active.example'))
   for (const id of [gone, active]) await enqueue(store, id)
   let lists = 0
   const listWebhooks = () => (lists++, store.webhooks.listWebhooks())
@@ -413,7 +411,8 @@ await t.test('a store that takes longer than the max staleness is logged', async
 await t.test('informational responses are bounded', async (t) => {
   const one = (bytes: number) => `HTTP/1.1 103 Early Hints\r\nlink: ${'x'.repeat(bytes)}\r\n\r\n`
   const final = 'HTTP/1.1 204 No Content\r\n\r\n'
-  const [refused, delivered] = [/too many informational/, { status: 204 }]
+  const refused = /too many informational/
+  const delivered = { status: 204 }
   const cases = [
     ['ten', one(10).repeat(10) + final, delivered],
     ['eleven', one(10).repeat(11) + final, { error: refused }],

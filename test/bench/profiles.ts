@@ -53,7 +53,8 @@ function profile(number: number): ProfileRecord {
   const random = createRandom(number)
   const name = `${pick(openings, random)} ${pick(middles, random)} ${pick(endings, random)}`
   const slug = `${fold(name).replaceAll(' ', '-')}-${number.toString(36)}`
-  const [trade, other] = [pick(trades, random), pick(trades, random)]
+  const trade = pick(trades, random)
+  const other = pick(trades, random)
   const site = `https://${slug}.example`
   const place = random() < 1 / 3 ? COMMON_WORD : 'studio'
   return {

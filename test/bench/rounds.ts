@@ -77,7 +77,8 @@ export function comparisonRow<Kind extends string>(
   [subject, peer]: readonly [Kind, Kind],
   target?: number,
 ): Row {
-  const [ours, theirs] = [results.get(subject)!, results.get(peer)!]
+  const ours = results.get(subject)!
+  const theirs = results.get(peer)!
   const ratio = median(ours.map(({ microseconds }, round) => theirs[round]!.microseconds / microseconds))
   const throughput = median(
     ours.map(({ requestsPerSecond }, round) => requestsPerSecond / theirs[round]!.requestsPerSecond),

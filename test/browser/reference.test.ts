@@ -274,7 +274,8 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
       )`)
     }
     // A busy machine is no slow page: the best of several counts, beside a page of one line.
-    let [paint, least] = [Infinity, 0]
+    let paint = Infinity
+    let least = 0
     for (let attempt = 0; attempt < 5 && paint - least > 800; attempt++) {
       least = await paintOf(`${server.url}/service/health`)
       paint = Math.min(paint, await paintOf(url))

@@ -283,7 +283,8 @@ function waitingToLock(ready: string, go: string) {
 test('a restore that opened the store before another replaced it changes nothing', async (t) => {
   const { file, issued: [key], backup, run, json } = await filled(1)
   await run('store', 'backup', backup)
-  const [ready, go] = [`${file}.ready`, `${file}.go`]
+  const ready = `${file}.ready`
+  const go = `${file}.go`
   const restore = ['--store', `sqlite:${file}`, 'store', 'restore', backup, '--replace', '--force', '--json']
   const second = ending(startProgram(restore, waitingToLock(ready, go)))
   await until(() => existsSync(ready), 'the second restore to open the store')

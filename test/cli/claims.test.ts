@@ -114,7 +114,9 @@ test('a link to a key without scopes says so', async (t) => {
 
 test('a restore revokes the open links of the backup', async (t) => {
   const { folder, use, run, json } = await created()
-  const [used, open, spent] = [await json(...issue), await json(...issue), await json(...issue)]
+  const used = await json(...issue)
+  const open = await json(...issue)
+  const spent = await json(...issue)
   await use(spent.data.link)
   const backup = join(folder, 'backup.db')
   t.equal((await json('store', 'backup', backup)).code, 0)

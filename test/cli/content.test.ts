@@ -43,7 +43,8 @@ test('a failed import and a dry run create no store', async (t) => {
 
 test('a line of more than 1 MiB is refused without reading it completely', async (t) => {
   const longest = (bytes: number) => {
-    const [before, after] = ['{"slug":"a","name":"', '"}']
+    const before = '{"slug":"a","name":"'
+    const after = '"}'
     return `\n${before}${'x'.repeat(bytes - before.length - after.length)}${after}\n`
   }
   const tooLong = 'is longer than 1 MiB'

@@ -56,7 +56,8 @@ const client = (text: string, header: string) =>
 
 /** Functions that read external text, and its maximum length. */
 const kibibyte = 1_024
-const [long, short] = [256 * kibibyte, 128 * kibibyte]
+const long = 256 * kibibyte
+const short = 128 * kibibyte
 const readers: Readonly<Record<string, readonly [max: number, read: (text: string) => unknown]>> = {
   redact: [long, redact],
   redactAll: [long, (text) => redactAll({ [text]: [text] })],

@@ -84,7 +84,8 @@ test('a restore and a backup write where a link leads, also to a file that is no
   const { run } = programOn(place.url)
   await run('partners', 'create', 'acme', '--name', 'Acme')
   await place.backUp()
-  const [folder, backup] = [temporaryFolder(), `${place.url.replace('sqlite:', '')}.backup`]
+  const folder = temporaryFolder()
+  const backup = `${place.url.replace('sqlite:', '')}.backup`
   const links = { store: 'data/store.db', backup: 'data/backup.db', lost: 'none/store.db', circle: 'circle' }
   for (const [name, target] of Object.entries(links)) symlinkSync(target, `${folder}/${name}`)
   mkdirSync(`${folder}/data`)

@@ -66,7 +66,8 @@ test('colours are for terminals, NO_COLOR and FORCE_COLOR', async (t) => {
     )
     return [list!.stdout.includes(heading), failed!.stderr.includes(label)]
   }
-  const [yes, no] = [[true, true], [false, false]]
+  const yes = [true, true]
+  const no = [false, false]
   t.same(await shown({ NO_COLOR: '' }, 80), yes)
   t.same(await shown({ NO_COLOR: '1' }, 80), no)
   t.same(await shown({ TERM: 'dumb' }, 80), no)
@@ -100,7 +101,8 @@ test(
 )
 
 test('times are in words', (t) => {
-  const [hour, day] = [3_600_000, 86_400_000]
+  const hour = 3_600_000
+  const day = 86_400_000
   const expected: readonly (readonly [ms: number | undefined, text: string])[] = [
     [undefined, 'never'],
     [999, 'now'],

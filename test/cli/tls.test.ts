@@ -31,7 +31,8 @@ async function listen(server: Server): Promise<number> {
 
 /** Serves with a new certificate for a host, and writes it to the file with this name. @returns The port. */
 function serveAs(host: string, name: string, isExpired = false): Promise<number> {
-  const [cert, secret] = [file(`${name}.pem`), file(`${name}.key`)]
+  const cert = file(`${name}.pem`)
+  const secret = file(`${name}.key`)
   makeCertificate(host, cert, secret)
   if (isExpired) expireCertificate(cert, secret)
   return listen(createTlsServer({ cert: readFileSync(cert), key: readFileSync(secret) }, listener))

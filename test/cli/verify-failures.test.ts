@@ -22,7 +22,8 @@ const limited = (await keyRing.issue({
 const api = createPartnerApi({ store })
 const acmeApi = createPartnerApi({ store }, { serviceName: 'acme-data' })
 t.teardown(() => Promise.all([api.close(), acmeApi.close()]))
-const [listener, acmeListener] = [createListener(api), createListener(acmeApi)]
+const listener = createListener(api)
+const acmeListener = createListener(acmeApi)
 
 async function listen(server: Server): Promise<string> {
   server.listen(0, '127.0.0.1')

@@ -59,7 +59,8 @@ t.test('a webhook is changed, disabled, enabled and removed, with an audit entry
 })
 
 t.test('deliveries are listed by state, and sent again', async (t) => {
-  const [failed, delivered] = [await settle('a', 'failed'), await settle('b', 'delivered')]
+  const failed = await settle('a', 'failed')
+  const delivered = await settle('b', 'delivered')
   const listed = await json('webhooks', 'deliveries', id, '--state', 'failed')
   t.match(listed.data, [{ id: failed, state: 'failed', attempts: 1, last_status: 500 }])
   t.equal((await json('webhooks', 'deliveries', id, '--limit', '1')).data.length, 1)

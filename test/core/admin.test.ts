@@ -240,7 +240,8 @@ test('a change to the state that a partner or key is already in changes nothing'
 test('removing a partner revokes its keys only', async (t) => {
   const { partners, keys, issue } = await open()
   await partners.create({ slug: 'other', name: 'Other', modules: [] })
-  const [one, two] = [await issue(), await issue()]
+  const one = await issue()
+  const two = await issue()
   const stranger = await issue({ partner: 'other' })
   await keys.revoke(two.key.id)
   t.equal((await partners.remove('acme')).state, 'removed')

@@ -95,7 +95,8 @@ test('the time never goes back, and jumps of a clock that comes back do not show
     Date.now = date
     performance.now = elapsed
   })
-  let [at, ahead] = [0, 0]
+  let at = 0
+  let ahead = 0
   Date.now = () => Math.floor(1e12 + at + ahead)
   performance.now = () => 5_000 + at
   const anyJump = fc.integer({ min: -30 * DAY, max: 500 * DAY })
@@ -110,7 +111,8 @@ test('the time never goes back, and jumps of a clock that comes back do not show
         ahead = given
         for (const pause of pauses) {
           at += pause
-          const [instant, truth] = [clock.now(), 1e12 + at]
+          const instant = clock.now()
+          const truth = 1e12 + at
           if (instant < last || Math.abs(instant - truth) > 1_000) return false
           if (
             Math.abs(given) > 200 &&
@@ -152,7 +154,8 @@ test('the time is that of the store, within the round trip of the last read', (t
   fc.assert(fc.property(anyOffset, fc.array(answer, { minLength: 1, maxLength: 8 }), (offset, answers) => {
     let reading: ClockReading | undefined
     const clock = createClock(() => reading)
-    const [start, elapsed] = [Date.now(), performance.now()]
+    const start = Date.now()
+    const elapsed = performance.now()
     const storeAt = (at: number) => start + offset + (at - elapsed)
     let at = elapsed
     let shortest = Infinity

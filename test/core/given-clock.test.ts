@@ -14,7 +14,9 @@ import type { PartnerApiOptions } from '../../core/settings.ts'
 import { until } from '../postgres/until.ts'
 import { newFile } from '../support/cli-program.ts'
 
-const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000]
+const MINUTE = 60_000
+const HOUR = 3_600_000
+const DAY = 86_400_000
 const start = Date.UTC(2031, 4, 6)
 
 /** A store and a service on a clock that the test sets. */

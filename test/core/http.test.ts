@@ -72,7 +72,8 @@ t.test('limits count by the address of a client, or by its /64', (t) => {
   // Addresses are kept by their text, so each run has others.
   const part = () => 1 + Math.floor(Math.random() * 9999)
   for (let round = 0; round < 3; round++) {
-    const [v4, v6] = [`198.18.${part() % 256}.${part() % 256}`, `2001:db8:${part()}:${part()}::${part()}`]
+    const v4 = `198.18.${part() % 256}.${part() % 256}`
+    const v6 = `2001:db8:${part()}:${part()}::${part()}`
     const network = v6.split('::')[0]
     for (const [hop, text] of [[`[${v4}]`, v4], [`[${v6}%eth0]:4711`, v6]] as const) {
       const first = parseClientAddress(hop)

@@ -332,7 +332,8 @@ await t.test('a lease under the previous policy is discarded', async (t) => {
 
 await t.test('peeking consumes nothing and includes other replicas', async (t) => {
   const ledger = createLeaseLedger()
-  const [here, there] = [ledger.replica(2), ledger.replica(2)]
+  const here = ledger.replica(2)
+  const there = ledger.replica(2)
   t.equal((await here.peek(policy(600), 'k', 0)).remaining, 600)
   for (let n = 0; n < 100; n++) await there.consume(policy(600), 'k', 0)
   t.ok(Math.abs((await here.peek(policy(600), 'k', 0)).remaining - 500) <= 12, 'except for what they hold')
@@ -402,7 +403,8 @@ await t.test('on SQLite, a restart continues windows of an hour, with what was l
 
 await t.test('windows shorter than those of the quota store are counted locally', async (t) => {
   const ledger = createLeaseLedger(3_600)
-  const [here, there] = [ledger.replica(1), ledger.replica(1)]
+  const here = ledger.replica(1)
+  const there = ledger.replica(1)
   for (const limiter of [here, there]) t.ok((await limiter.consume(policy(1), 'k', 0)).allowed)
   t.notOk((await here.peek(policy(1), 'k', 0)).allowed)
   t.notOk(here.peekLocal(policy(1), 'k', 0).allowed)

@@ -78,7 +78,8 @@ test('what is no access of a key is as in the backup', (t) => {
 })
 
 test('a key that the replaced store does not have is disabled, one that has ended there is revoked', (t) => {
-  const [active, id] = [key(), key().id]
+  const active = key()
+  const id = key().id
   const disabled = [{ type: 'key.disabled', id }]
   t.strictSame(narrowKey(active, undefined), disabled)
   t.strictSame(narrowKey(active, key({ digest: 'f'.repeat(64) })), disabled, 'another digest')

@@ -259,7 +259,8 @@ t.test('input schemas accept exactly what the service accepts', (t) => {
   const letters = [...'ABCDEFGHIJKLMNOPQRSTUVWXYZ']
   const codes = letters.flatMap((one) => letters.map((other) => one + other))
   const quoted = (text: string): string => `"${text}"`
-  const [long, escapes] = ['k'.repeat(255), '\\"'.repeat(255)]
+  const long = 'k'.repeat(255)
+  const escapes = '\\"'.repeat(255)
   const texts:
     readonly (readonly [JsonSchema, accepts: (text: string) => boolean, texts: readonly string[]])[] = [
       [query('/service/public/countries', 'locale'), isLocale, [
@@ -371,7 +372,8 @@ t.test('the reference is Markdown for a request that prefers it', async (t) => {
   t.equal(page!.headers.get('link'), '<docs.md>; rel="alternate"; type="text/markdown"')
   t.equal(one!.headers.get('link'), '<../docs#signUp>; rel="alternate"; type="text/html"')
   t.notSame(page!.headers.get('etag'), whole!.headers.get('etag'))
-  const [all, signUp] = [await whole!.text(), await one!.text()]
+  const all = await whole!.text()
+  const signUp = await one!.text()
   for (const { path, method, operation } of operations) {
     const place = `### ${operation.summary}\n\n${method.toUpperCase()} \`${path}\`\n\n`
     t.ok(all.includes(place), operation.operationId)

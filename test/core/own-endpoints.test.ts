@@ -389,7 +389,8 @@ t.test('a number that would lose digits is refused', async (t) => {
     endpoints: [echo('numbers', query), echo('sent', {}, body)],
   })
   const send = (parameters: string) => request(`/echo/numbers?partner=demo&${parameters}`, { key })
-  const [nines, exact] = ['9'.repeat(309), '9007199254740992']
+  const nines = '9'.repeat(309)
+  const exact = '9007199254740992'
   for (
     const number of [
       '9007199254740993',

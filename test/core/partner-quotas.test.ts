@@ -133,7 +133,8 @@ t.test('however many partners a server counts, it returns each lease once', asyn
   const ledger = createQuotaLedger()
   const limiter = ledger.server()
   const one = createPolicy('month', { quota: 100, windowSeconds: days })
-  const [partners, rounds] = [52_000, 2]
+  const partners = 52_000
+  const rounds = 2
   for (let count = 0; count < partners * rounds; count++) {
     // Several at once: windows are evicted during a lease, too.
     const request = limiter.consume(one, `p${count % partners} 2026-11`, 0)
@@ -166,7 +167,8 @@ t.test('a quota that is changed during a lease is not exceeded', async (t) => {
 
 t.test('a spent quota is looked up each second, and what other servers return passes', async (t) => {
   const ledger = createQuotaLedger()
-  const [here, drained] = [ledger.server(), ledger.server()]
+  const here = ledger.server()
+  const drained = ledger.server()
   const now = at('2026-11-24T00:00:00Z')
   const passes = async (limiter = here) =>
     !(await request(limiter, monthly(100), now, { elapsed: ledger.elapsed() }))!.includes('wait')
@@ -267,7 +269,9 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
     ...{ events: ['quota.warning', 'quota.reached'], secrets: [], failingSince: undefined },
   }
   await open.webhooks.changeWebhook(webhook.id, 'webhook.created', { actor: 'test', at: 0 }, () => webhook)
-  let [failures, lookUps, ended] = [1, 0, 0]
+  let failures = 1
+  let lookUps = 0
+  let ended = 0
   const store: Store = {
     ...open,
     quotas: {

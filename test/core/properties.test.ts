@@ -361,7 +361,8 @@ t.test('request ids have one format, are unique, and do not reveal the number of
     if (count % 10_000 === 0) samples.push(id)
   }
   t.equal(repeated, 0, 'the random part stays while serial numbers are unused')
-  const [replica, after] = [createRequestIds()(), next()]
+  const replica = createRequestIds()()
+  const after = next()
   t.equal(
     new Set([first, replica, after].map((id) => id.slice(0, 20))).size,
     3,

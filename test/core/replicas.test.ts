@@ -148,7 +148,9 @@ async function cutOff(t: Test, server: Databases): Promise<void> {
   const all = [strict, lenient, connected]
   const count = (replica: Replica, wanted: string) =>
     replica.events.filter(({ event }) => event === wanted).length
-  const [doomed, kept, unknown] = [await issue(), await issue(), await issue()]
+  const doomed = await issue()
+  const kept = await issue()
+  const unknown = await issue()
   const verify = async () =>
     (await lenient.read(doomed.text, '/developer/verify-key', { partner: PARTNER })).data.stale_if_error
   const health = async () => (await lenient.read('', '/health')).data?.status

@@ -240,7 +240,8 @@ t.test('the log has the trace id of a valid traceparent', async (t) => {
   const { store, key } = await createAcme()
   const events: LogEvent[] = []
   const api = createPartnerApi({ store }, { logLevel: 'all', log: (event) => events.push(event) })
-  const [trace, parent] = ['0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331']
+  const trace = '0af7651916cd43dd8448eb211c80319c'
+  const parent = 'b7ad6b7169203331'
   const valid = [`00-${trace}-${parent}-01`, `00-${trace}-${parent}-ff`, `cc-${trace}-${parent}-01-later`]
   const invalid = [
     '',

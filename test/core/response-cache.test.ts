@@ -88,7 +88,9 @@ t.test('what is kept counts by twice its body, its target and an overhead, up to
 })
 
 t.test('a response expires when time alone changes what the partner sees', (t) => {
-  const [past, soon, later] = [now - 1, now + 1, now + 2]
+  const past = now - 1
+  const soon = now + 1
+  const later = now + 2
   const cases: [changeAt: number | undefined, banner: Partial<Banner>, expiresAt: number][] = [
     [undefined, {}, Infinity],
     [soon, {}, soon],

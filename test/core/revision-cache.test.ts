@@ -161,7 +161,8 @@ t.test('while the store is down, the revision is used only within stale-if-error
   t.strictSame(events, ['silent', 'answering'])
   t.equal(cache.staleWindow(7_100), undefined)
 
-  const [older, newer] = [cache.revalidate(7_200), cache.revalidate(7_300)]
+  const older = cache.revalidate(7_200)
+  const newer = cache.revalidate(7_300)
   reads.at(-1)!.answer('2')
   await newer
   reads.at(-2)!.fail()

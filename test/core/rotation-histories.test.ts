@@ -202,7 +202,8 @@ test('no key of a chain holds what operators did not give it', async (t) => {
 
 /** The former successor ends no later than the key itself. */
 async function checkFormer(store: Store, id: string, formerId: string): Promise<void> {
-  const [key, former] = [(await store.findKey(id))!.key, (await store.findKey(formerId))!.key]
+  const key = (await store.findKey(id))!.key
+  const former = (await store.findKey(formerId))!.key
   const isOver = former.state === 'revoked' || former.state === 'retired'
   if (!isOver && former.retiresAt! > key.retiresAt!) throw new Error(`Key ${formerId} outlives ${id}.`)
 }

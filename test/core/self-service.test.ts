@@ -83,7 +83,8 @@ t.test('the audit log names the key, and no log has its text', async (t) => {
   const options = { log: (event: LogEvent) => void log.push(event), logLevel: 'all' as const }
   const { act, rotate, key, store, world } = await serveSelfService(undefined, options)
   const { sequence } = await store.auditHead()
-  const [first, second] = [await rotate(), await rotate()]
+  const first = await rotate()
+  const second = await rotate()
   await act('revoke', second)
   const entries = await store.listAudit(sequence, 100)
   t.strictSame(entries.map(({ actor, type, keyId }) => [actor, type, keyId]), [

@@ -48,8 +48,10 @@ t.test('what takes a right away while a signup waits for what it refers to refus
 
 t.test('an idempotency key is checked after the body and is valid for 24 hours', (t) =>
   withService(memory, async ({ post }) => {
-    const [real, monotonic] = [Date.now, performance.now]
-    const [start, startedAt] = [real(), performance.now()]
+    const real = Date.now
+    const monotonic = performance.now
+    const start = real()
+    const startedAt = performance.now()
     const at = async (ms: number, body: object = required) => {
       // Both, as time passes: a jump of one is not believed at once.
       Date.now = () => start + ms
@@ -58,7 +60,8 @@ t.test('an idempotency key is checked after the body and is valid for 24 hours',
       return [response.status, response.headers.has('idempotent-replayed')]
     }
     try {
-      const [minute, day] = [60_000, 86_400_000]
+      const minute = 60_000
+      const day = 86_400_000
       t.strictSame(await at(0), [201, false])
       t.strictSame(invalidFields(await post(path, { ...required, email: 'x' }, idempotent('day'))), [
         '/email',

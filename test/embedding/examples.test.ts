@@ -198,7 +198,9 @@ for (const runtime of ['node', 'bun', 'deno']) {
     t.match((await call(key, list('demo'))).body, { code: 'scope_missing', required_scope: 'read:orders' })
     await json('partners', 'create', 'acme', '--name', 'Acme', '--module', 'orders', 'ordering')
     await json('modules', 'activate', 'demo', 'orders', 'ordering', '--wait')
-    const [demo, test, acme] = [await issue('demo'), await issue('demo', '--test'), await issue('acme')]
+    const demo = await issue('demo')
+    const test = await issue('demo', '--test')
+    const acme = await issue('acme')
 
     const placed: object[] = []
     for (const quantity of [1, 2, 3]) {

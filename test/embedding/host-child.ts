@@ -87,7 +87,8 @@ const hosts: Readonly<Record<string, () => Promise<number>>> = {
   },
   async fastify() {
     const { default: createFastify } = await import('fastify')
-    const [answer, answerInvoice] = [createListener(api), await invoiceListener()]
+    const answer = createListener(api)
+    const answerInvoice = await invoiceListener()
     const fastify = createFastify().addHook('onRequest', async ({ raw }, reply) => {
       reply.hijack()
       reply.raw.appendHeader('Set-Cookie', `visit=${raw.headers['x-visit']}`)

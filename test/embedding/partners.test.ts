@@ -31,7 +31,8 @@ await t.test('Node', async (t) => {
   // Requests are counted behind their response.
   const report = `${serviceUrl}/service/partner/reports/summary?partner=demo`
   while (!(await (await fetch(report, { headers })).text()).includes('/public/profiles"')) await delay(100)
-  const [clock, drips] = [join(folder, 'seconds'), join(folder, 'drips')]
+  const clock = join(folder, 'seconds')
+  const drips = join(folder, 'drips')
   const code = `import { existsSync, readFileSync } from 'node:fs'
     const now = Date.now
     Date.now = () => { try { return now() + 1000 * readFileSync('${clock}', 'utf8') } catch { return now() } }

@@ -175,7 +175,8 @@ await t.test('PHP', { skip: missing }, async (t) => {
     t.match(message, /\/email: must be .*; \/name: is required\. \(invalid_body, req_/)
     t.ok(message.includes(id))
     t.match(missing, /profile_not_found/)
-    const [url, name] = [/^url must be /, /^idempotency.key must be /]
+    const url = /^url must be /
+    const name = /^idempotency.key must be /
     t.match(wrong, [url, /^key must be one key/, /^partner must be the slug/, url, name, name, name])
     t.equal(requests().length, 2)
   })
@@ -227,7 +228,8 @@ await t.test('PHP', { skip: missing }, async (t) => {
     t.equal(paths.filter((path) => path === '/short').length, 3, 'a part is no answer: it is retried')
   })
   await t.test('verifies webhooks', async (t) => {
-    const [secret, other] = [createWebhookSecret(), createWebhookSecret()]
+    const secret = createWebhookSecret()
+    const other = createWebhookSecret()
     const body = '{"type":"signup.created","timestamp":"2026-11-20T09:00:00.123Z","data":{"name":"Jäne"}}'
     const now = Math.floor(Date.now() / 1000)
     const deliver = (secrets: readonly string[], at = now) => ({
@@ -254,7 +256,9 @@ await t.test('PHP', { skip: missing }, async (t) => {
       JSON.stringify([...deliveries, [secret, deliver([secret]), `${body} `]]),
     )
     const event = { id: 'msg_1', type: 'signup.created', data: { name: 'Jäne' } }
-    const [signature, time, wrong] = [/^No signature/, /^webhook-timestamp is not/, /^secret must be whsec_/]
+    const signature = /^No signature/
+    const time = /^webhook-timestamp is not/
+    const wrong = /^secret must be whsec_/
     const errors = [...Array(4).fill(signature), time, time, wrong, signature]
     const outcomes = await evaluate('webhook')
     t.match(outcomes, [event, event, ...errors])

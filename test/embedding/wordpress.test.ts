@@ -15,7 +15,8 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
     /```sh\n(.*?)```/s.exec(readFileSync(join(folder, 'wordpress/README.md'), 'utf8')) ?? []
   execFileSync('sh', ['-ec', assemble], { cwd: folder })
   const plugin = join(folder, 'partner-directory')
-  const [clock, drips] = [join(folder, 'minutes'), join(folder, 'drips')]
+  const clock = join(folder, 'minutes')
+  const drips = join(folder, 'drips')
   const wordpress = await startWordPress(
     plugin,
     {
@@ -182,7 +183,8 @@ await t.test('WordPress', { skip: hasWordPress() ?? false }, async (t) => {
   })
 
   await t.test('the directory while the service is down', async (t) => {
-    const [before, shared] = [await visit('outage'), await visit('refusal')]
+    const before = await visit('outage')
+    const shared = await visit('refusal')
     requests()
     for (const mode of ['down', 'page'] as const) {
       service.mode = mode

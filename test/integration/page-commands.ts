@@ -122,7 +122,8 @@ async function runCommandsIn(t: Test, folder: string): Promise<string> {
   const before = process.cwd()
   process.chdir(folder)
   t.teardown(() => process.chdir(before))
-  const [stdoutFile, stderrFile] = [join(folder, '.stdout'), join(folder, '.stderr')]
+  const stdoutFile = join(folder, '.stdout')
+  const stderrFile = join(folder, '.stderr')
   const listener = createServer((socket) => {
     let received = ''
     socket.on('data', async (chunk) => {

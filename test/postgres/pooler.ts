@@ -46,7 +46,8 @@ async function runPooler(
   ignoredParameters: readonly string[],
 ) {
   const port = await freePort()
-  const [settings, users] = [join(folder.path, 'pgbouncer.ini'), join(folder.path, 'users.txt')]
+  const settings = join(folder.path, 'pgbouncer.ini')
+  const users = join(folder.path, 'users.txt')
   // After a failed log-in it would refuse clients for 15 seconds: too long for a test that restarts a server.
   await writeFile(
     settings,

@@ -116,7 +116,8 @@ const ownFiles = /^postmaster\.|^pg_internal\.init|^pgsql_tmp|^backup_label/
 async function copyData(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true, mode: 0o700 })
   for (const entry of await readdir(from, { withFileTypes: true })) {
-    const [source, target] = [join(from, entry.name), join(to, entry.name)]
+    const source = join(from, entry.name)
+    const target = join(to, entry.name)
     if (entry.isDirectory()) {
       if (ownFolders.test(entry.name)) await mkdir(target, { mode: 0o700 })
       else await copyData(source, target)

@@ -253,7 +253,8 @@ for (const runtime of RUNTIMES) {
         const written: string[] = []
         for (const { serve, response, tell } of [here, limited]) {
           const { open } = await serve()
-          const [staying, leaving] = [await open(), await open()]
+          const staying = await open()
+          const leaving = await open()
           leaving.write(get('/wait'))
           t.match(await response(), { asked: '/wait' })
           leaving.end()
@@ -337,7 +338,8 @@ for (const runtime of RUNTIMES) {
 
     await t.test('until the end of the delay, drain closes connections only after a response', async (t) => {
       const { open } = await serve({ drainTimeoutMs: never })
-      const [used, idle] = [await open(), await open()]
+      const used = await open()
+      const idle = await open()
       for (const connection of [used, idle]) {
         connection.write(get('/now'))
         t.not((await connection.answer()).headers.get('connection'), 'close')

@@ -131,7 +131,8 @@ export async function restoreOfUse(t: Test, place: Place, left: number): Promise
   const { json } = programOn(place.url)
   const receiver = await startReceiver()
   t.teardown(receiver.close)
-  const [keyFile, secretFile] = [`${newFile()}.webhook-key`, `${newFile()}.secret`]
+  const keyFile = `${newFile()}.webhook-key`
+  const secretFile = `${newFile()}.secret`
   writeFileSync(keyFile, Buffer.alloc(32, 1).toString('base64'), { mode: 0o600 })
   writeFileSync(secretFile, randomBytes(24).toString('base64'), { mode: 0o600 })
   await json('migrate')

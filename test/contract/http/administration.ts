@@ -107,11 +107,9 @@ async function expiryInstants(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const plans = '/public/plans?partner=demo'
   const { at, observed: { keys, successor, statuses } } = await before(async (at) => {
-    const [ending, retiring, successor] = [
-      await world.issue({ expiresAt: at }),
-      await world.issue({}),
-      await world.issue({}),
-    ]
+    const ending = await world.issue({ expiresAt: at })
+    const retiring = await world.issue({})
+    const successor = await world.issue({})
     await world.rotate(retiring.id, successor.id, at)
     const keys = { 'the expiry': ending, 'the end of an overlap': retiring }
     const statuses = []

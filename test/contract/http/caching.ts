@@ -55,10 +55,8 @@ async function cacheHeaders(t: TestContext, service: Service): Promise<void> {
     tags.add(tagOf(first))
   }
   t.equal(tags.size, keyedPaths().length, 'different bytes have different tags')
-  const [one, two] = [
-    await get(service, '/public/profiles?partner=demo&limit=5'),
-    await get(service, '/public/profiles?partner=demo&limit=6'),
-  ]
+  const one = await get(service, '/public/profiles?partner=demo&limit=5')
+  const two = await get(service, '/public/profiles?partner=demo&limit=6')
   t.ok(tagOf(one) !== tagOf(two), 'different pages have different tags')
   const sameBytes = await get(service, '/public/plans?partner=demo&')
   t.equal(
@@ -140,7 +138,8 @@ async function tagChanges(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const path = '/public/profiles/bare?partner=demo'
   const line = world.lines.profiles.find(({ slug }) => slug === 'bare') ?? {}
-  const [before, plans] = [await get(service, path), await get(service, '/public/plans?partner=demo')]
+  const before = await get(service, path)
+  const plans = await get(service, '/public/plans?partner=demo')
   await world.publish('profiles', [{ ...line, headline: 'Another one' }])
   const after = await get(service, path, { headers: { 'if-none-match': tagOf(before) } })
   t.strictSame([after.status, after.json?.data?.headline], [200, 'Another one'], 'the old tag does not match')

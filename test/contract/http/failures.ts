@@ -136,7 +136,8 @@ async function spendingCredentials(t: TestContext, service: Service): Promise<vo
 async function knownKeys(t: TestContext, service: Service): Promise<void> {
   const { world } = service
   const address = from('192.0.2.99')
-  const [good, later] = [await world.issue({}), await world.issue({})]
+  const good = await world.issue({})
+  const later = await world.issue({})
   const request = (key: { readonly text: string }, path = plans) =>
     get(service, path, { key, headers: address })
   t.equal((await request(good)).status, 200, 'the first use succeeds')

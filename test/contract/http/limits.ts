@@ -120,10 +120,8 @@ async function quotaPrecedence(t: TestContext, service: Service): Promise<void> 
   const limit = (quota: number) => ({ quota, windowSeconds: 60 })
   const big = { slug: 'big', name: 'Big', limits: { key: limit(5000) } }
   await world.partners.create({ ...big, modules: ['pricing'] })
-  const [ofPartner, own] = [
-    await world.issue({ partner: 'big' }),
-    await world.issue({ partner: 'big', limits: { key: limit(9) } }),
-  ]
+  const ofPartner = await world.issue({ partner: 'big' })
+  const own = await world.issue({ partner: 'big', limits: { key: limit(9) } })
   const request = (key: TestKey) => get(service, '/public/plans?partner=big', { key })
   t.equal(rateLimitOf(await request(ofPartner), 'key').q, 5000, 'the quota of the partner')
   t.equal(rateLimitOf(await request(own), 'key').q, 9, 'the quota of the key takes precedence')
@@ -237,12 +235,10 @@ async function partnerQuotas(t: TestContext, service: Service, partner: string):
   const { partners, issue } = service.world
   const limits = { partner: days(6), month: month(9) }
   await partners.create({ slug: partner, name: 'Shared', modules: ['pricing', 'signup'], limits })
-  const [one, two, test, small] = [
-    await issue({ partner }),
-    await issue({ partner }),
-    await issue({ partner, environment: 'test' }),
-    await issue({ partner, limits: { key: { quota: 1, windowSeconds: 60 } } }),
-  ]
+  const one = await issue({ partner })
+  const two = await issue({ partner })
+  const test = await issue({ partner, environment: 'test' })
+  const small = await issue({ partner, limits: { key: { quota: 1, windowSeconds: 60 } } })
   const request = (key: TestKey) => get(service, `/public/plans?partner=${partner}`, { key })
   const left = (response: TestResponse) =>
     Array.from((fieldsOf(response)[1] ?? '').matchAll(/"(\w+)";r=(\d+)/g), ([, name, r]) => `${name} ${r}`)

@@ -77,10 +77,8 @@ async function methods(t: TestContext, service: Service): Promise<void> {
     const other = await get(service, path, { method: 'DELETE', key })
     expectProblem(t, other, 'method_not_allowed', `DELETE ${path}`, { instance: root + path })
     t.equal(allowed(other), allow)
-    const [full, head] = [
-      await get(service, `${path}?partner=demo`, { key }),
-      await get(service, `${path}?partner=demo`, { key, method: 'HEAD' }),
-    ]
+    const full = await get(service, `${path}?partner=demo`, { key })
+    const head = await get(service, `${path}?partner=demo`, { key, method: 'HEAD' })
     t.equal(full.status, 200)
     t.strictSame(comparable(head), { ...comparable(full), text: '' }, `HEAD ${path}`)
   }
@@ -128,7 +126,8 @@ async function failures(t: TestContext, service: Service): Promise<void> {
 }
 
 async function caching(t: TestContext, service: Service): Promise<void> {
-  const [demo, acme] = [await newKey(service), await newKey(service, 'acme')]
+  const demo = await newKey(service)
+  const acme = await newKey(service, 'acme')
   const read = (partner: string, key: TestKey) => get(service, `/orders/1?partner=${partner}`, { key })
   // From the second request on, the response is kept.
   for (let count = 0; count < 4; count++) {

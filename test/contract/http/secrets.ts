@@ -40,7 +40,8 @@ async function inQueries(t: TestContext, service: Service, key: string): Promise
 async function inPaths(t: TestContext, service: Service, key: string): Promise<void> {
   const { root, send } = service
   const once = encodeURIComponent(encoded(key))
-  const [start, end] = [key.slice(0, 30), key.slice(30)]
+  const start = key.slice(0, 30)
+  const end = key.slice(30)
   const wrapped = ['%0A', '%09%20', '%C2%AD', '%E2%80%8B'].map((between) => start + between + end)
   for (const hidden of [once, encodeURIComponent(once), ...wrapped]) {
     const unknown = await send({ target: `/${hidden}` })

@@ -10,7 +10,8 @@ import type { OpenStores } from './deploy.ts'
 export async function sqliteFile(): Promise<OpenStores> {
   const folder = mkdtempSync(join(tmpdir(), 'partner-api-http-'))
   const open = () => openSqliteStore(join(folder, 'store.db'))
-  const [operator, served] = [await open(), await open()]
+  const operator = await open()
+  const served = await open()
   return {
     operator,
     served,

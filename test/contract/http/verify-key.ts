@@ -105,7 +105,8 @@ async function predictedEndpoints(t: TestContext, service: Service): Promise<voi
 
 async function rotatedKey(t: TestContext, service: Service): Promise<void> {
   const { world } = service
-  const [old, successor] = [await world.issue({}), await world.issue({})]
+  const old = await world.issue({})
+  const successor = await world.issue({})
   const retiresAt = Date.now() + 3_600_000
   await world.rotate(old.id, successor.id, retiresAt)
   const rotationOf = async (key: { readonly text: string }): Promise<unknown> =>
@@ -163,7 +164,8 @@ async function remainingQuotas(t: TestContext, service: Service): Promise<void> 
     limits.map(({ policy, quota, window_seconds: window, remaining }) =>
       `${policy} ${remaining} of ${quota} in ${window} s`
     )
-  const [authfail, signup] = ['authfail 20 of 20 in 60 s', 'signup 20 of 20 in 60 s']
+  const authfail = 'authfail 20 of 20 in 60 s'
+  const signup = 'signup 20 of 20 in 60 s'
   t.strictSame(shown(await read()), [authfail, 'key 5 of 5 in 30 s', signup, 'verify 29 of 30 in 60 s'])
   await get(service, '/public/plans?partner=demo', { key })
   await get(service, '/public/plans?partner=demo', { key })

@@ -86,7 +86,8 @@ async function dropPackets(
   { gate, store, keys, issue, cut, other, use }: Scene,
   leaseMs: number,
 ): Promise<void> {
-  const [doomed, kept] = [await issue(), await issue()]
+  const doomed = await issue()
+  const kept = await issue()
   const [doomedHere, keptHere, keptThere] = await Promise.all([
     use(cut, doomed.text),
     use(cut, kept.text),
@@ -105,7 +106,8 @@ async function dropPackets(
   await gate.restore()
   await until(() => isServed(keptHere, restoredAt), 'the replica to recover', 30_000)
   const longest = await checkOutage(keptHere, { cutAt, restoredAt, leaseMs })
-  const [doomedReplies, others] = [await doomedHere.stop(), await keptThere.stop()]
+  const doomedReplies = await doomedHere.stop()
+  const others = await keptThere.stop()
   const doomedLast = lastAccepted(doomedReplies)
   const names = receipt.replicas.map(({ name, applied }) =>
     `${name} ${applied ? 'applied' : 'not confirmed'}`
@@ -175,7 +177,8 @@ async function checkOutage(
 
 /** Requests to a suspended replica get the state at the time it resumes. */
 async function suspendReplica({ store, keys, issue, cut, use }: Scene): Promise<void> {
-  const [doomed, kept] = [await issue(), await issue()]
+  const doomed = await issue()
+  const kept = await issue()
   const sendBoth = () => Promise.all([doomed, kept].map(({ text: key }) => cut.client.send(READ, { key })))
   for (const { text } of [doomed, kept]) await (await use(cut, text)).stop()
   cut.child.kill('SIGSTOP')

@@ -45,7 +45,8 @@ async function revokeAll(url: string): Promise<readonly number[]> {
   await scene.close()
   const receipts = found.map(({ receiptMs }) => receiptMs)
   const sum = (of: (one: Revocation) => number): number => found.reduce((total, one) => total + of(one), 0)
-  const [late, wrong] = [sum((one) => one.acceptedAfterwards), sum((one) => one.unanswered)]
+  const late = sum((one) => one.acceptedAfterwards)
+  const wrong = sum((one) => one.unanswered)
   console.log(`  receipts: ${spread(receipts)}`)
   console.log(
     `  the last accepted request was sent after the change: ${

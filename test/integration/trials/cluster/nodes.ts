@@ -126,10 +126,8 @@ export async function startNodes(machines: Machines, synchronous: boolean) {
         )
         const members = views[0]?.members ?? []
         const withRole = (role: string) => members.find((member) => member.role === role)?.name
-        const [leader, standby] = [
-          withRole('leader'),
-          synchronous ? withRole('sync_standby') : withRole('replica'),
-        ]
+        const leader = withRole('leader')
+        const standby = synchronous ? withRole('sync_standby') : withRole('replica')
         if (!isWell || !leader || !standby || !await takesWrites(leader)) return false
         Object.assign(found, {
           leader,
