@@ -117,6 +117,9 @@ export async function modulesContract(check: Check): Promise<void> {
       t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
       await partners.deactivate('acme', ['orders'])
       t.equal(await codeOf(modules.forget('orders')), 'module_in_use')
+      const { key: successor } = await keys.rotate(key.id)
+      await keys.remove(successor.id, ['read:orders'])
+      t.equal(await codeOf(modules.forget('orders')), 'module_in_use', 'the key retires')
       await keys.disable(key.id)
       await partners.activate('acme', ['orders'])
       const offer = () =>
