@@ -63,7 +63,7 @@ export function clockOf(store: StoreClock, given?: () => number): Clock {
     now: read,
     date: Date.now,
     skewMs: () => 0,
-    deletionTime: () => Math.floor(now()),
+    deletionTime: read,
   }
 }
 

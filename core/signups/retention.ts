@@ -48,8 +48,14 @@ export async function deleteOldSignups(
   }
 
   while (!signal.aborted) {
-    const now = clock.deletionTime()
-    if (now !== undefined) await deleteDue(now).catch(onFailure)
-    await delay(now === undefined ? unsettledMs : checkEveryMs, signal).catch(() => undefined)
+    let pauseMs = checkEveryMs
+    try {
+      const now = clock.deletionTime()
+      if (now === undefined) pauseMs = unsettledMs
+      else await deleteDue(now)
+    } catch (error) {
+      onFailure(error)
+    }
+    await delay(pauseMs, signal).catch(() => undefined)
   }
 }

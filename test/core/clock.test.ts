@@ -6,7 +6,7 @@ import type { NewKey } from '../../core/admin/key-plans.ts'
 import { createKeyAdministration } from '../../core/admin/keys.ts'
 import { createPartnerAdministration } from '../../core/admin/partners.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { type ClockReading, createClock } from '../../core/lib/clock.ts'
+import { clockOf, type ClockReading, createClock } from '../../core/lib/clock.ts'
 import { utcDay } from '../../core/lib/time.ts'
 import type { LogEvent } from '../../core/log.ts'
 import { awaitReceipt } from '../../core/replicas.ts'
@@ -202,6 +202,27 @@ test('what has expired is deleted by the earlier of the clocks of store and serv
     const today = 20_000 + Math.min(days, 0)
     t.same(listed, [(today - 10) * DAY - 1], `the clock of the store is ${days} days ahead`)
   }
+})
+
+test('old signups stay while a given clock returns no instant, and the log says why', async (t) => {
+  let instant = 20_000 * DAY
+  const clock = clockOf({ clock: () => undefined, now: undefined }, () => instant)
+  instant = NaN
+  const closing = new AbortController()
+  const failures: unknown[] = []
+  const store = {
+    listSignups() {
+      t.fail('nothing is old at no instant')
+      return []
+    },
+    deleteSignups: () => 0,
+    eraseRemains: () => closing.abort(),
+  }
+  await deleteOldSignups(store, { keepSignupsDays: 10 }, clock, (error) => {
+    failures.push(String(error))
+    closing.abort()
+  }, closing.signal)
+  t.same(failures, ['RangeError: clock must return milliseconds since the epoch, not NaN.'])
 })
 
 test(
