@@ -34,12 +34,12 @@ export class PartnerProblem extends PartnerApiError {
   /** The message names every parameter and pointer of `errors`. */
   constructor(problem: Problem, response?: ResponseInfo) {
     // The empty pointer is that of the whole body.
-    const places = [problem.errors ?? []].flat().filter(isObject)
+    const errors = [problem.errors ?? []].flat().filter(isObject)
       // A value with members may have a `toString` that is not a function.
       .map(({ pointer, parameter = 'the body', detail }) =>
         [pointer || parameter, detail].filter((part) => Object(part) !== part).join(': ')
       )
-    const text = places.length > 0 ? `${problem.detail} ${places.join('; ')}.` : problem.detail
+    const text = errors.length > 0 ? `${problem.detail} ${errors.join('; ')}.` : problem.detail
     super(`${text} (${problem.code}, ${problem.request_id})`, response)
     this.code = problem.code
     this.status = problem.status

@@ -62,10 +62,10 @@ async function complete(
   await invocation.output.write(lines.map((line) => `${line}\n`).join(''))
 }
 
-function candidatesFor(place: Option | Argument | undefined): readonly Candidate[] | typeof files {
-  if (place === undefined) return []
-  if (place.argChoices) return place.argChoices.map((word) => [word, ''])
-  const name = 'long' in place ? `${place.long} ${place.flags}` : `<${place.name()}>`
+function candidatesFor(parameter: Option | Argument | undefined): readonly Candidate[] | typeof files {
+  if (parameter === undefined) return []
+  if (parameter.argChoices) return parameter.argChoices.map((word) => [word, ''])
+  const name = 'long' in parameter ? `${parameter.long} ${parameter.flags}` : `<${parameter.name()}>`
   return /<(?:\w+-)?(?:file|path|folder)/.test(name) ? files : []
 }
 

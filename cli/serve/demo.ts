@@ -72,11 +72,11 @@ function runDemo(invocation: Invocation, { port, host, serve, orServe }: DemoOpt
 
 async function describeExisting(invocation: Invocation, slug: string, url: string): Promise<void> {
   const { io, output } = invocation
-  const place = await describeStore(invocation)
+  const location = await describeStore(invocation)
   // `npm start` runs the demo in a checkout, where partner-api is not on the PATH.
   const program = io.env.npm_lifecycle_event === 'start' ? 'npm run -s partner-api --' : 'partner-api'
   const command = output.command(`keys issue ${slug} --name NAME`).replace('partner-api', program)
-  output.note(`The store at ${place} already has partners, and is served as it is.`)
+  output.note(`The store at ${location} already has partners, and is served as it is.`)
   output.note(`To get another key: ${command}`)
   output.note(`For the API reference, open ${connectable(url)}/service/docs\n${stopAdvice}`)
   await output.print({ data: { url }, text: listeningLine(url) })

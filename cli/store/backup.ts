@@ -93,7 +93,7 @@ export async function restore(
     await withCopy(output, file, store, { isTrusted: force, migrates: true }, async (copy, contents) => {
       const restored = openCopy(copy)
       const context = { actor, at: Date.now() }
-      const replacing = { ...target, place: store, mayBeSwapped: false }
+      const replacing = { ...target, location: store, mayBeSwapped: false }
       const found = await secure(restored.sql, replacing, options, context)
         .finally(restored.close)
       const kept = `${store}.replaced-${new Date().toISOString().replaceAll(':', '-')}`
@@ -118,10 +118,10 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
 ) => {
   const { output, operator: { actor }, storeUrl } = invocation
   warnAboutPasswords(output, [url])
-  const place = await describeStore(invocation)
-  const replacedPlace = await describeStore({ ...invocation, storeUrl: url })
-  const sameStoreError = () => usageError(`--store and --replaced are the same store: ${place}.`)
-  if (place === replacedPlace) throw sameStoreError()
+  const location = await describeStore(invocation)
+  const replacedLocation = await describeStore({ ...invocation, storeUrl: url })
+  const sameStoreError = () => usageError(`--store and --replaced are the same store: ${location}.`)
+  if (location === replacedLocation) throw sameStoreError()
   const urls = [storeUrl, url].map((each) => parseDurableUrl(each, 'A memory: store is not restored.'))
   if (urls.some(({ kind }) => kind === 'sqlite')) {
     throw usageError('store reconcile is for PostgreSQL: for SQLite, store restore does the same.')
@@ -142,7 +142,7 @@ export const reconcile: Action<[RestoreOptions & { readonly replaced: string }]>
         throw sameStoreError()
       }
       await assertNotServed(restored, replaced)
-      const other = { sql: replaced?.sql, failure, place: replacedPlace, mayBeSwapped: true }
+      const other = { sql: replaced?.sql, failure, location: replacedLocation, mayBeSwapped: true }
       const found = await secure(restored.sql, other, options, { actor, at: restored.now() })
       await printRestoration(output, found, replaced?.sql, {
         data: {},
@@ -186,7 +186,7 @@ interface Replaced {
   readonly sql: ReplacedStore | undefined
   /** Why it cannot be read. */
   readonly failure: Error | undefined
-  readonly place: string
+  readonly location: string
   /** Whether it is an argument, as is the restored one. */
   readonly mayBeSwapped: boolean
 }
@@ -194,7 +194,7 @@ interface Replaced {
 /** Secures a restored store. @throws {CliError} where what the replaced store refuses cannot be known, without `force`. */
 async function secure(
   restored: SqlDatabase,
-  { sql, failure, place, mayBeSwapped }: Replaced,
+  { sql, failure, location, mayBeSwapped }: Replaced,
   { asBackedUp = false, force = false }: RestoreOptions,
   context: AuditContext,
 ): Promise<Restoration> {
@@ -214,21 +214,22 @@ async function secure(
   const sentence = message.replace(/\.$/, '')
   if (code === 'replaced_older') {
     const detail = `${sentence}: are --store and --replaced swapped?`
-    throw new CliError(1, code, `Nothing was changed: the replaced store ${place} is older: ${detail}`)
+    throw new CliError(1, code, `Nothing was changed: the replaced store ${location} is older: ${detail}`)
   }
   if (code === 'replaced_changed') {
     const detail = `${sentence}. Stop what administers it, and start again.`
-    throw new CliError(1, code, `Nothing was changed: the replaced store ${place} is in use: ${detail}`)
+    throw new CliError(1, code, `Nothing was changed: the replaced store ${location} is in use: ${detail}`)
   }
   if (force) return await secureRestored(restored, undefined, how, context)
   const advice =
     'Nothing can be narrowed without it: to restore all the same, and accept again what was revoked or restricted since ' +
     'the backup, pass --force.'
   if (code === 'replaced_unrelated') {
-    const detail = `Nothing was changed: the replaced store ${place} is another one: ${sentence}. ${advice}`
+    const detail =
+      `Nothing was changed: the replaced store ${location} is another one: ${sentence}. ${advice}`
     throw new CliError(1, code, detail)
   }
-  const detail = `Nothing was changed: the replaced store ${place} cannot be read: ${sentence}. ${advice}`
+  const detail = `Nothing was changed: the replaced store ${location} cannot be read: ${sentence}. ${advice}`
   throw new CliError(3, code, detail)
 }
 
@@ -241,7 +242,7 @@ async function requireSqlite(
   const reason = 'A memory: store ends with its process: it has no backup.'
   const address = parseDurableUrl(invocation.storeUrl, reason)
   if (address.kind === 'sqlite') return address.file
-  const place = await describeStore(invocation)
+  const location = await describeStore(invocation)
   const { env: environment } = invocation.io
   const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
   const account = { environment, user: currentUser(environment) }
@@ -253,7 +254,7 @@ async function requireSqlite(
       shellQuote(`${server} user=${libpqQuote(account)} sslmode=${tls.mode} dbname=${libpqQuote(name)}`),
     shellQuote(user),
   )
-  const detail = `The store ${place} is ${done}:`
+  const detail = `The store ${location} is ${done}:`
   throw new CliError(1, 'postgres_tools', detail, { lines: commands, members: { commands } })
 }
 

@@ -78,7 +78,7 @@ async function openStore(
     ...(shareLimits !== undefined && { shareLimits }),
   }
   if (address.kind === 'postgres') {
-    await postgresPlace(address.url, env)
+    await postgresLocation(address.url, env)
     const { openPostgresStore } = await import('../../adapters/stores/postgres/store.ts')
     return await openPostgresStore(address.url, settings)
   }
@@ -125,13 +125,13 @@ export async function readEndpoints(
   // A router tries fixed segments before parameters.
   const sorted = recorded.toSorted((a, b) => placeOf(a) < placeOf(b) ? -1 : 1)
   for (const { path, service, ...endpoint } of sorted) {
-    const place = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
+    const rooted = { path: path.replace(/\{(\w+)\}/g, ':$1') as Route['path'], atRoot: true } as const
     const index = routes.findIndex(({ name }) => name === endpoint.name)
     const isBuiltIn = index >= 0 && index < ROUTES.length
     if (isBuiltIn && service !== serviceName) continue
-    if (isBuiltIn) routes[index] = { ...routes[index]!, ...place }
+    if (isBuiltIn) routes[index] = { ...routes[index]!, ...rooted }
     else if (modules.moduleFor(endpoint.scope ?? '') !== undefined) {
-      routes.push({ access: 'key', ...endpoint, ...place } as KeyedRoute)
+      routes.push({ access: 'key', ...endpoint, ...rooted } as KeyedRoute)
     }
   }
   const keyedRoutes = routes.filter((route) => route.access === 'key')
@@ -157,9 +157,9 @@ export async function isMissingStore({ storeUrl, io: { env } }: StoreAccess): Pr
 
 /** @throws {CliError} `store_missing` */
 export async function schemaStatus(address: DurableAddress, env: Io['env']): Promise<MigrationStatus> {
-  const place = address.kind === 'postgres' ? await postgresPlace(address.url, env) : address.file
+  const location = address.kind === 'postgres' ? await postgresLocation(address.url, env) : address.file
   const status = await readStatus(address)
-  if (status.current === 0) throw storeMissingError(place)
+  if (status.current === 0) throw storeMissingError(location)
   return status
 }
 
@@ -176,15 +176,15 @@ async function readStatus(address: DurableAddress): Promise<MigrationStatus> {
 /** The location of a store, without any password. */
 export async function describeStore({ storeUrl, io: { env } }: StoreAccess): Promise<string> {
   const address = parseStoreUrl(storeUrl)
-  if (address.kind === 'postgres') return await postgresPlace(address.url, env)
+  if (address.kind === 'postgres') return await postgresLocation(address.url, env)
   return address.kind === 'sqlite' ? resolve(address.file) : 'memory:'
 }
 
 /** @throws {CliError} exit code 2 for an invalid URL. */
-async function postgresPlace(url: string, env: Io['env']): Promise<string> {
+async function postgresLocation(url: string, env: Io['env']): Promise<string> {
   const { parseUrl } = await import('../../adapters/stores/postgres/url.ts')
   try {
-    return parseUrl(url, { environment: env, user: currentUser(env) }).place
+    return parseUrl(url, { environment: env, user: currentUser(env) }).location
   } catch (error) {
     throw usageError(toCliError(error).message)
   }
@@ -195,9 +195,9 @@ export function requireFile(file: string): void {
   if (!existsSync(file)) throw storeMissingError(file)
 }
 
-function storeMissingError(place: string): CliError {
+function storeMissingError(location: string): CliError {
   const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
-  return new CliError(3, 'store_missing', `There is no store at ${place}.`, { remedy })
+  return new CliError(3, 'store_missing', `There is no store at ${location}.`, { remedy })
 }
 
 /** What a copy is called before it is complete: a restored one accepts what was revoked since the backup until then. */

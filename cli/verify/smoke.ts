@@ -371,9 +371,9 @@ function checkBody(body: unknown, schema: v.GenericSchema): string[] {
   if (body === undefined) return ['its body is not JSON']
   const errors = findErrors(schema, body, (issue) => !isAddition(issue), maxErrors + 1)
   const messages = errors.slice(0, maxErrors).map((issue) => {
-    const place = shortExcerpt(v.getDotPath(issue) ?? 'the body')
+    const path = shortExcerpt(v.getDotPath(issue) ?? 'the body')
     const expected = shortExcerpt(String(issue.expected ?? issue.type))
-    return `${place} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
+    return `${path} violates the contract: expected ${expected}, received ${shortExcerpt(issue.received)}`
   })
   return errors.length > maxErrors ? [...messages, 'and more members are wrong'] : messages
 }

@@ -30,8 +30,8 @@ const pidOf = async (query: PostgresDatabase['lookUp']) =>
 const isUnreachable = (error: unknown) => error instanceof StoreError && error.code === 'unreachable'
 
 await t.test('values keep their types', async (t) => {
-  const { lookUp, read, asyncCommit: note, place } = open(t, url)
-  t.equal(place, `127.0.0.1:${server.port}/${new URL(url).pathname.slice(1)}`)
+  const { lookUp, read, asyncCommit: note, location } = open(t, url)
+  t.equal(location, `127.0.0.1:${server.port}/${new URL(url).pathname.slice(1)}`)
   const sql = `SELECT $1::text, $2::bigint, $3::integer, $4::boolean, $5::text, $6::float8, $7::text[]`
   const list = listText(['a"b', 'c\\d', 'NULL', 'e,f'])
   const row = ['€ \' "', 2 ** 53 - 1, -7, true, null, 0.5, list]

@@ -236,7 +236,7 @@ await t.test('a server is reached by a Unix socket', async (t) => {
   const { pathname } = new URL(url)
   const folder = dirname(server.dataFolder)
   const database = open(t, `postgres://${pathname}?host=${folder}&port=${server.port}&user=${server.user}`)
-  t.equal(database.place, `${join(folder, `.s.PGSQL.${server.port}`)}${pathname}`)
+  t.equal(database.location, `${join(folder, `.s.PGSQL.${server.port}`)}${pathname}`)
   t.equal(String(await database.lookUp('SELECT $1::integer', [1])), '1')
   t.equal(String(await database.transaction((query) => query('SELECT 2'))), '2')
   const nowhere = open(t, `postgres:///x?host=${folder}&port=1`)

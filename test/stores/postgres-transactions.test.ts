@@ -200,7 +200,7 @@ await t.test('a connection to a server that has become read-only is replaced', a
 })
 
 await t.test('a connection that is lost during the commit leaves the outcome unknown', async (t) => {
-  const { transaction, place } = open(t, gate.url(url))
+  const { transaction, location } = open(t, gate.url(url))
   let runs = 0
   const cut = transaction(async (query) => {
     runs++
@@ -210,7 +210,7 @@ await t.test('a connection that is lost during the commit leaves the outcome unk
   const error = await outcomeOf(cut)
   t.type(error, StoreError)
   t.match(error, { code: 'unreachable' })
-  t.ok((error as Error).message.includes(place))
+  t.ok((error as Error).message.includes(location))
   t.type((error as Error).cause, CommitUnknownError)
   t.equal(runs, 1)
   await gate.restore()

@@ -32,22 +32,22 @@ test('the URL has host, port, user, password and database', (t) => {
     connections: 5,
     connectTimeoutMs: undefined,
     startup: { application_name: 'partner-api' },
-    place: 'db.example:6000/shop',
+    location: 'db.example:6000/shop',
   })
   const short = parse('postgresql://')
-  t.match(short, { user: 'me', password: '', database: 'me', place: 'localhost:5432/me' })
-  t.match(parse('postgres://h'), { database: 'me', place: 'h:5432/me' })
-  t.match(parse('postgres://ann@h/'), { user: 'ann', database: 'ann', place: 'h:5432/ann' })
+  t.match(short, { user: 'me', password: '', database: 'me', location: 'localhost:5432/me' })
+  t.match(parse('postgres://h'), { database: 'me', location: 'h:5432/me' })
+  t.match(parse('postgres://ann@h/'), { user: 'ann', database: 'ann', location: 'h:5432/ann' })
   t.match(parse('postgres://:secret@h'), { user: 'me', password: 'secret' })
   t.match(parse('postgres:///shop?host=h&user=ann&password=s%26t&port=7'), {
     user: 'ann',
     password: 's&t',
-    place: 'h:7/shop',
+    location: 'h:7/shop',
   })
   t.match(parse('postgres://x:y@other:1/shop?host=h&port=7&user=ann&password=z'), {
     user: 'ann',
     password: 'z',
-    place: 'h:7/shop',
+    location: 'h:7/shop',
   }, 'parameters take precedence')
   t.end()
 })
@@ -64,7 +64,7 @@ test('several servers are tried in order', (t) => {
     ['postgres:///x?host=/tmp', ['/tmp/.s.PGSQL.5432']],
   ]
   for (const [url, hosts] of cases) t.same(hostsOf(parse(url)), hosts, url)
-  t.same(parse('postgres://a:1,b:2/x').place, 'a:1,b:2/x')
+  t.same(parse('postgres://a:1,b:2/x').location, 'a:1,b:2/x')
   t.equal(parse('postgres:///x?host=/tmp').hosts[0]!.isSocket, true)
   t.end()
 })
@@ -87,7 +87,7 @@ test('environment variables are defaults', (t) => {
     tls: { mode: 'require' },
     connectTimeoutMs: 3000,
     startup: { application_name: 'till', options: '-c lock_timeout=5s' },
-    place: 'a:6,b:6/shop',
+    location: 'a:6,b:6/shop',
   })
   const url = 'postgres://bob:own@h:5/x?sslmode=disable&application_name=y&options=z&connect_timeout=9'
   t.match(parse(url, environment), {
@@ -96,10 +96,10 @@ test('environment variables are defaults', (t) => {
     tls: { mode: 'disable' },
     connectTimeoutMs: 9000,
     startup: { application_name: 'y', options: 'z' },
-    place: 'h:5/x',
+    location: 'h:5/x',
   }, 'and no more than that')
   t.match(parse('postgres://h', { PGUSER: '', PGSSLMODE: '' }), { user: 'me', tls: { mode: 'prefer' } })
-  t.match(parse('postgres://a,b', { PGPORT: '6' }), { place: 'a:6,b:6/me' })
+  t.match(parse('postgres://a,b', { PGPORT: '6' }), { location: 'a:6,b:6/me' })
   t.end()
 })
 
@@ -202,7 +202,7 @@ test('no message has a part of a password, however it was written', (t) => {
     fc.property(password, (parts) => {
       let said: string
       try {
-        said = parse(`postgres://user:${parts.join('')}@host/name?connections=2`).place
+        said = parse(`postgres://user:${parts.join('')}@host/name?connections=2`).location
       } catch (error) {
         said = String(error instanceof StoreError ? error.message + error.cause : error)
       }
@@ -226,7 +226,7 @@ test('white space around a variable is dropped, and of the password one line end
     t.match(parse('postgres://', { ...environment, PGPASSWORD: ` secret ${end}` }), {
       user: 'ann',
       password: ' secret ',
-      place: 'db.example:6000/shop',
+      location: 'db.example:6000/shop',
       tls: { mode: 'require' },
       startup: { options: '' },
     })

@@ -151,7 +151,7 @@ async function* exportRecords<K extends ContentKind>(
 
   const reading = database.transaction(async (query) => {
     if (hasStarted) {
-      const message = `The store ${database.place} was lost while all of its ${kind} were read: try again.`
+      const message = `The store ${database.location} was lost while all of its ${kind} were read: try again.`
       throw new StoreError('unreachable', message)
     }
     for (let after = '', last = false; !last;) {

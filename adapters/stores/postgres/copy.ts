@@ -21,26 +21,29 @@ const selectReplicas = `SELECT name FROM ${LIVE_REPLICAS} ORDER BY name`
 /** Opens either end of a copy. Nothing is changed before it begins. */
 export function openPostgresCopy(url: string): CopyDatabase {
   const database = connect(url, { timeoutMs })
-  const { place, read, notify, close } = database
+  const { location, read, notify, close } = database
 
   return {
-    location: place,
+    location,
     dialect: DIALECT,
     takesNul: false,
-    read: (sql, parameters) => withStoreErrors(place, () => read<never>(sql, parameters)),
+    read: (sql, parameters) => withStoreErrors(location, () => read<never>(sql, parameters)),
 
     transaction: (work) =>
-      withStoreErrors(place, () => database.transaction(async (query) => void await runWork(work(), query))),
+      withStoreErrors(
+        location,
+        () => database.transaction(async (query) => void await runWork(work(), query)),
+      ),
 
     async snapshot(work) {
       let isBegun = false
-      return await withStoreErrors(place, () =>
+      return await withStoreErrors(location, () =>
         database.transaction(async (query) => {
           // A lost connection would have it repeated, on another state.
           if (isBegun) {
             throw new StoreError(
               'unreachable',
-              `The connection to ${place} was lost during the copy: start again.`,
+              `The connection to ${location} was lost during the copy: start again.`,
             )
           }
           isBegun = true
@@ -50,13 +53,13 @@ export function openPostgresCopy(url: string): CopyDatabase {
     },
 
     async checkUnused() {
-      const names = (await withStoreErrors(place, () => read<[name: string]>(selectReplicas))).flat()
-      if (names.length > 0) throw inUseError(place, names)
+      const names = (await withStoreErrors(location, () => read<[name: string]>(selectReplicas))).flat()
+      if (names.length > 0) throw inUseError(location, names)
     },
 
     openProfileTable,
-    hasStore: () => withStoreErrors(place, () => hasStore(database)),
-    prepare: () => withStoreErrors(place, () => migrate(database, undefined)),
+    hasStore: () => withStoreErrors(location, () => hasStore(database)),
+    prepare: () => withStoreErrors(location, () => migrate(database, undefined)),
     notify,
 
     async refreshStatistics() {
@@ -71,26 +74,26 @@ export function openPostgresCopy(url: string): CopyDatabase {
 }
 
 async function hasStore(database: PostgresDatabase): Promise<boolean> {
-  const { version } = await readSchema(database.read, database.place)
+  const { version } = await readSchema(database.read, database.location)
   if (version === 0) return false
   await checkMigrated(database)
   if (version <= LATEST) return true
   // Older programs may serve it, but do not know everything that has to be copied.
   throw new StoreError(
     'newer_schema',
-    `The store ${database.place} was migrated by a newer program: copy it with that one.`,
+    `The store ${database.location} was migrated by a newer program: copy it with that one.`,
   )
 }
 
 /** @throws {StoreError} for what the server answers to a statement. */
-async function withStoreErrors<T>(place: string, work: () => Promise<T>): Promise<T> {
+async function withStoreErrors<T>(location: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof SqlError)) throw error
     // foreign_key_violation
-    if (error.code === '23503') throw danglingReferenceError(place, error)
-    throw new StoreError('unreachable', `The store ${place} cannot be copied: ${error.message}.`, {
+    if (error.code === '23503') throw danglingReferenceError(location, error)
+    throw new StoreError('unreachable', `The store ${location} cannot be copied: ${error.message}.`, {
       cause: error,
     })
   }

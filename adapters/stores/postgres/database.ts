@@ -15,7 +15,7 @@ import { parseUrl, type PostgresUrl } from './url.ts'
  */
 export interface PostgresDatabase {
   /** `HOST:PORT/NAME`, for messages. */
-  readonly place: string
+  readonly location: string
   /** A short read, pipelined on one connection. Repeated on another if that is lost or silent. */
   readonly lookUp: PostgresQuery
   /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
@@ -41,7 +41,7 @@ export interface PostgresDatabase {
    */
   transaction<T>(
     work: TransactionWork<T>,
-    options?: Omit<TransactionOptions, 'place'>,
+    options?: Omit<TransactionOptions, 'location'>,
   ): Promise<T>
   /** Runs `work` in a transaction that is `readOnly`. Each statement has a quarter of the time of a look-up. */
   search<T>(work: (query: PostgresQuery) => Promise<T>): Promise<T>
@@ -93,11 +93,11 @@ const closeMs = 1_000
 export function connect(address: string, options: ConnectOptions = {}): PostgresDatabase {
   const { lookUpTimeoutMs = 1_000, timeoutMs = 10_000 } = options
   const url = parseUrl(address, { environment: process.env, user: osUser() })
-  const { place } = url
+  const { location } = url
   // Half of the time, so that a look-up on a dead connection can be repeated on another.
   const hosts = createHosts(url, url.connectTimeoutMs ?? lookUpTimeoutMs / 2)
   const { lookUps, asyncCommits, commits, pool, listener, renew } = createSlots(url, hosts, lookUpTimeoutMs)
-  const run = createRunner(place, hosts, pool, timeoutMs)
+  const run = createRunner(location, hosts, pool, timeoutMs)
   const statementTimeoutMs = Math.ceil(lookUpTimeoutMs / 4)
 
   const queryOf = (withinMs: number, options: RunOptions): PostgresQuery => (sql, parameters) =>
@@ -105,8 +105,8 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
       (connection) => connection.query(sql, parameters) as Promise<never>,
       { ...options, deadline: performance.now() + withinMs },
     )
-  const transact = <T>(work: TransactionWork<T>, options: Omit<TransactionOptions, 'place'>): Promise<T> =>
-    run((connection) => runTransaction(connection, { place, ...options }, work), options)
+  const transact = <T>(work: TransactionWork<T>, options: Omit<TransactionOptions, 'location'>): Promise<T> =>
+    run((connection) => runTransaction(connection, { location, ...options }, work), options)
   const asyncCommit = queryOf(lookUpTimeoutMs, { shared: asyncCommits, commits: true })
   const commit = queryOf(lookUpTimeoutMs, { shared: commits, commits: true })
   let canNotify = true
@@ -119,7 +119,7 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
   }
 
   return {
-    place,
+    location,
     lookUp: queryOf(lookUpTimeoutMs, { shared: lookUps }),
     asyncCommit,
     commit: (sql, parameters) => commit(durably(sql), parameters),
@@ -134,7 +134,7 @@ export function connect(address: string, options: ConnectOptions = {}): Postgres
       const error = new ConnectionLostError('the server takes no writes any more')
       lookUps.current()?.destroy(error.message)
       renew()
-      throw toStoreError(place, error)
+      throw toStoreError(location, error)
     },
 
     listen: url.isPooled ? () => () => {} : listener.listen,
@@ -173,14 +173,14 @@ function createSlots(url: PostgresUrl, hosts: Hosts, lookUpTimeoutMs: number) {
   const commits = openSlot({ silenceMs: lookUpTimeoutMs, settings })
   const pool = createPool(
     Array.from({ length: url.connections }, () => openSlot({})),
-    () => hosts.failure() ?? overloadedError(url.place, 'all connections are in use'),
+    () => hosts.failure() ?? overloadedError(url.location, 'all connections are in use'),
   )
   return { lookUps, asyncCommits, commits, pool, listener, renew }
 }
 
 /** Runs work on a connection, again where that may help. */
 function createRunner(
-  place: string,
+  location: string,
   hosts: Hosts,
   pool: Pool,
   timeoutMs: number,
@@ -213,7 +213,7 @@ function createRunner(
           ? performance.now() < connectUntil
           : next !== 'fail' && attempts[next]++ < MAX_ATTEMPTS[next]
         // A timer may be a millisecond early.
-        if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(place, cause)
+        if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(location, cause)
       } finally {
         if (slot && !shared) pool.release(slot, isWrite)
       }

@@ -112,7 +112,7 @@ export function fromDriver(error: unknown): Error {
 }
 
 /** Translates an error for users of a database: all but what the server answers to a statement itself is `unreachable`. */
-export function toStoreError(place: string, error: unknown): unknown {
+export function toStoreError(location: string, error: unknown): unknown {
   const isRange = error instanceof RangeError
   if (isStatementError(error) || !(isRange || error instanceof DatabaseError)) return error
   const options = error instanceof CommitUnknownError || error instanceof RangeError
@@ -120,11 +120,11 @@ export function toStoreError(place: string, error: unknown): unknown {
     : undefined
   return new StoreError(
     'unreachable',
-    `The store ${place} cannot be ${isRange ? 'read' : 'reached'}: ${error.message}.`,
+    `The store ${location} cannot be ${isRange ? 'read' : 'reached'}: ${error.message}.`,
     options,
   )
 }
 
-export function overloadedError(place: string, reason: string): StoreError {
-  return new StoreError('overloaded', `The store ${place} is overloaded: ${reason}.`)
+export function overloadedError(location: string, reason: string): StoreError {
+  return new StoreError('overloaded', `The store ${location} is overloaded: ${reason}.`)
 }

@@ -25,7 +25,7 @@ import * as store from './migrations/001-store.ts'
 export async function migrationStatus(url: string): Promise<MigrationStatus> {
   const database = connect(url)
   try {
-    return toMigrationStatus(await readSchema(database.read, database.place), MIGRATIONS)
+    return toMigrationStatus(await readSchema(database.read, database.location), MIGRATIONS)
   } finally {
     await database.close()
   }
@@ -43,20 +43,20 @@ export async function migrate(
   keyPrefix: string | undefined,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<void> {
-  const { read, place } = database
+  const { read, location } = database
   let schema = await readOwnSchema(database)
-  while (pendingMigrations(place, schema, migrations).length > 0) {
+  while (pendingMigrations(location, schema, migrations).length > 0) {
     try {
       return await database.transaction(async (query) => {
         // Again, within the transaction: another program may have migrated in between.
-        const schema = await readSchema(query, place)
-        const pending = pendingMigrations(place, schema, migrations)
-        if (schema.version === 0) await createSchema(query, place)
+        const schema = await readSchema(query, location)
+        const pending = pendingMigrations(location, schema, migrations)
+        if (schema.version === 0) await createSchema(query, location)
         await runWork(applyMigrations(dialect, schema, pending, keyPrefix), query)
       })
     } catch (error) {
       const { version } = schema
-      schema = await readSchema(read, place)
+      schema = await readSchema(read, location)
       // Whatever the error, another program that was migrating at the same time has caused it if it has made progress.
       if (schema.version === version) throw error
     }
@@ -68,12 +68,12 @@ export async function migrate(
  * program, `newer_schema` as `migrate` does.
  */
 export async function checkMigrated(database: PostgresDatabase): Promise<void> {
-  requireMigrated(database.place, await readOwnSchema(database), MIGRATIONS)
+  requireMigrated(database.location, await readOwnSchema(database), MIGRATIONS)
 }
 
 /** Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written. */
-async function readOwnSchema({ read, lookUp, place }: PostgresDatabase): Promise<Schema> {
-  const schema = await readSchema(read, place)
+async function readOwnSchema({ read, lookUp, location }: PostgresDatabase): Promise<Schema> {
+  const schema = await readSchema(read, location)
   await lookUp('SELECT 1')
   return schema
 }
@@ -90,14 +90,14 @@ const dialect: SchemaDialect = {
   finish: 'UPDATE partner_api.store SET served_from = $1',
 }
 
-async function createSchema(query: PostgresQuery, place: string): Promise<void> {
+async function createSchema(query: PostgresQuery, location: string): Promise<void> {
   // Another encoding cannot store every signup, nor be searched for every word.
   const [row] = await query<[encoding: string]>("SELECT pg_catalog.current_setting('server_encoding')")
   const [encoding] = row!
   if (encoding !== 'UTF8') {
     throw new StoreError(
       'refused',
-      `The database ${place} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
+      `The database ${location} keeps text in ${encoding}, and a store needs one that was created with ENCODING 'UTF8'.`,
     )
   }
   // A role without the permission to create a schema may be given one; IF NOT EXISTS needs the permission, too.
@@ -105,29 +105,29 @@ async function createSchema(query: PostgresQuery, place: string): Promise<void> 
   if (schemas.length === 0) await query('CREATE SCHEMA partner_api')
 }
 
-export async function readSchema(read: PostgresQuery, place: string): Promise<Schema> {
+export async function readSchema(read: PostgresQuery, location: string): Promise<Schema> {
   const tables = await read<[name: string]>(
     "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = 'partner_api'",
   )
   if (tables.length === 0) return { version: 0, servedFrom: 0 }
   const names = new Set(tables.map(([name]) => name))
-  if (!names.has('migration') || !names.has('store')) throw foreignSchemaError(place)
+  if (!names.has('migration') || !names.has('store')) throw foreignSchemaError(location)
   try {
     const [row] = await read<[servedFrom: number]>('SELECT served_from FROM partner_api.store')
     const rows = await read<[version: number]>('SELECT * FROM partner_api.migration ORDER BY version')
-    if (row === undefined) throw missingSettingsError(place)
+    if (row === undefined) throw missingSettingsError(location)
     const last = rows.at(-1)
-    if (last === undefined) throw foreignSchemaError(place)
-    checkMigrations(place, rows, MIGRATIONS)
+    if (last === undefined) throw foreignSchemaError(location)
+    checkMigrations(location, rows, MIGRATIONS)
     return { version: last[0], servedFrom: row[0] }
   } catch (error) {
-    if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(place)
+    if (error instanceof SqlError && error.code === '42703') throw foreignSchemaError(location)
     throw error
   }
 }
 
-function foreignSchemaError(place: string): StoreError {
-  return new StoreError('refused', `The schema partner_api in ${place} belongs to another program.`)
+function foreignSchemaError(location: string): StoreError {
+  return new StoreError('refused', `The schema partner_api in ${location} belongs to another program.`)
 }
 
 export interface Migration extends SharedMigration {

@@ -33,7 +33,7 @@ export async function readPage(
 ): Promise<CardRow[]> {
   const { tables, parameters } = selectPositions(range, roundUpPageSize(limit))
   const rows = await database.read<CardRow>(
-    `WITH ${tables}, page AS (SELECT key, slug FROM place)
+    `WITH ${tables}, page AS (SELECT key, slug FROM position)
     ${SELECT_CARDS}`,
     parameters,
   )
@@ -83,7 +83,7 @@ function filtersOf({ partner, countries, industries }: PageRange, firstParameter
 }
 
 /**
- * Selects the first positions of a range as `place (audience, key, slug)`, unordered, by index-only scans. Each combination
+ * Selects the first positions of a range as `position (audience, key, slug)`, unordered, by index-only scans. Each combination
  * of audience, country and industry is a segment of an index, in order. The heads of all segments are read first, twice as
  * many positions in all as are needed: the `limit`-th of them bounds the page, and few segments have more positions before
  * that bound. One or two segments are read at once.
@@ -134,14 +134,14 @@ export function selectPositions(
   }, ''))`
   const merged = `
     first AS MATERIALIZED (${segmentHeads}),
-    place AS (
+    position AS (
       SELECT stream.audience, found.key, found.slug FROM (SELECT DISTINCT ${names} FROM first) AS stream
       CROSS JOIN LATERAL (${segmentSql((name) => `stream.${name}`, limit, bound)}) AS found
       ORDER BY found.key, found.slug LIMIT ${limit}
     )`
 
   return {
-    tables: headsPerSegment === limit ? `place AS (${segmentHeads})` : merged,
+    tables: headsPerSegment === limit ? `position AS (${segmentHeads})` : merged,
     parameters: [
       ...start,
       ...filters.map((filter) => multiValued.includes(filter) ? listText(filter.values) : filter.values[0]!),

@@ -79,9 +79,9 @@ export function createReplicaRegistry(
 /** The replicas that use a store. */
 export const LIVE_REPLICAS = `partner_api.replica WHERE seen_at + lease_ms + ${LIVE_GRACE_MS} > ${SERVER_NOW}`
 
-export function inUseError(place: string, names: readonly string[]): StoreError {
+export function inUseError(location: string, names: readonly string[]): StoreError {
   const detail = 'Stop them first; one that was killed counts for a minute.'
-  return new StoreError('refused', `Servers use the store ${place}: ${names.join(', ')}. ${detail}`)
+  return new StoreError('refused', `Servers use the store ${location}: ${names.join(', ')}. ${detail}`)
 }
 
 /** One that was killed and starts again under its name has no lease left: receipts would name it twice. */

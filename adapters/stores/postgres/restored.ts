@@ -15,14 +15,14 @@ type RestoredStore = Awaited<ReturnType<typeof openRestored>>
  */
 export async function openRestored(url: string) {
   const database = connect(url)
-  const { place, read, close } = database
+  const { location, read, close } = database
   try {
     await checkMigrated(database)
     const revisions = createRevisions(database)
     await revisions.current(read)
     const { now } = createClock(revisions.clock)
     return {
-      place,
+      location,
       read,
       identity: await readIdentity(read),
       sql: createSqlDatabase(database, revisions),
@@ -60,11 +60,11 @@ async function readIdentity(read: PostgresDatabase['read']): Promise<string | un
  * @throws {StoreError} `refused`
  */
 export async function assertNotServed(
-  { read, place }: RestoredStore,
+  { read, location }: RestoredStore,
   replaced: RestoredStore | undefined,
 ): Promise<void> {
   const live = await read<[id: string, name: string]>(`SELECT id, name FROM ${LIVE_REPLICAS} ORDER BY name`)
   const others = new Set((await replaced?.read<[id: string]>('SELECT id FROM partner_api.replica'))?.flat())
   const names = live.filter(([id]) => !others.has(id)).map(([, name]) => name)
-  if (names.length > 0) throw inUseError(place, names)
+  if (names.length > 0) throw inUseError(location, names)
 }

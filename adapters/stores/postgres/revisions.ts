@@ -35,10 +35,10 @@ export function createRevisions(database: PostgresDatabase): Revisions {
   let reading: ClockReading | undefined
 
   function checkStoreRow([id, servedFrom, isIncomplete]: StoreRow): void {
-    if (servedFrom > LATEST) throw newerSchemaError(database.place, servedFrom, LATEST)
-    if (isIncomplete) throw unfinishedCopyError(database.place)
+    if (servedFrom > LATEST) throw newerSchemaError(database.location, servedFrom, LATEST)
+    if (isIncomplete) throw unfinishedCopyError(database.location)
     openedId ??= id
-    if (id !== openedId) throw replacedByCopyError(database.place)
+    if (id !== openedId) throw replacedByCopyError(database.location)
   }
 
   return {
@@ -53,7 +53,7 @@ export function createRevisions(database: PostgresDatabase): Revisions {
           f.mark, f.changes, c.mark, c.changes, s.id, s.served_from, s.is_incomplete
         FROM partner_api.store s, partner_api.revision f, partner_api.revision c
         WHERE f.kind = 'facts' AND c.kind = 'content'`)
-      if (row === undefined) throw missingSettingsError(database.place)
+      if (row === undefined) throw missingSettingsError(database.location)
       const [at, isReadOnly, factsMark, factsChanges, contentMark, contentChanges, ...storeRow] = row
       reading = { at, askedAt, answeredAt: performance.now() }
       if (isReadOnly) database.reportReadOnly()
@@ -72,7 +72,7 @@ export function createRevisions(database: PostgresDatabase): Revisions {
       )
       // After the lock, which a migration may have held.
       const [row] = await query<StoreRow>('SELECT id, served_from, is_incomplete FROM partner_api.store')
-      if (locked === undefined || row === undefined) throw missingSettingsError(database.place)
+      if (locked === undefined || row === undefined) throw missingSettingsError(database.location)
       checkStoreRow(row)
       return revisionText(row[0], ...locked)
     },

@@ -22,7 +22,7 @@ const scanStep = 512
 /** Entries of the full-text index that cost as much as one row that does not match. */
 const indexRowsPerFetch = 16
 
-type SampleRow = [places: number, matches: number, matchesOf: string | null, ...CardRow]
+type SampleRow = [positions: number, matches: number, matchesOf: string | null, ...CardRow]
 
 /**
  * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common words
@@ -50,9 +50,9 @@ async function search(
 ): Promise<CardRow[]> {
   const length = Math.max(sampleSize, size)
   const sample = await query<SampleRow>(...sampleSql(range, words, length, size))
-  const [places, matches, matchesOf] = sample[0]!
+  const [positions, matches, matchesOf] = sample[0]!
   const rows = matches === 0 ? [] : sample.map(([, , , ...card]) => card)
-  if (places < length || rows.length >= limit) return rows
+  if (positions < length || rows.length >= limit) return rows
 
   const expectedScan = limit * length / matches
   // With a million profiles, a position of a scan costs 2 µs and a row of the index 1 µs; a match in the sample stands for
@@ -80,17 +80,17 @@ function sampleSql(range: PageRange, words: readonly string[], length: number, s
   return [
     `WITH ${tables},
     seen AS MATERIALIZED (
-      SELECT place.key, place.slug, listed.words FROM place CROSS JOIN LATERAL (
+      SELECT position.key, position.slug, listed.words FROM position CROSS JOIN LATERAL (
         SELECT l.words FROM partner_api.listing l
-        WHERE l.slug = place.slug AND l.audience = place.audience OFFSET 0
+        WHERE l.slug = position.slug AND l.audience = position.audience OFFSET 0
       ) AS listed
     ),
     page AS (SELECT key, slug FROM seen WHERE words @@ ${all} ORDER BY key, slug LIMIT ${size}),
-    counted AS (SELECT count(*) AS places, count(*) FILTER (WHERE words @@ ${all}) AS matches FROM seen)
-    SELECT counted.places, counted.matches,
-      CASE WHEN counted.places = ${length} AND counted.matches < ${size} THEN (
-        SELECT string_agg((SELECT count(*) FROM seen WHERE seen.words @@ word::tsquery)::text, ' ' ORDER BY place)
-        FROM unnest((SELECT $${parameters.length + 2}::text[])) WITH ORDINALITY AS requested (word, place)
+    counted AS (SELECT count(*) AS positions, count(*) FILTER (WHERE words @@ ${all}) AS matches FROM seen)
+    SELECT counted.positions, counted.matches,
+      CASE WHEN counted.positions = ${length} AND counted.matches < ${size} THEN (
+        SELECT string_agg((SELECT count(*) FROM seen WHERE seen.words @@ word::tsquery)::text, ' ' ORDER BY position)
+        FROM unnest((SELECT $${parameters.length + 2}::text[])) WITH ORDINALITY AS requested (word, position)
       ) END,
       ${CARD_COLUMNS}
     FROM counted LEFT JOIN (${CARD_TABLES}) ON true ORDER BY page.key, page.slug`,
@@ -104,11 +104,11 @@ function scanSql(range: PageRange, words: readonly string[], length: number, siz
   return [
     `WITH ${tables},
     page AS (
-      SELECT place.key, place.slug FROM place CROSS JOIN LATERAL (
+      SELECT position.key, position.slug FROM position CROSS JOIN LATERAL (
         SELECT FROM partner_api.listing l
-        WHERE l.slug = place.slug AND l.audience = place.audience
+        WHERE l.slug = position.slug AND l.audience = position.audience
           AND l.words @@ (SELECT $${parameters.length + 1}::tsquery) OFFSET 0
-      ) AS match ORDER BY place.key, place.slug LIMIT ${size}
+      ) AS match ORDER BY position.key, position.slug LIMIT ${size}
     )
     ${SELECT_CARDS}`,
     [...parameters, prefixQuery(words)],

@@ -174,7 +174,7 @@ async function insertOnce(
   if (reservation !== undefined && !isResent) return { outcome: 'conflict' }
   throw new StoreError(
     'delayed',
-    `The store ${database.place} delays a signup: other transactions hold its locks.`,
+    `The store ${database.location} delays a signup: other transactions hold its locks.`,
   )
 }
 
@@ -197,10 +197,10 @@ async function insertUntilKnown(
       if (end === undefined ? !isCommitUnknown(error) : !isUnreachable) throw error
       end ??= performance.now() + resendTimeoutMs
       if (performance.now() + resendPauseMs > end) {
-        const { place } = tables.database
+        const { location } = tables.database
         throw new StoreError(
           'unreachable',
-          `The connection to the store ${place} was lost during a signup, which may have been saved.`,
+          `The connection to the store ${location} was lost during a signup, which may have been saved.`,
           { cause: error },
         )
       }

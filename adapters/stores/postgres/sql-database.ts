@@ -87,7 +87,7 @@ async function runAudited<T>(
     }
     throw new StoreError(
       'unreachable',
-      `The connection to the store ${database.place} was lost during a change, which was not saved: try again.`,
+      `The connection to the store ${database.location} was lost during a change, which was not saved: try again.`,
       { cause: error },
     )
   }
@@ -117,16 +117,16 @@ async function wasCommitted(
   }
   throw new StoreError(
     'unreachable',
-    `The connection to the store ${database.place} was lost during a change, which may have been saved. ` +
+    `The connection to the store ${database.location} was lost during a change, which may have been saved. ` +
       'Check before trying again.',
     { cause },
   )
 }
 
-function lockedError({ place }: PostgresDatabase, cause: SqlError): StoreError {
+function lockedError({ location }: PostgresDatabase, cause: SqlError): StoreError {
   return new StoreError(
     'unreachable',
-    `The store ${place} cannot be changed: another program has kept it locked for ${lockTimeoutSeconds} s. Nothing was changed.`,
+    `The store ${location} cannot be changed: another program has kept it locked for ${lockTimeoutSeconds} s. Nothing was changed.`,
     { cause },
   )
 }

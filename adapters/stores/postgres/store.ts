@@ -79,7 +79,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     const store = assemble(
       database,
       revisions,
-      await readSettings(database.place, database.read, change, keyPrefix),
+      await readSettings(database.location, database.read, change, keyPrefix),
       shareLimits,
     )
     await store.listModules()
@@ -87,9 +87,13 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   } catch (error) {
     await database.close()
     if (!(error instanceof SqlError)) throw error
-    throw new StoreError('unreachable', `The store ${database.place} cannot be opened: ${error.message}.`, {
-      cause: error,
-    })
+    throw new StoreError(
+      'unreachable',
+      `The store ${database.location} cannot be opened: ${error.message}.`,
+      {
+        cause: error,
+      },
+    )
   }
 }
 

@@ -29,7 +29,7 @@ const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 export interface TransactionOptions {
   /** Where the database is, for messages. */
-  readonly place: string
+  readonly location: string
   readonly readOnly: boolean
   /** Default: no limit. */
   readonly statementTimeoutMs?: number
@@ -42,7 +42,7 @@ export type TransactionWork<T> = (query: PostgresQuery, rollback: () => void) =>
  */
 export async function runTransaction<T>(
   connection: PostgresConnection,
-  { place, readOnly, statementTimeoutMs }: TransactionOptions,
+  { location, readOnly, statementTimeoutMs }: TransactionOptions,
   work: TransactionWork<T>,
 ): Promise<T> {
   /** The first error: others follow from it. */
@@ -57,7 +57,7 @@ export async function runTransaction<T>(
       return await connection.query(sql, parameters) as never[]
     } catch (error) {
       failure ??= error
-      throw isCanceled(error) ? overloadedError(place, error.message) : toStoreError(place, error)
+      throw isCanceled(error) ? overloadedError(location, error.message) : toStoreError(location, error)
     }
   }
 

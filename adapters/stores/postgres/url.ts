@@ -35,7 +35,7 @@ export interface PostgresUrl {
   /** Parameters of the startup message. */
   readonly startup: Readonly<Record<string, string>>
   /** Hosts and database, for messages. */
-  readonly place: string
+  readonly location: string
 }
 
 type Get = (parameter: string, inUrl?: string) => string | undefined
@@ -109,7 +109,7 @@ export function parseUrl(
     connections: integer('connections', get('connections') ?? '5', 100),
     connectTimeoutMs: seconds === undefined ? undefined : integer('connect_timeout', seconds, 3600) * 1000,
     startup: { application_name: get('application_name') ?? 'partner-api', options: get('options') ?? '' },
-    place: `${found.map(nameOf).join(',')}/${database}`,
+    location: `${found.map(nameOf).join(',')}/${database}`,
   }
 }
 

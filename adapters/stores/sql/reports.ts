@@ -136,12 +136,12 @@ const trimProblemsSql = (dialect: Dialect) => {
   return `
   DELETE FROM partner_api.problem WHERE (key_id, at, id) IN (
     SELECT key_id, at, id FROM (
-      SELECT key_id, at, id, row_number() OVER (PARTITION BY key_id, at / 3600000 ORDER BY at, id) AS place
+      SELECT key_id, at, id, row_number() OVER (PARTITION BY key_id, at / 3600000 ORDER BY at, id) AS position
       ${written} (
         SELECT key_id ${written} ${idsSql(dialect, '$1')}
         GROUP BY key_id HAVING count(*) > ${PROBLEMS_PER_HOUR}
       )
-    ) AS ranked WHERE place > ${PROBLEMS_PER_HOUR}
+    ) AS ranked WHERE position > ${PROBLEMS_PER_HOUR}
   )`
 }
 

@@ -243,14 +243,14 @@ function* narrowRows<R>(
     after = ids.at(-1)!
     const records = rows.map(read)
     const replacedRows = yield* query(selectReplaced, [idsText(ids)], replaced.read)
-    const place = (id: string) => `the row ${id} of ${table}`
+    const describeRow = (id: string) => `the row ${id} of ${table}`
     const others = new Map(replacedRows.map((row) => {
       const id = String(row[0])
-      return [id, usingReplaced(() => read(withIntegers(columns, row)), place(id))]
+      return [id, usingReplaced(() => read(withIntegers(columns, row)), describeRow(id))]
     }))
     const changes = records.map((record, index) => {
       const id = ids[index]!
-      return usingReplaced(() => narrowRow(record, others.get(id)), place(id))
+      return usingReplaced(() => narrowRow(record, others.get(id)), describeRow(id))
     })
     count += changes.filter(({ length }) => length > 0).length
     yield* applyAudited(dialect, changes.flat(), context)

@@ -42,7 +42,7 @@ export function toMigrationStatus({ version }: Schema, migrations: readonly Migr
  * @throws {StoreError} `refused`
  */
 export function checkMigrations(
-  place: string,
+  location: string,
   rows: readonly (readonly unknown[])[],
   migrations: readonly Migration[],
 ): void {
@@ -52,26 +52,30 @@ export function checkMigrations(
   if (changed === undefined) return
   throw new StoreError(
     'refused',
-    `The store ${place} was created by another build of this program, whose migration ${changed.name} differs: use ` +
+    `The store ${location} was created by another build of this program, whose migration ${changed.name} differs: use ` +
       'that build, or fill a new store as "Upgrade a checkout" in docs/upgrade.md describes.',
   )
 }
 
 /** The migrations that a store lacks. @throws {StoreError} `newer_schema` */
-export function pendingMigrations<M>(place: string, schema: Schema, migrations: readonly M[]): readonly M[] {
+export function pendingMigrations<M>(
+  location: string,
+  schema: Schema,
+  migrations: readonly M[],
+): readonly M[] {
   if (schema.servedFrom <= migrations.length) return migrations.slice(schema.version)
-  throw newerSchemaError(place, schema.servedFrom, migrations.length)
+  throw newerSchemaError(location, schema.servedFrom, migrations.length)
 }
 
 /** @throws {StoreError} `missing` without a store, `refused` when it has to be migrated, `newer_schema`. */
-export function requireMigrated(place: string, schema: Schema, migrations: readonly Migration[]): void {
-  if (pendingMigrations(place, schema, migrations).length === 0) return
+export function requireMigrated(location: string, schema: Schema, migrations: readonly Migration[]): void {
+  if (pendingMigrations(location, schema, migrations).length === 0) return
   if (schema.version === 0) {
     const remedy = { purpose: 'To create one', command: 'migrate', args: [] }
-    throw new StoreError('missing', `There is no store at ${place}.`, { remedy })
+    throw new StoreError('missing', `There is no store at ${location}.`, { remedy })
   }
   const versions = `has schema version ${schema.version} and this program needs ${migrations.length}`
-  throw new StoreError('refused', `The store ${place} ${versions}: migrate it first.`)
+  throw new StoreError('refused', `The store ${location} ${versions}: migrate it first.`)
 }
 
 /** The statements of a kind of store. */
@@ -109,10 +113,10 @@ export function* applyMigrations(
   if (finish !== undefined) yield* query(finish, [pending.at(-1)!.servedFrom ?? 0])
 }
 
-export function newerSchemaError(place: string, needed: number, known: number): StoreError {
+export function newerSchemaError(location: string, needed: number, known: number): StoreError {
   return new StoreError(
     'newer_schema',
-    `The store ${place} was migrated for programs that know schema version ${needed}, and this program knows ` +
+    `The store ${location} was migrated for programs that know schema version ${needed}, and this program knows ` +
       `${known} at most: use the newer program.`,
   )
 }
@@ -134,7 +138,7 @@ export function requireKeyPrefix(prefix: string): string {
  * @throws {StoreError} `refused` when there are keys.
  */
 export async function readSettings(
-  place: string,
+  location: string,
   read: SqlQuery,
   change: SqlQuery,
   keyPrefix: string | undefined,
@@ -151,7 +155,7 @@ export async function readSettings(
   )
   if (changed.length > 0) return { keyPrefix, cursorSecret }
   const reason = `it holds keys that begin with ${before}`
-  throw new StoreError('refused', `The key prefix of ${place} cannot become ${keyPrefix}: ${reason}.`)
+  throw new StoreError('refused', `The key prefix of ${location} cannot become ${keyPrefix}: ${reason}.`)
 }
 
 /** The settings of a new store, with a cursor secret of 256 random bits. */

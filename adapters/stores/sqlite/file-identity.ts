@@ -23,9 +23,9 @@ export function trackFileIdentity(file: string) {
   function check(): void {
     lastCheckAt = performance.now()
     isReplaced = false
-    for (const [place, path] of paths.entries()) {
+    for (const [index, path] of paths.entries()) {
       const found = identityOf(path)
-      if ((identities[place] ??= found) !== found) isReplaced = true
+      if ((identities[index] ??= found) !== found) isReplaced = true
     }
     if (!isReplaced) return
     throw new StoreError(
