@@ -63,7 +63,7 @@ export async function* readLines(file: string, stdin: Io['stdin']): AsyncGenerat
 export type LineKind = ContentKind | 'keys'
 
 /** A line of each kind, with the fields that it must have. */
-export const exampleLines: Readonly<Record<LineKind, string>> = {
+export const EXAMPLE_LINES: Readonly<Record<LineKind, string>> = {
   profiles:
     '{"slug":"old-mill","name":"Old Mill","headline":"…","country":"DE","industry":"mills","published_at":null}',
   banners: '{"partner":"acme","title":"…"}',
@@ -89,7 +89,7 @@ export async function* readContentLines(
     if (format !== undefined) {
       const name = file === '-' ? 'Standard input' : file
       const [, found, advice] = format
-      const expected = `one object per line, such as ${exampleLines[kind]}.${advice}`
+      const expected = `one object per line, such as ${EXAMPLE_LINES[kind]}.${advice}`
       throw new CliError(1, 'wrong_format', `${name} ${found}, but import reads JSON Lines: ${expected}`)
     }
     if (start !== '') isFirst = false
@@ -144,7 +144,7 @@ export function invalidLinesError(
   if (remaining > 0) texts.push(`… and ${pluralize(remaining, 'more', 'more')}`)
   if (advice !== undefined) texts.push(advice)
   if (errors.some(({ field, reason }) => field === null && reason.includes('JSON'))) {
-    texts.push(`A line of ${kind}: ${exampleLines[kind]}`)
+    texts.push(`A line of ${kind}: ${EXAMPLE_LINES[kind]}`)
   }
   return new CliError(1, 'invalid_content', detail, {
     remedy,

@@ -19,7 +19,7 @@ export interface ProtectedRoute
   readonly path: `/${string}`
 }
 
-const ROUTE: OptionKinds<ProtectedRoute> = {
+const routeKinds: OptionKinds<ProtectedRoute> = {
   name: 'a text',
   method: 'anything',
   path: 'a text',
@@ -85,7 +85,7 @@ export function createRouteChecks(
   add: (route: KeyedRoute) => void,
 ): (where: string, definition: ProtectedRoute) => CheckRoute {
   return (where, definition) => {
-    assertOptions(where, definition, ROUTE)
+    assertOptions(where, definition, routeKinds)
     const { name, method, path, scope, summary, limits = ['key'] } = definition
     const route: KeyedRoute = {
       access: 'key',

@@ -87,7 +87,7 @@ export const INTEGERS = {
   keepSignupsDays: [0, 0, 36_525],
 } as const satisfies { readonly [Name in keyof PartnerApiOptions]?: readonly [number, number, number] }
 
-const OPTIONS: OptionKinds<PartnerApiOptions> = {
+const optionKinds: OptionKinds<PartnerApiOptions> = {
   serviceName: 'a text',
   basePath: 'a text',
   maxStalenessMs: 'a number',
@@ -111,7 +111,7 @@ const OPTIONS: OptionKinds<PartnerApiOptions> = {
   observers: 'a list',
 }
 
-const LIMITS: OptionKinds<PartnerApiOptions['limits'] & object> = {
+const limitKinds: OptionKinds<PartnerApiOptions['limits'] & object> = {
   key: 'an object',
   signup: 'an object',
   verify: 'an object',
@@ -138,7 +138,7 @@ export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof I
  * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  */
 export function resolveSettings(options: PartnerApiOptions): Settings {
-  assertOptions('createPartnerApi', options, OPTIONS)
+  assertOptions('createPartnerApi', options, optionKinds)
   const {
     serviceName = 'service',
     basePath: givenBasePath = '',
@@ -183,11 +183,11 @@ function assertEndpoint(endpoint: OwnEndpoint): void {
   throw new TypeError('createPartnerApi: each of endpoints must be what defineEndpoint returned.')
 }
 
-const OBSERVER_METHODS = ['serviceCreated', 'request', 'requestCompleted', 'storeCall', 'traceId'] as const
+const observerMethods = ['serviceCreated', 'request', 'requestCompleted', 'storeCall', 'traceId'] as const
 
 function assertObserver(observer: Observer): void {
-  if (OBSERVER_METHODS.some((method) => typeof observer?.[method] === 'function')) return
-  const methods = OBSERVER_METHODS.join(', ')
+  if (observerMethods.some((method) => typeof observer?.[method] === 'function')) return
+  const methods = observerMethods.join(', ')
   throw new TypeError(
     `createPartnerApi: each of observers must have one of the methods ${methods}, as metrics.observer has.`,
   )
@@ -248,7 +248,7 @@ function assertDeployment(info: DeploymentInfo, basePath: string): DeploymentInf
 }
 
 function resolveLimits(given: Partial<Record<ServicePolicyName, Limit>>): Record<ServicePolicyName, Limit> {
-  assertOptions('limits', given, LIMITS)
+  assertOptions('limits', given, limitKinds)
   for (const [name, limit] of Object.entries(given)) {
     if (limit === undefined) continue
     assertOptions(`limits.${name}`, limit, { quota: 'a number', windowSeconds: 'a number' })

@@ -18,22 +18,22 @@ import { createRequestBuilder, sendWithRetries, type TransportOptions } from './
 /** The version of this package, which a test compares with package.json. */
 const PACKAGE_VERSION = '0.1.0'
 
-const CALL_OPTIONS: OptionKinds<CallOptions> = {
+const callOptionKinds: OptionKinds<CallOptions> = {
   timeoutMs: 'a number',
   retries: 'a number',
   signal: 'an object',
   headers: 'an object',
 }
 
-const REQUEST_OPTIONS: OptionKinds<RequestOptions> = {
-  ...CALL_OPTIONS,
+const requestOptionKinds: OptionKinds<RequestOptions> = {
+  ...callOptionKinds,
   params: 'an object',
   query: 'an object',
   body: 'an object',
   idempotencyKey: 'a text',
 }
 
-const CLIENT_OPTIONS: OptionKinds<PartnerClientOptions> = {
+const clientOptionKinds: OptionKinds<PartnerClientOptions> = {
   url: 'anything',
   key: 'anything',
   partner: 'anything',
@@ -66,7 +66,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     verifyKey: (options) => read('POST /developer/verify-key', options),
     problems: (query, options) => list('GET /developer/problems', query, options),
     async rotateKey(given) {
-      assertOptions('rotateKey', given, { ...CALL_OPTIONS, overlapSeconds: 'a number', store: 'anything' })
+      assertOptions('rotateKey', given, { ...callOptionKinds, overlapSeconds: 'a number', store: 'anything' })
       const { overlapSeconds, store, ...options } = given
       if (typeof store !== 'function') throw new TypeError('store must be a function.')
       if (isRotating) throw new Error('The key is being rotated.')
@@ -95,7 +95,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     reportSummary: (query, options) => read('GET /partner/reports/summary', options, { query }),
     reportActivity: (query, options) => list('GET /partner/reports/activity', query, options),
     signUp: async (body, given = {}) => {
-      assertOptions('signUp', given, { ...CALL_OPTIONS, idempotencyKey: 'a text' })
+      assertOptions('signUp', given, { ...callOptionKinds, idempotencyKey: 'a text' })
       const { idempotencyKey = crypto.randomUUID(), ...options } = given
       return await read('POST /partner/signups', options, { body, idempotencyKey })
     },
@@ -114,7 +114,7 @@ function createCalls(options: PartnerClientOptions) {
     route: Route,
     options: RequestOptions = {},
   ): Promise<ResponseBody<Data>> {
-    assertOptions('The request', options, REQUEST_OPTIONS)
+    assertOptions('The request', options, requestOptionKinds)
     const { params, query = {}, body, idempotencyKey, signal, headers } = options
     const { timeoutMs = transport.timeoutMs, retries = transport.retries } = options
     const path = fillPath(route, params)
@@ -186,14 +186,14 @@ function createCalls(options: PartnerClientOptions) {
     },
     request,
     async read<Data extends object>(route: Route, options: CallOptions = {}, more?: RequestOptions) {
-      assertOptions('The request', options, CALL_OPTIONS)
+      assertOptions('The request', options, callOptionKinds)
       const { data, response } = await request<Data>(route, { ...options, ...more })
       // Another server may send a primitive value.
       return attachResponse<Data>(Object(data), response)
     },
     /** A paged list of the service's own. */
     list<Row>(route: Route, query: object | undefined, options: CallOptions = {}): PagedList<Row> {
-      assertOptions('The request', options, CALL_OPTIONS)
+      assertOptions('The request', options, callOptionKinds)
       return paginate(route, { ...options, query })
     },
     paginate,
@@ -228,7 +228,7 @@ function parseOptions(options: PartnerClientOptions) {
   if (globalThis.navigator?.userAgent?.startsWith('Mozilla/')) {
     throw new Error('A partner key is a secret: use it on your server, never in a browser.')
   }
-  assertOptions('createPartnerClient', options, CLIENT_OPTIONS)
+  assertOptions('createPartnerClient', options, clientOptionKinds)
   const {
     url,
     key: givenKey,

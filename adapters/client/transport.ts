@@ -83,10 +83,10 @@ export function createRequestBuilder(
 export const MAX_RESPONSE_BYTES = 16_777_216
 
 /** Limits the mean delay; with jitter, no delay exceeds 30 seconds. */
-const MAX_MEAN_DELAY_MS = 20_000
+const maxMeanDelayMs = 20_000
 
 /** Conditions that may pass: no response, a quota, a gateway, a store, a first attempt that is still running. */
-const RETRYABLE_STATUS: readonly (number | undefined)[] = [undefined, 408, 409, 429, 500, 502, 503, 504]
+const retryableStatus: readonly (number | undefined)[] = [undefined, 408, 409, 429, 500, 502, 503, 504]
 
 /**
  * Sends an idempotent request (a read, or a write with an idempotency key) and retries it: as soon as `Retry-After`
@@ -128,7 +128,7 @@ export async function sendWithRetries(
 function retryDelayMs(error: unknown, attempt: number, options: TransportOptions): number | undefined {
   const { retries, maxRetryAfterSeconds } = options
   if (attempt >= retries || !(error instanceof PartnerApiError)) return undefined
-  if (!RETRYABLE_STATUS.includes(error.status)) return undefined
+  if (!retryableStatus.includes(error.status)) return undefined
   // The successor is another client's, and another attempt would revoke it, unless an earlier one had no response.
   if (attempt === 0 && (error as Partial<PartnerProblem>).code === 'rotation_conflict') return undefined
   const retryAfterSeconds = error.retryAfterSeconds
@@ -136,7 +136,7 @@ function retryDelayMs(error: unknown, attempt: number, options: TransportOptions
     return retryAfterSeconds > maxRetryAfterSeconds ? undefined : retryAfterSeconds * 1000
   }
   // Jitter keeps clients that failed together from retrying together.
-  return Math.min(250 * 2 ** attempt, MAX_MEAN_DELAY_MS) * (0.5 + Math.random())
+  return Math.min(250 * 2 ** attempt, maxMeanDelayMs) * (0.5 + Math.random())
 }
 
 async function sendOnce(

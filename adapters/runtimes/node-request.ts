@@ -170,9 +170,9 @@ const maxTargetBytes = 8192
 const maxHeaderBytes = 32_768
 
 /** Node's parser counts target and headers together: it accepts more, and `findHeadProblem` counts each. */
-export const maxParserHeaderBytes = 4 * maxHeaderBytes
+export const MAX_PARSER_HEADER_BYTES = 4 * maxHeaderBytes
 /** Node silently drops headers beyond this number. No more fit: the shortest is `a:` and CRLF. */
-export const maxParserHeaders = maxHeaderBytes / 4
+export const MAX_PARSER_HEADERS = maxHeaderBytes / 4
 
 /** Finds what is wrong with a request head that Node's parser has accepted. A problem of the target comes first. */
 export function findHeadProblem(request: IncomingMessage): ProblemCode | undefined {

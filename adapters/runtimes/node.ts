@@ -15,7 +15,7 @@ import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionKinds } from '..
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import { createGuard, grantOf, type Guard, type GuardedReply, type GuardedRequest } from './node-guard.ts'
 import { createListener, type ListenerOptions, type NodeRequest, type NodeResponse } from './node-listener.ts'
-import { loadHttp, maxParserHeaderBytes, maxParserHeaders } from './node-request.ts'
+import { loadHttp, MAX_PARSER_HEADER_BYTES, MAX_PARSER_HEADERS } from './node-request.ts'
 import {
   createPendingRequests,
   createRunningServer,
@@ -52,7 +52,7 @@ export interface ServeOptions extends ListenOptions {
   readonly maxConnections?: number
 }
 
-const OPTIONS: OptionKinds<ServeOptions> = {
+const optionKinds: OptionKinds<ServeOptions> = {
   ...LISTEN_OPTIONS,
   headersTimeoutMs: 'a number',
   keepAliveTimeoutMs: 'a number',
@@ -132,7 +132,7 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
 }
 
 function resolveOptions(options: ServeOptions) {
-  assertOptions('serve', options, OPTIONS)
+  assertOptions('serve', options, optionKinds)
   const listenOptions = resolveListenOptions(options)
   const { requestTimeoutMs } = listenOptions
   const { headersTimeoutMs = 10_000, keepAliveTimeoutMs = 75_000, writeTimeoutMs = 60_000 } = options
@@ -184,13 +184,13 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
     requireHostHeader: false,
     // Overrides the process's --insecure-http-parser.
     insecureHTTPParser: false,
-    maxHeaderSize: maxParserHeaderBytes,
+    maxHeaderSize: MAX_PARSER_HEADER_BYTES,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
     keepAliveTimeout: keepAliveTimeoutMs,
     connectionsCheckingInterval: Math.min(1_000, Math.ceil((headersTimeoutMs || 4_000) / 4)) || 1_000,
   })
-  server.maxHeadersCount = maxParserHeaders
+  server.maxHeadersCount = MAX_PARSER_HEADERS
   // A client may close its half after the request (RFC 9112 §9.6). Undocumented, but as old as Node; a Node without it
   // closes the connection of such a client.
   return Object.assign(server, { httpAllowHalfOpen: true })

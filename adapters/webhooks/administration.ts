@@ -86,7 +86,11 @@ export interface WebhookAdministration {
   remove(id: string): Promise<Webhook>
 }
 
-const NEW_WEBHOOK: OptionKinds<NewWebhook> = { url: 'a text', events: 'a list of texts', partner: 'a text' }
+const newWebhookKinds: OptionKinds<NewWebhook> = {
+  url: 'a text',
+  events: 'a list of texts',
+  partner: 'a text',
+}
 
 /**
  * Administers the webhooks of a store.
@@ -155,7 +159,7 @@ export function createWebhookAdministration(
     list: async () => await store.webhooks.listWebhooks(),
     show,
     async create(created) {
-      assertOptions('webhooks.create', created, NEW_WEBHOOK)
+      assertOptions('webhooks.create', created, newWebhookKinds)
       const { partner } = created
       const url = requireUrl(created.url, allowPrivate)
       const events = requireEvents(created.events)

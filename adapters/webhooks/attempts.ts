@@ -15,7 +15,7 @@ const slowMs = 1_000
 const maxLateConnections = 3
 const slowStore = 'Reading the webhooks takes longer than --max-staleness, so they may be disabled'
 /** A webhook is failing after so many failures in a row. */
-export const failuresInARow = 3
+export const FAILURES_IN_A_ROW = 3
 /** A lower staleness would leave no time to read them. */
 const minStalenessMs = 500
 
@@ -51,7 +51,7 @@ function createActiveWebhooks(port: WebhookStore, maxStalenessMs: number): Activ
     for (const id of targets.keys()) if (!active.some((webhook) => webhook.id === id)) targets.delete(id)
     readAt = startedAt
     for (const webhook of active) {
-      const failures = webhook.failingSince === undefined ? 0 : failuresInARow
+      const failures = webhook.failingSince === undefined ? 0 : FAILURES_IN_A_ROW
       const target = targets.get(webhook.id) ?? { failures, attempts: 0, isFast: false, pausedUntil: 0 }
       targets.set(webhook.id, Object.assign(target, { webhook }))
     }
@@ -160,10 +160,10 @@ async function recordOutcome(
   const { webhook: { id }, failures } = target
   target.failures = error === undefined ? 0 : failures + 1
   if (error === undefined) {
-    if (failures >= failuresInARow) log('info', 'webhook_recovered', { webhook: id })
+    if (failures >= FAILURES_IN_A_ROW) log('info', 'webhook_recovered', { webhook: id })
     return
   }
-  if (target.failures === failuresInARow) log('warn', 'webhook_failing', { webhook: id, error })
+  if (target.failures === FAILURES_IN_A_ROW) log('warn', 'webhook_failing', { webhook: id, error })
   const isDead = ({ state, failingSince = Infinity }: Webhook) =>
     state === 'active' && (status === 410 || now() - failingSince >= disableAfterMs)
   if (!targets.has(id) || !isDead(target.webhook)) return

@@ -21,7 +21,7 @@ import {
   attemptDelivery,
   createDeliveryContext,
   type DeliveryContext,
-  failuresInARow,
+  FAILURES_IN_A_ROW,
   type Target,
 } from './attempts.ts'
 import { assertWebhookKey, importWebhookKey, openSecrets, type WebhookKey } from './secrets.ts'
@@ -170,7 +170,7 @@ function createLeases(
     const work = deliver(target, size).catch(storeFailed).then((hasMore) => {
       working.delete(work)
       // One that fails is attempted again by the next poll: it must not keep the store busy.
-      const continues = hasMore && target.failures < failuresInARow && !closing.aborted
+      const continues = hasMore && target.failures < FAILURES_IN_A_ROW && !closing.aborted
       if (continues && targets.get(id) === target) start(id)
     })
     working.add(work)
@@ -223,6 +223,6 @@ async function writeResults(context: DeliveryContext, results: readonly Delivery
 function leaseSizeOf({ attempts, failures, isFast }: Target, sending: number): number {
   const { failing, slow, fast, all } = attemptsAtOnce
   const mostOfResponding = isFast ? fast : slow
-  const most = failures >= failuresInARow ? failing : mostOfResponding
+  const most = failures >= FAILURES_IN_A_ROW ? failing : mostOfResponding
   return Math.min(leaseSize, most - attempts, Math.max(all - sending, slow - attempts))
 }

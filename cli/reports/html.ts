@@ -58,7 +58,7 @@ export async function pageOfAll(period: Period, now: number, reports: AsyncItera
 }
 
 function page(period: Period, now: number, subject: string, body: Inset): string {
-  const hash = createHash('sha256').update(STYLE).digest('base64')
+  const hash = createHash('sha256').update(pageStyle).digest('base64')
   const policy =
     `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`
   const { html } = markup`
@@ -69,7 +69,7 @@ function page(period: Period, now: number, subject: string, body: Inset): string
     ${{ html: GENERATOR }}
     <meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">
     <title>${printable(subject)}, ${period.from} to ${period.to}</title><link rel="icon" href="data:,">
-    <style>${{ html: STYLE }}</style>
+    <style>${{ html: pageStyle }}</style>
     </head>
     <body>
     <svg width="0" height="0" aria-hidden="true"><pattern id="stripes" patternUnits="userSpaceOnUse" width="400" height="4">
@@ -189,7 +189,7 @@ function titleCase(text: string): string {
 }
 
 /** Paper is light, and shows those tables that are open. */
-const STYLE = `
+const pageStyle = `
 :root { --page: #f1f5f9; --card: #fff; --text: #0f172a; --soft: #475569; --line: #cbd5e1;
   --requests: #2563eb; --errors: #b91c1c; --signups: #0f766e }
 @media screen and (prefers-color-scheme: dark) { :root { --page: #0b1120; --card: #151e32; --text: #e2e8f0;

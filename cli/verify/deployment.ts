@@ -42,14 +42,14 @@ const maxFieldLength = 4_000
 /** UTF-16 units of a string or a member name of a body. */
 const maxTextLength = 1_000
 /** How much is shown of a name from a deployment, in UTF-16 units. */
-export const maxNameLength = 200
+export const MAX_NAME_LENGTH = 200
 const timeoutMs = 10_000
 /** A valid list without pages (industries, plans) can be long. */
 const maxBodyMebibytes = 4
 
 /** A clean name, for messages. */
 export function displayName(name: string): string {
-  return printable(excerpt(name, maxNameLength))
+  return printable(excerpt(name, MAX_NAME_LENGTH))
 }
 
 /** The only place where a text of a deployment is redacted. */

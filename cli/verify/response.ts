@@ -9,7 +9,7 @@ import { API_VERSION } from '../../core/model.ts'
 import type { Verification } from '../../core/wire.ts'
 import { CliError } from '../errors.ts'
 import { excerpt, pluralize, printable } from '../output/text.ts'
-import { type DeploymentResponse, displayName, maxNameLength, notThisServiceError } from './deployment.ts'
+import { type DeploymentResponse, displayName, MAX_NAME_LENGTH, notThisServiceError } from './deployment.ts'
 
 /** What is read of a problem. A member of another type counts as absent. */
 const problemSchema = v.object({
@@ -56,10 +56,10 @@ export function readVerification(response: DeploymentResponse, request: Verifica
   const members: Record<string, unknown> = { detail }
   if (action !== '') members['action'] = action
   if (command !== undefined) members['remedy'] = { command, args }
-  if (request_id) members['request_id'] = excerpt(request_id, maxNameLength)
+  if (request_id) members['request_id'] = excerpt(request_id, MAX_NAME_LENGTH)
   const requestLine = request_id ? `${label}: ${displayName(request_id)}` : ''
   const message = `${printable(detail)} (${displayName(code)})`
-  throw new CliError(status >= 500 ? 3 : 1, excerpt(code, maxNameLength), message, {
+  throw new CliError(status >= 500 ? 3 : 1, excerpt(code, MAX_NAME_LENGTH), message, {
     members,
     lines: [action, requestLine].filter((line) => line !== ''),
   })

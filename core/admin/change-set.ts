@@ -76,7 +76,7 @@ export function applyChanges(
 }
 
 /** Changes after which a partner or a key is refused, on which an operator relies as soon as they are reported. */
-const ENDS_ACCESS: ReadonlySet<AuditRecord['type']> = new Set<AuditRecord['type']>([
+const endsAccess: ReadonlySet<AuditRecord['type']> = new Set<AuditRecord['type']>([
   'partner.suspended',
   'partner.removed',
   'key.disabled',
@@ -88,7 +88,7 @@ export function endedAccess({ auditRecords }: Pick<AppliedChanges, 'auditRecords
   const slugs: string[] = []
   const ids: string[] = []
   for (const { type, partner, keyId } of auditRecords) {
-    if (!ENDS_ACCESS.has(type)) continue
+    if (!endsAccess.has(type)) continue
     if (keyId === undefined) slugs.push(partner!)
     else ids.push(keyId)
   }

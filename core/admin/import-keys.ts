@@ -55,7 +55,7 @@ export interface KeyImportOptions {
   readonly dryRun?: boolean | undefined
 }
 
-const IMPORT: OptionKinds<KeyImportOptions> = {
+const importOptionKinds: OptionKinds<KeyImportOptions> = {
   algorithm: 'a text',
   prefix: 'a text',
   secret: 'anything',
@@ -91,7 +91,7 @@ export async function importKeys(
   operator: Operator,
   options: KeyImportOptions = {},
 ): Promise<KeyImportOutcome> {
-  assertOptions('importKeys', options, IMPORT)
+  assertOptions('importKeys', options, importOptionKinds)
   assertLines('importKeys', lines)
   if (options.secret !== undefined && !(options.secret instanceof Uint8Array)) {
     throw new TypeError('importKeys: secret must be a Uint8Array.')

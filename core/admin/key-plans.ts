@@ -68,7 +68,7 @@ export type KeyStore =
   & Omit<Administration, 'findDigests' | 'listPartners' | 'listClaims' | 'findClaim'>
   & Pick<Store, 'revision' | 'clock' | 'now' | 'findKey' | 'listModules' | 'settings' | 'sha256'>
 
-const NEW_KEY: OptionKinds<NewKey> = {
+const newKeyKinds: OptionKinds<NewKey> = {
   partner: 'a text',
   name: 'a text',
   scopes: 'a list of texts',
@@ -110,7 +110,7 @@ export async function latestEnd({ store, now }: Omit<KeyChangeContext, 'modules'
 
 /** @throws {AdminError} What `KeyAdministration.issue` throws. */
 export async function issueChanges(context: KeyChangeContext, requested: NewKey): Promise<KeyPlan> {
-  assertOptions('keys.issue', requested, NEW_KEY)
+  assertOptions('keys.issue', requested, newKeyKinds)
   const { store, modules, now } = context
   const { partner: slug, name, environment, expiresAt, allow = [], limits = {} } = requested
   assertEnvironment('keys.issue', environment)

@@ -51,7 +51,7 @@ export interface KeyUpdate extends DetailsChange<KeyDetails> {
   readonly limits?: LimitChange | undefined
 }
 
-const KEY_UPDATE: OptionKinds<KeyUpdate> = {
+const keyUpdateKinds: OptionKinds<KeyUpdate> = {
   name: 'a text',
   allow: 'a list of texts',
   expiresAt: 'anything',
@@ -60,7 +60,7 @@ const KEY_UPDATE: OptionKinds<KeyUpdate> = {
   tags: 'a list of texts or null',
 }
 
-const KEY_FILTER: OptionKinds<KeyFilter> = {
+const keyFilterKinds: OptionKinds<KeyFilter> = {
   partner: 'a text',
   environment: 'anything',
   scope: 'a text',
@@ -147,7 +147,7 @@ interface KeyAdministrator extends Administrator {
 }
 
 async function* listKeys(store: KeyStore, filter: KeyFilter): AsyncGenerator<Key> {
-  assertOptions('keys.list', filter, KEY_FILTER)
+  assertOptions('keys.list', filter, keyFilterKinds)
   if (filter.environment !== undefined) assertEnvironment('keys.list', filter.environment)
   if (filter.partner !== undefined) await findPartner(store, filter.partner)
   yield* readKeys(store, filter)
@@ -180,7 +180,7 @@ async function changeKey(
 }
 
 async function updateKey(administrator: KeyAdministrator, id: string, update: KeyUpdate): Promise<Key> {
-  assertOptions('keys.update', update, KEY_UPDATE)
+  assertOptions('keys.update', update, keyUpdateKinds)
   if (update.name !== undefined) requireName(update.name)
   requireRanges(update.allow ?? [])
   requireExpiry(update.expiresAt ?? undefined, administrator.now())

@@ -52,7 +52,7 @@ export interface PartnerUpdate extends DetailsChange<PartnerDetails> {
   readonly limits?: LimitChange | undefined
 }
 
-const PARTNER_UPDATE: OptionKinds<PartnerUpdate> = {
+const partnerUpdateKinds: OptionKinds<PartnerUpdate> = {
   name: 'a text',
   limits: 'an object',
   contact: 'a text or null',
@@ -62,7 +62,11 @@ const PARTNER_UPDATE: OptionKinds<PartnerUpdate> = {
   selfService: 'a list of texts or null',
 }
 
-const NEW_PARTNER: OptionKinds<NewPartner> = { ...PARTNER_UPDATE, slug: 'a text', modules: 'a list of texts' }
+const newPartnerKinds: OptionKinds<NewPartner> = {
+  ...partnerUpdateKinds,
+  slug: 'a text',
+  modules: 'a list of texts',
+}
 
 /**
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
@@ -135,7 +139,7 @@ export function createPartnerAdministration(
 
   return {
     async create(created) {
-      assertOptions('partners.create', created, NEW_PARTNER)
+      assertOptions('partners.create', created, newPartnerKinds)
       const { slug } = created
       const [change] = await apply(async (modules) => {
         const partner = newPartner(created, modules, now())
@@ -153,7 +157,7 @@ export function createPartnerAdministration(
     show,
 
     async update(slug, update) {
-      assertOptions('partners.update', update, PARTNER_UPDATE)
+      assertOptions('partners.update', update, partnerUpdateKinds)
       const { contact, note, ...others } = update
       // A removed partner need not keep personal data.
       const isErasure = !contact && !note && JSON.stringify(others) === '{}'

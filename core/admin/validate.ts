@@ -35,13 +35,13 @@ export function requireName(name: string): void {
 
 /** @throws {TypeError} unless the environment of a key is one. */
 export function assertEnvironment(where: string, environment: Environment): void {
-  if (ENVIRONMENTS.includes(environment)) return
+  if (environments.includes(environment)) return
   throw new TypeError(
-    `${where}: environment must be ${ENVIRONMENTS.join(' or ')}, not ${formatValue(environment)}.`,
+    `${where}: environment must be ${environments.join(' or ')}, not ${formatValue(environment)}.`,
   )
 }
 
-const ENVIRONMENTS: readonly Environment[] = ['live', 'test']
+const environments: readonly Environment[] = ['live', 'test']
 
 /** The modules or scopes of these names in the order of `known`, each once. */
 export function requireNames<N extends string>(

@@ -11,7 +11,7 @@ import type { Webhook } from '../ports/webhooks.ts'
 export type AuditRecord = Pick<AuditEntry, 'type' | 'partner' | 'keyId' | 'subject' | 'before' | 'after'>
 
 /** Details of a partner whose values no entry has: one that changed is named as the subject. */
-const PRIVATE_DETAILS = ['contact', 'note'] as const
+const privateDetails = ['contact', 'note'] as const
 
 export function partnerAuditRecord(
   change: Exclude<Change, { type: 'module.defined' | 'store.updated' }>,
@@ -24,7 +24,7 @@ export function partnerAuditRecord(
     keyId: undefined,
     subject: 'module' in change
       ? change.module
-      : PRIVATE_DETAILS.filter((name) => before?.[name] !== after[name]).join(' ') || undefined,
+      : privateDetails.filter((name) => before?.[name] !== after[name]).join(' ') || undefined,
     before: before && partnerSnapshot(before),
     after: partnerSnapshot(after),
   }

@@ -10,7 +10,7 @@ import { pagesOf } from '../ports/store.ts'
 import { cardFields, detailFields, industryFields } from './directory-fields.ts'
 import { formatPath, fromRow, mustBe, object, rowPath, type Schema } from './fields.ts'
 import { createProfileIndex, positionOf } from './profile-index.ts'
-import { instantName, ROW, toInstant, toInteger } from './row-scalars.ts'
+import { INSTANT_NAME, ROW, toInstant, toInteger } from './row-scalars.ts'
 
 function reject(name: string, expected: string, value: unknown): never {
   throw new Error(`${name} ${mustBe(expected, value)}`)
@@ -160,7 +160,7 @@ export function checkedDirectory(directory: Directory, checks: DirectoryChecks):
       call(
         'nextProfileChangeAt',
         () => directory.nextProfileChangeAt(...args),
-        (found) => found == null ? undefined : toInstant(found) ?? reject(result, instantName, found),
+        (found) => found == null ? undefined : toInstant(found) ?? reject(result, INSTANT_NAME, found),
       ),
     directoryRevision: () =>
       directory.directoryRevision == null

@@ -18,7 +18,7 @@ export interface References {
   readonly partners?: Slugs
 }
 
-const CURRENCY: Form = {
+const currencyForm: Form = {
   name: 'the ISO 4217 code of a current currency, in upper case',
   isValid: isCurrencyCode,
 }
@@ -53,7 +53,7 @@ function createFields(
       slug: scalar.code(SLUG),
       name: scalar.text(200),
       description: scalar.text(5_000),
-      price: object({ amountMinor: scalar.integer(0), currency: scalar.code(CURRENCY) }),
+      price: object({ amountMinor: scalar.integer(0), currency: scalar.code(currencyForm) }),
       interval: scalar.oneOf(['month', 'year', 'once'], 'month, year or once'),
       features: scalar.list(50, scalar.text(200)),
       highlighted: withDefault(scalar.flag, false),

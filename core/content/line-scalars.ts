@@ -33,20 +33,20 @@ function textError(value: string, max: number): string | undefined {
 }
 
 /** Kept as written. The URL parser drops white space and control characters, and accepts missing slashes. */
-const URL_FORM: Form = {
+const urlForm: Form = {
   name: 'an absolute http or https URL',
   isValid: (text) => /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text),
 }
 
-const EMAIL_FORM: Form = { name: 'an e-mail address', isValid: (text) => EMAIL_PATTERN.test(text) }
+const emailForm: Form = { name: 'an e-mail address', isValid: (text) => EMAIL_PATTERN.test(text) }
 
 const instantName = 'a date and time in RFC 3339 with an offset, such as 2026-01-31T09:30:00Z'
 
 /** Values in lines. */
 export const LINE: Scalars = {
   text: (max) => checkedText('text', (text) => textError(text, max)),
-  url: checkedText('text', (text) => textError(text, 2_048) ?? formError(URL_FORM, text)),
-  email: checkedText('text', (text) => textError(text, 254) ?? formError(EMAIL_FORM, text)),
+  url: checkedText('text', (text) => textError(text, 2_048) ?? formError(urlForm, text)),
+  email: checkedText('text', (text) => textError(text, 254) ?? formError(emailForm, text)),
   code: (form) => checkedText(form.noun ?? 'text', (text) => formError(form, text)),
   oneOf: (words, name) => v.picklist(words, ({ input }) => mustBe(name, input)),
   reference: (noun, known) =>

@@ -11,7 +11,7 @@ export function toInteger(value: unknown, min = -Infinity, max = Infinity): numb
 }
 
 /** What messages call an instant. */
-export const instantName = 'whole milliseconds since the epoch'
+export const INSTANT_NAME = 'whole milliseconds since the epoch'
 
 /** Reads an instant in milliseconds since the epoch, within the years 0–9999 of RFC 3339. */
 export function toInstant(value: unknown): number | undefined {
@@ -47,7 +47,7 @@ export const ROW: Scalars = {
   reference: () => anyText,
   integer: () => v.pipe(v.unknown(), converted('an integer', toInteger)),
   flag: v.boolean(),
-  instant: v.pipe(v.unknown(), INSTANT, converted(instantName, toInstant)),
+  instant: v.pipe(v.unknown(), INSTANT, converted(INSTANT_NAME, toInstant)),
   list: (_max, item) => v.array(item, ({ input }) => mustBe('a list', input)),
   checked: (schema) => schema,
 }

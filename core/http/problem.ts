@@ -101,7 +101,7 @@ export interface ProblemMembers {
   readonly allow?: string
 }
 
-const MEMBERS: OptionKinds<ProblemMembers> = {
+const memberKinds: OptionKinds<ProblemMembers> = {
   detail: 'a text',
   required_scope: 'a text',
   required_module: 'a text',
@@ -128,7 +128,7 @@ export class Problem extends Error {
    */
   constructor(code: ProblemCode, members: ProblemMembers = {}, cause?: unknown) {
     if (!Object.hasOwn(PROBLEMS, code)) throw new TypeError(`There is no problem with the code ${code}.`)
-    assertOptions('Problem', members, MEMBERS)
+    assertOptions('Problem', members, memberKinds)
     const { retryAfterSeconds } = members
     if (retryAfterSeconds !== undefined) {
       assertInteger('retryAfterSeconds', retryAfterSeconds, 0, 2_147_483_647)

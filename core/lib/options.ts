@@ -14,7 +14,7 @@ export function assertInteger(name: string, value: number, min: number, max: num
 }
 
 /** Whether a value is what the words of the name say. */
-const KINDS = {
+const checksOfKind = {
   'a text': (value: unknown) => typeof value === 'string',
   'a number': (value: unknown) => typeof value === 'number',
   'true or false': (value: unknown) => typeof value === 'boolean',
@@ -26,7 +26,7 @@ const KINDS = {
 } as const
 
 /** What a value must be, in words. */
-export type Kind = keyof typeof KINDS
+export type Kind = keyof typeof checksOfKind
 
 /** What the value of an option must be; `anything` for one that the function checks by itself. */
 export type OptionKind = Kind | `${Kind} or null` | 'anything'
@@ -55,7 +55,7 @@ export type OptionKinds<T> = {
  * @throws {TypeError} for an unknown name, with the nearest one, for a value of another kind, and for what is not an object.
  */
 export function assertOptions<T extends object>(where: string, given: T, options: OptionKinds<T>): void {
-  if (!KINDS['an object'](given)) throw new TypeError(`${where}: the options must be an object.`)
+  if (!checksOfKind['an object'](given)) throw new TypeError(`${where}: the options must be an object.`)
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(options, name)) {
       throw new TypeError(`${where}: ${describeUnknown(name, Object.keys(options))}`)
@@ -77,7 +77,7 @@ function describeUnknown(name: string, names: readonly string[]): string {
  */
 export function assertKind(name: string, value: unknown, kind: Exclude<OptionKind, 'anything'>): void {
   const base = kind.replace(/ or null$/, '') as Kind
-  if (KINDS[base](value) || value === null && base !== kind) return
+  if (checksOfKind[base](value) || value === null && base !== kind) return
   const isList = base.startsWith('a list') && Array.isArray(value)
   throw new TypeError(`${name} must be ${kind}, not ${isList ? 'a list of other values' : kindOf(value)}.`)
 }

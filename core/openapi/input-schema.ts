@@ -31,7 +31,7 @@ const syntaxes: Readonly<Record<Syntax, JsonSchema>> = {
     ],
   },
 }
-const SYNTAX: ReadonlyMap<unknown, JsonSchema> = new Map(Object.entries(syntaxes))
+const syntaxOf: ReadonlyMap<unknown, JsonSchema> = new Map(Object.entries(syntaxes))
 
 /** The schema of an input, with the keywords that its form of text stands for. */
 export function toJsonSchema(input: AnySchema): JsonSchema {
@@ -39,7 +39,7 @@ export function toJsonSchema(input: AnySchema): JsonSchema {
 }
 
 function withSyntax({ syntax, items, ...schema }: JsonSchema): JsonSchema {
-  const form = SYNTAX.get(syntax)
+  const form = syntaxOf.get(syntax)
   const { type, ...keywords } = {
     ...schema,
     ...(items && { items: withSyntax(items) }),

@@ -32,9 +32,9 @@ import type {
 
 /** A sentence or two about each endpoint, and one about each status. */
 // Endpoints of the host's own may have the name of a property of every object.
-const DESCRIPTIONS = new Map<string, string>(Object.entries(texts.endpoints))
-const RESPONSES = new Map<string, v.GenericSchema>(Object.entries(RESPONSE_SCHEMAS))
-const STATUSES: Readonly<Record<string, string>> = texts.statuses
+const descriptions = new Map<string, string>(Object.entries(texts.endpoints))
+const responseSchemas = new Map<string, v.GenericSchema>(Object.entries(RESPONSE_SCHEMAS))
+const statuses: Readonly<Record<string, string>> = texts.statuses
 
 export type OperationObject = ReturnType<typeof describeOperation>
 
@@ -54,7 +54,7 @@ export function describeOperation(
   settings: DocumentSettings,
 ) {
   const problems = problemsOf(route, settings)
-  const description = route.description ?? DESCRIPTIONS.get(route.name) ?? route.summary
+  const description = route.description ?? descriptions.get(route.name) ?? route.summary
   // OpenAPI 3.1 allows roles for every scheme (§4.8.30).
   const roles = route.access === 'key' && route.scope !== undefined ? [route.scope] : []
   return {
@@ -114,7 +114,7 @@ function pathParameters({ name: endpoint, path }: Route): (ParameterObject | Ref
   return Array.from(
     path.matchAll(/:(\w+)/g),
     ([, name = '']) =>
-      DESCRIPTIONS.has(endpoint) ? { $ref: `#/components/parameters/${name}` } : {
+      descriptions.has(endpoint) ? { $ref: `#/components/parameters/${name}` } : {
         name,
         in: 'path' as const,
         description: `The ${name.replaceAll('_', ' ')} in the path.`,
@@ -192,14 +192,14 @@ function successOf(
   const withContent = [...headers, ...contentHeaders(route)]
   const responses: Record<string, ResponseObject> = {
     [status]: {
-      description: STATUSES[status]!,
+      description: statuses[status]!,
       headers: describeHeaders(withContent, route, status, settings, shared.headers),
       content: successContent(route, schemas),
     },
   }
   if (isCached(route)) {
     responses[304] = {
-      description: STATUSES[304]!,
+      description: statuses[304]!,
       headers: describeHeaders(headers, route, 304, settings, shared.headers),
     }
   }
@@ -225,7 +225,7 @@ function contentHeaders(route: Route): readonly string[] {
 
 function successContent(route: Route, schemas: SchemaCollection): ByName<MediaTypeObject> {
   const [usual, ...others] = mediaTypesOf(route)
-  const known = RESPONSES.get(route.name)
+  const known = responseSchemas.get(route.name)
   const schema = known ? schemas.response(known) : ownResponse(route, schemas)
   const content = { [usual]: { schema, example: schemas.example(schema, true) } }
   for (const mediaType of others) content[mediaType] = documentContent(mediaType, schemas)
@@ -279,7 +279,7 @@ function failuresOf(
     }
     if (isProblemPage(route, status)) content['text/html'] = documentContent('text/html', schemas)
     const response: ResponseObject = {
-      description: STATUSES[status]!,
+      description: statuses[status]!,
       headers: describeHeaders(fields, route, status, settings, headers),
       content,
     }

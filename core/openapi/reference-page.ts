@@ -101,7 +101,7 @@ async function sectionsMarkup(
 }
 
 /** The column of the page in which a block stands. */
-const COLUMNS = {
+const tableColumns = {
   operation: 'head',
   prose: 'head',
   code: 'code',
@@ -116,7 +116,7 @@ function sectionMarkup(section: Section, address: string | undefined): Markup {
   const end = { html: `</h${level}>` }
   const heading = markup`${begin}<a class="anchor" href="#${id}">${title}</a>${end}`
   const inColumn = (name: string): readonly Inset[] =>
-    blocks.filter(({ kind }) => COLUMNS[kind] === name).map((one) => blockMarkup(one, section, address))
+    blocks.filter(({ kind }) => tableColumns[kind] === name).map((one) => blockMarkup(one, section, address))
   const columns = ['code', 'text', 'below'].map((name) => {
     const content = inColumn(name)
     return content.length > 0 && markup`<div class="${name}">${content}</div>`

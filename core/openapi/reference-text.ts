@@ -29,7 +29,7 @@ export function paragraphs(lines: readonly string[]): readonly Markup[] {
 }
 
 /** Names of members, strings, and the rest that is highlighted: words of four languages, and figures. */
-const TOKEN = new RegExp(
+const tokenPattern = new RegExp(
   [
     /("(?:[^"\\\n]|\\.)*")(?=\s*:)/,
     /("(?:[^"\\\n]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)/,
@@ -43,7 +43,7 @@ const TOKEN = new RegExp(
 export function highlight(code: string, address?: string): readonly Inset[] {
   const pieces: Inset[] = []
   let end = 0
-  for (const match of code.matchAll(TOKEN)) {
+  for (const match of code.matchAll(tokenPattern)) {
     const [token, name, text] = match
     const kind = kindOf(name, text)
     pieces.push(

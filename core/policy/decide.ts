@@ -28,7 +28,7 @@ export interface AccessFacts {
 type AdmissionFacts = Pick<AccessFacts, 'principal' | 'address' | 'now'>
 
 /** What each rule requires, as text for `explain`, by the problem code of its denial. */
-const REQUIREMENTS = {
+const requirements = {
   key_revoked: 'the key is not revoked',
   key_expired: 'the key has not expired',
   key_disabled: 'the key is not disabled',
@@ -42,7 +42,7 @@ const REQUIREMENTS = {
 } as const satisfies Readonly<Partial<Record<ProblemCode, string>>>
 
 /** Why access is refused. */
-type DenialReason = keyof typeof REQUIREMENTS
+type DenialReason = keyof typeof requirements
 
 /** Permission to answer one request: for one partner, at one instant. Handlers see this and not the facts. */
 export interface Grant {
@@ -68,7 +68,7 @@ export interface Denial {
 type Rule<F> = readonly [reason: DenialReason, refuses: (facts: F) => boolean]
 
 /** The rules about the key itself, which come before the rate limits. */
-const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
+const admissionRules: readonly Rule<AdmissionFacts>[] = [
   ['key_revoked', ({ principal, now }) => keyState(principal.key, now) === 'revoked'],
   ['key_expired', ({ principal, now }) => keyState(principal.key, now) === 'expired'],
   ['key_disabled', ({ principal, now }) => keyState(principal.key, now) === 'disabled'],
@@ -79,7 +79,7 @@ const ADMISSION_RULES: readonly Rule<AdmissionFacts>[] = [
 ]
 
 /** The rules about what the request asks for, which come after the rate limits. */
-const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
+const accessRules: readonly Rule<AccessFacts>[] = [
   ['partner_missing', ({ requestedPartner }) => requestedPartner === undefined || requestedPartner === ''],
   ['partner_mismatch', ({ principal, requestedPartner }) => requestedPartner !== principal.partner.slug],
   ['partner_suspended', ({ principal }) => principal.partner.state !== 'active'],
@@ -94,12 +94,12 @@ const ACCESS_RULES: readonly Rule<AccessFacts>[] = [
 
 /** Whether the key itself may be used here and now. */
 export function admit(facts: AdmissionFacts): Denial | undefined {
-  return firstDenial(ADMISSION_RULES, facts)
+  return firstDenial(admissionRules, facts)
 }
 
 /** Whether a request whose key was admitted on the same facts may have what it asks for. */
 export function authorize(facts: AccessFacts): Denial | undefined {
-  return firstDenial(ACCESS_RULES, facts, facts.scope)
+  return firstDenial(accessRules, facts, facts.scope)
 }
 
 function firstDenial<F extends AdmissionFacts>(
@@ -121,11 +121,11 @@ function deny(reason: DenialReason, { modules }: Principal, scope: Scope | undef
 /** Admits and authorizes, with the outcome of every rule: those after the first that refuses are not reached. */
 export function explain(facts: AccessFacts) {
   const denial = admit(facts) ?? authorize(facts)
-  const reasons = [...ADMISSION_RULES, ...ACCESS_RULES].map(([reason]) => reason)
+  const reasons = [...admissionRules, ...accessRules].map(([reason]) => reason)
   const end = denial === undefined ? Infinity : reasons.indexOf(denial.reason)
   const rules = reasons.map((reason, index) => {
     const outcome = index < end ? 'passed' : index === end ? 'refused' : 'not_reached'
-    return { rule: REQUIREMENTS[reason], outcome } as const
+    return { rule: requirements[reason], outcome } as const
   })
   return { denial, rules }
 }

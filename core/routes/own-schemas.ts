@@ -17,7 +17,7 @@ export type UnsendableType =
   | 'set'
   | 'symbol'
 
-const UNSENDABLE: Readonly<Record<UnsendableType, true>> = {
+const unsendable: Readonly<Record<UnsendableType, true>> = {
   bigint: true,
   blob: true,
   date: true,
@@ -43,7 +43,7 @@ function unsendableType(schema: AnySchema, isMember: boolean, seen: Set<unknown>
   if (seen.has(schema)) return undefined
   seen.add(schema)
   const { type } = schema
-  if (Object.hasOwn(UNSENDABLE, type)) return type === 'never' && isMember ? undefined : type
+  if (Object.hasOwn(unsendable, type)) return type === 'never' && isMember ? undefined : type
   const parts = partsOf(schema)
   // What `optional` and the like wrap, and the items of a list, are all that there is.
   const isOneOf = type !== 'array' && !('wrapped' in schema)

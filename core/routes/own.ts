@@ -127,7 +127,7 @@ export interface EndpointDefinition<
   ): MaybePromise<EndpointResult<EndpointData<R>>>
 }
 
-const DEFINITION: OptionKinds<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
+const definitionKinds: OptionKinds<EndpointDefinition<string, EndpointSchemas, EndpointSchemas>> = {
   name: 'a text',
   method: 'anything',
   path: 'a text',
@@ -145,7 +145,7 @@ const DEFINITION: OptionKinds<EndpointDefinition<string, EndpointSchemas, Endpoi
   handle: 'anything',
 }
 
-const LIST: OptionKinds<EndpointList<unknown>> = {
+const listKinds: OptionKinds<EndpointList<unknown>> = {
   read: 'a function',
   positionOf: 'a function',
   present: 'a function',
@@ -189,7 +189,7 @@ export function defineEndpoint<
   B extends EndpointSchemas = Record<never, never>,
   R extends EndpointSchema = EndpointSchema,
 >(definition: EndpointDefinition<Path, Q, B, R>): OwnEndpoint {
-  assertOptions('defineEndpoint', definition, DEFINITION)
+  assertOptions('defineEndpoint', definition, definitionKinds)
   const { name, paging, response } = definition
   if (paging) assertOptions('defineEndpoint, paging', paging, { limit: 'anything', maximum: 'anything' })
   const misuse = findMisuse(definition)
@@ -302,7 +302,7 @@ function toRoute<
       const { limit, cursor, ...declared } = query as { limit: number; cursor: string | undefined }
       const page = <Row, Shown>(list: EndpointList<Row, Shown>) => {
         if (!definition.paging) throw new TypeError(`The endpoint ${name} reads a page and has no paging.`)
-        assertOptions('page', list, LIST)
+        assertOptions('page', list, listKinds)
         assertKind('page: read', list.read, 'a function')
         assertKind('page: positionOf', list.positionOf, 'a function')
         return readPage<Row>(context.cursors, { limit, cursor }, {

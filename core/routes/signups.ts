@@ -12,9 +12,9 @@ import { createReservation } from '../signups/idempotency.ts'
 import type { SignupReceipt } from '../wire.ts'
 import { definePost, type HandlerContext } from './route.ts'
 
-const PLAN_MESSAGE = 'must be a plan that exists'
+const planMessage = 'must be a plan that exists'
 /** The same for profiles hidden from the partner, so that it does not reveal them. */
-const PROFILE_MESSAGE = 'must be a profile that exists'
+const profileMessage = 'must be a profile that exists'
 
 const members = {
   partner: input.partner,
@@ -29,10 +29,10 @@ const members = {
   })),
   country: input.optional(input.country({ description: 'ISO 3166-1 alpha-2 or `XK`, in either case.' })),
   plan: input.optional(
-    input.slug(PLAN_MESSAGE, { description: 'Slug of the plan.', examples: ['starter'] }),
+    input.slug(planMessage, { description: 'Slug of the plan.', examples: ['starter'] }),
   ),
   profile: input.optional(
-    input.slug(PROFILE_MESSAGE, {
+    input.slug(profileMessage, {
       description: 'Slug of the profile.',
       examples: ['nordlichter-frachtkontor'],
     }),
@@ -70,8 +70,8 @@ function findDanglingReferences(
     )
     : true
   return all([planned, found], ([hasPlan, hasProfile]) => [
-    ...(hasPlan ? [] : [{ pointer: '/plan', detail: PLAN_MESSAGE }]),
-    ...(hasProfile ? [] : [{ pointer: '/profile', detail: PROFILE_MESSAGE }]),
+    ...(hasPlan ? [] : [{ pointer: '/plan', detail: planMessage }]),
+    ...(hasProfile ? [] : [{ pointer: '/profile', detail: profileMessage }]),
   ])
 }
 

@@ -8,7 +8,7 @@ type Issue = BaseIssue<unknown>
 type Sentence = string | ((issue: Issue) => string)
 
 /** Sentences by the type of the schema or action that a value does not pass. */
-const SENTENCES: ReadonlyMap<string, Sentence> = new Map<string, Sentence>([
+const issueSentences: ReadonlyMap<string, Sentence> = new Map<string, Sentence>([
   ['string', 'must be text'],
   ['number', 'must be a number'],
   ['boolean', 'must be true or false'],
@@ -87,7 +87,7 @@ const SENTENCES: ReadonlyMap<string, Sentence> = new Map<string, Sentence>([
 export function describeIssue(issue: Issue): string {
   if (issue.received === 'undefined' && issue.path !== undefined) return 'is required'
   if (!hasDefaultMessage(issue)) return redactKeys(issue.message)
-  const sentence = SENTENCES.get(issue.type) ?? describeCount
+  const sentence = issueSentences.get(issue.type) ?? describeCount
   return typeof sentence === 'string' ? sentence : sentence(issue)
 }
 
@@ -122,7 +122,7 @@ function describeUnion({ issues }: Issue): string {
 }
 
 /** What actions count, by the end of their types; `length` is that of a text or a list. */
-const UNITS: Readonly<Record<string, string>> = {
+const units: Readonly<Record<string, string>> = {
   bytes: 'byte',
   words: 'word',
   graphemes: 'character',
@@ -135,7 +135,7 @@ const UNITS: Readonly<Record<string, string>> = {
 function describeCount(issue: Issue): string {
   const [, bound, counted = ''] = /^(min_|max_|not_|)([a-z_]+)$/.exec(issue.type) ?? []
   const lengthUnit = typeof issue.input === 'string' ? 'character' : 'item'
-  const unit = counted === 'length' ? lengthUnit : UNITS[counted]
+  const unit = counted === 'length' ? lengthUnit : units[counted]
   if (unit === undefined) return `is not a valid ${issue.type.replaceAll('_', ' ')}`
   const number = boundOf(issue)
   const count = number === '1' ? `1 ${unit}` : `${number} ${unit}s`

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'tap'
-import { exampleLines } from '../../cli/files.ts'
+import { EXAMPLE_LINES } from '../../cli/files.ts'
 import { programOn, temporaryFolder } from '../support/cli-program.ts'
 
 const folder = temporaryFolder()
@@ -160,7 +160,7 @@ test('a line that is not JSON is named with what it should be, such as a line wi
     (await run(['import', 'industries', '-'], text)).stderr,
     /\n {2}2 lines \(1, 3\): each is not JSON at character 1\n {2}line 4 must be a JSON object\n {2}A line of industries: {"slug":"mills","name":"Mills"}\n$/,
   )
-  for (const [kind, line] of Object.entries(exampleLines)) {
+  for (const [kind, line] of Object.entries(EXAMPLE_LINES)) {
     const args = kind === 'keys' ? ['keys', 'import'] : ['content', 'import', kind]
     const { error } = await programOn('memory:', { input: '{}\n' }).json(...args, '-')
     const missing = (error['lines'] as { field: string; reason: string }[])

@@ -173,19 +173,19 @@ function createInFlight(limitMs: () => number, onSilent: () => void) {
 }
 
 /** Beyond these, texts that are made up as needed would fill the memory of the server. */
-const MAX_PREPARED = 500
+const maxPrepared = 500
 /** Statements that are worth preparing although they have no parameters. */
-const PREPARABLE = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
+const preparable = /^\s*(?:SELECT|WITH|INSERT|UPDATE|DELETE)\b[^;]*$/i
 
 function createSender(sql: Sql, isPooled: boolean) {
   /** False while a statement is being prepared. */
   const prepared = new Map<string, boolean>()
 
   return (text: string, parameters: readonly PostgresValue[]): Promise<Rows> => {
-    if (parameters.length === 0 && (isPooled || !PREPARABLE.test(text))) return sql.unsafe(text).values()
+    if (parameters.length === 0 && (isPooled || !preparable.test(text))) return sql.unsafe(text).values()
     if (parameters.includes(undefined as never)) throw new TypeError('A parameter is undefined.')
     const isPrepared = prepared.get(text)
-    const prepare = !isPooled && (isPrepared ?? prepared.size < MAX_PREPARED)
+    const prepare = !isPooled && (isPrepared ?? prepared.size < maxPrepared)
     // For arguments, the driver would ask for their types first: a second round trip, and a mix-up when it prepares a
     // statement again within a pipeline. It takes over parameters that a query already has.
     const query = sql.unsafe(text, [], { prepare, simple: false } as object)
@@ -199,7 +199,7 @@ function createSender(sql: Sql, isPooled: boolean) {
   }
 }
 
-const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
+const sslRequest = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 
 /** @param onSocket Called with the socket before it connects, and with the encrypted one in its place. */
 async function openSocket(
@@ -223,7 +223,7 @@ async function openSocket(
   await next(socket, 'connect')
   socket.setKeepAlive(true, 5_000)
   if (!tls) return socket
-  socket.write(SSL_REQUEST)
+  socket.write(sslRequest)
   // Whatever follows the one byte is not from the encrypted server.
   const answer = String(await next(socket, 'data'))
   if (answer === 'N' && settings.mode === 'prefer') return socket

@@ -21,8 +21,8 @@ import type { PostgresDatabase } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'
 import { DIALECT, listText } from './sql.ts'
 
-const PLAIN_TABLES = createPlainTables(DIALECT)
-const PROFILE_TABLE = createTable(DIALECT, 'profiles')
+const plainTables = createPlainTables(DIALECT)
+const profileTable = createTable(DIALECT, 'profiles')
 
 export function createContent(
   database: PostgresDatabase,
@@ -30,7 +30,7 @@ export function createContent(
 ): ContentAdministration {
   const { importContent, removeContent } = createContentAdministration((context, dryRun, work) =>
     change('content', context, function* () {
-      const { result, auditRecords } = yield* work({ profiles: openProfileTable(), ...PLAIN_TABLES }, true)
+      const { result, auditRecords } = yield* work({ profiles: openProfileTable(), ...plainTables }, true)
       return { result, auditRecords: dryRun ? [] : auditRecords }
     })
   )
@@ -77,11 +77,11 @@ export function openProfileTable(): ContentTable<ProfileRecord> {
   }
 
   return {
-    ...PROFILE_TABLE,
+    ...profileTable,
     flush: counter.flush,
 
     *write(drafts, before) {
-      yield* PROFILE_TABLE.write(drafts, before)
+      yield* profileTable.write(drafts, before)
       // A change of members that no list shows leaves the listings alone.
       const changed = drafts.map(({ slug, record }) => {
         const row = before.get(slug)
@@ -95,7 +95,7 @@ export function openProfileTable(): ContentTable<ProfileRecord> {
 
     *remove(slugs) {
       yield* deleteListings(slugs)
-      yield* PROFILE_TABLE.remove(slugs)
+      yield* profileTable.remove(slugs)
     },
   }
 }

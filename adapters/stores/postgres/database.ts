@@ -78,7 +78,7 @@ interface RunOptions {
 }
 
 /** Attempts at most, by what the error before asks for. */
-const MAX_ATTEMPTS = { repeat: 10, replace: 3 }
+const maxAttempts = { repeat: 10, replace: 3 }
 /** Connection timeout for calls other than look-ups, in milliseconds. */
 const retryTimeoutMs = 2_000
 /** Milliseconds between two statements on the connection that listens, and for which an answer may take. */
@@ -211,7 +211,7 @@ function createRunner(
         if (isOver) connection?.destroy((error as Error).message)
         const isWorthwhile = next === 'connect'
           ? performance.now() < connectUntil
-          : next !== 'fail' && attempts[next]++ < MAX_ATTEMPTS[next]
+          : next !== 'fail' && attempts[next]++ < maxAttempts[next]
         // A timer may be a millisecond early.
         if (!isWorthwhile || performance.now() > deadline - 2) throw toStoreError(location, cause)
       } finally {

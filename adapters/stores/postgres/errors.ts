@@ -28,24 +28,24 @@ export class CommitUnknownError extends DatabaseError {
 }
 
 /** Classes of SQLSTATE whose messages name objects, settings and users, but hold no values. */
-const SAFE_MESSAGE = /^(?:08|0A|25|28|3D|3F|40|42|53|54|55|57)/
+const safeMessageCodes = /^(?:08|0A|25|28|3D|3F|40|42|53|54|55|57)/
 /** Classes of SQLSTATE about the server or the connection: any other statement would have failed, too. */
-const SERVER_TROUBLE = /^(?:08|28|3D|53|57|58)/
+const serverTroubleCodes = /^(?:08|28|3D|53|57|58)/
 /** Classes of SQLSTATE that do not go away by themselves: features, authorization, no such database, access. */
-const PERMANENT = /^(?:0A|28|3D|42)/
+const permanentCodes = /^(?:0A|28|3D|42)/
 
 /** serialization_failure, deadlock_detected */
-const RETRYABLE = /^(?:40001|40P01)$/
+const retryableCodes = /^(?:40001|40P01)$/
 /** transaction_resolution_unknown, statement_completion_unknown */
-const COMMIT_UNKNOWN = /^(?:08007|40003)$/
+const commitUnknownCodes = /^(?:08007|40003)$/
 /** read_only_sql_transaction: another server is the primary now. */
-const READ_ONLY = '25006'
+const readOnlyCode = '25006'
 
 export const isRetryable = (error: unknown): boolean =>
-  error instanceof SqlError && RETRYABLE.test(error.code)
+  error instanceof SqlError && retryableCodes.test(error.code)
 
 export const isReadOnly = (error: unknown): error is SqlError =>
-  error instanceof SqlError && error.code === READ_ONLY
+  error instanceof SqlError && error.code === readOnlyCode
 
 /** query_canceled: the statement took longer than its limit. */
 export const isCanceled = (error: unknown): error is SqlError =>
@@ -53,11 +53,11 @@ export const isCanceled = (error: unknown): error is SqlError =>
 
 /** Whether the server rejected the statement itself, and is in no trouble. */
 export const isStatementError = (error: unknown): boolean =>
-  error instanceof SqlError && !SERVER_TROUBLE.test(error.code)
+  error instanceof SqlError && !serverTroubleCodes.test(error.code)
 
 /** Whether a statement that commits, and was sent, may have been done. */
 export const mayBeCommitted = (error: unknown): error is DatabaseError =>
-  error instanceof ConnectionLostError || error instanceof SqlError && COMMIT_UNKNOWN.test(error.code)
+  error instanceof ConnectionLostError || error instanceof SqlError && commitUnknownCodes.test(error.code)
 
 /** The attempt that may succeed after an error: to connect again, to repeat the work, or to do it on another connection. */
 type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
@@ -86,7 +86,7 @@ export function classify(error: unknown, { stage, commits, readOnly }: {
 
 /** Whether connecting again would fail in the same way. */
 export const isPermanent = (error: unknown): boolean =>
-  error instanceof ConnectionLostError && (PERMANENT.test(error.code ?? '') || isStartupError(error))
+  error instanceof ConnectionLostError && (permanentCodes.test(error.code ?? '') || isStartupError(error))
 
 /** Whether a pooler does not pass on a setting. It has no SQLSTATE of its own. */
 export const isStartupError = ({ message }: Error): boolean => message.includes('startup parameter')
@@ -105,7 +105,7 @@ export function fromDriver(error: unknown): Error {
   if (name !== 'PostgresError' || !code) return new ConnectionLostError(message || code || name)
   const names = [constraint && `constraint ${constraint}`, table && `table ${table}`].filter(Boolean)
   const about = names.length > 0 ? ` (${names.join(', ')})` : ''
-  const said = `the server answered ${code}${about}${SAFE_MESSAGE.test(code) ? `: ${message}` : ''}`
+  const said = `the server answered ${code}${about}${safeMessageCodes.test(code) ? `: ${message}` : ''}`
   // The server closes the connection.
   if (severity === 'FATAL' || severity === 'PANIC') return new ConnectionLostError(said, code)
   return new SqlError(said, code)

@@ -5,7 +5,7 @@ import { type Host, nameOf, type PostgresUrl } from './url.ts'
 /** Milliseconds of silence after which a server is probed. */
 const silenceMs = 2_000
 
-const SERVER_STATE =
+const serverState =
   `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'`
 
 /** The servers of a URL. */
@@ -86,7 +86,7 @@ export function createHosts(url: PostgresUrl, connectTimeoutMs: number): Hosts {
 type Failure = readonly [host: Host, error: ConnectionLostError]
 
 async function checkPrimary(connection: PostgresConnection): Promise<void> {
-  const [[isStandby, isReadOnly] = []] = await connection.query(SERVER_STATE)
+  const [[isStandby, isReadOnly] = []] = await connection.query(serverState)
   if (isStandby) throw new ConnectionLostError('the server is a standby')
   if (isReadOnly) throw new ConnectionLostError('the server takes no writes')
 }

@@ -5,7 +5,7 @@ import { DIALECT } from './sql.ts'
  * Bytes of UTF-8 that Postgres allows in a lexeme. Longer words are truncated, in listings and in searches. The API
  * does not show it: a search has 100 characters, and none folds to more than 18 bytes of one word.
  */
-const MAX_LEXEME_BYTES = 2046
+const maxLexemeBytes = 2046
 
 /** The text of a `tsvector` without positions. Folded words are letters and digits: nothing needs escaping. */
 export function wordVector(words: Iterable<string>): string {
@@ -19,8 +19,8 @@ export function prefixQuery(words: readonly string[]): string {
 
 function quoteLexeme(word: string): string {
   // No unit of UTF-16 is more than three bytes.
-  if (word.length * 3 <= MAX_LEXEME_BYTES) return `'${word}'`
-  const bytes = new TextEncoder().encode(word).subarray(0, MAX_LEXEME_BYTES)
+  if (word.length * 3 <= maxLexemeBytes) return `'${word}'`
+  const bytes = new TextEncoder().encode(word).subarray(0, maxLexemeBytes)
   // A stream may be continued: the first half of a character is left out.
   return `'${new TextDecoder().decode(bytes, { stream: true })}'`
 }

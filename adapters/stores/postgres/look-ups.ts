@@ -1,6 +1,6 @@
 import type { KeyFacts } from '../../../core/model.ts'
 import type { FactSource } from '../../../core/ports/facts.ts'
-import { selectFacts } from '../sql/partners-and-keys.ts'
+import { SELECT_FACTS } from '../sql/partners-and-keys.ts'
 import type { SqlValue, StoredRow } from '../sql/row-format.ts'
 import { readKeyFacts } from '../sql/tables.ts'
 import type { PostgresDatabase } from './database.ts'
@@ -18,7 +18,7 @@ const maxBatch = 500
 /** The server answers one query while this process reads another. More of them would mean smaller batches. */
 const maxInFlight = 2
 
-const selectMany = `${selectFacts} WHERE k.id = ANY ($1::text[])`
+const selectMany = `${SELECT_FACTS} WHERE k.id = ANY ($1::text[])`
 
 /**
  * Sends a first look-up at once, and batches those that arrive while queries are in flight.

@@ -41,7 +41,7 @@ export interface PostgresStoreOptions {
   readonly shareLimits?: boolean
 }
 
-const OPTIONS: OptionKinds<PostgresStoreOptions> = {
+const optionKinds: OptionKinds<PostgresStoreOptions> = {
   migrate: 'true or false',
   keyPrefix: 'a text',
   lookUpTimeoutMs: 'a number',
@@ -60,7 +60,7 @@ const OPTIONS: OptionKinds<PostgresStoreOptions> = {
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   assertKind('openPostgresStore: the URL', url, 'a text')
-  assertOptions('openPostgresStore', options, OPTIONS)
+  assertOptions('openPostgresStore', options, optionKinds)
   const { migrate: mayMigrate = true, keyPrefix, lookUpTimeoutMs, shareLimits = true } = options
   if (keyPrefix !== undefined) requireKeyPrefix(keyPrefix)
   const database = connect(url, lookUpTimeoutMs === undefined ? {} : { lookUpTimeoutMs })

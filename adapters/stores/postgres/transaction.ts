@@ -24,8 +24,8 @@ export const durably = (statement: string): string => `
   SELECT written.* FROM written, settings`
 
 /** Locks of a client that was cut off are released after half a minute. */
-const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
-const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
+const beginSql = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '30s'; SELECT ${SET_DURABLE_COMMIT}`
+const beginSnapshotSql = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
 export interface TransactionOptions {
   /** Where the database is, for messages. */
@@ -67,7 +67,7 @@ export async function runTransaction<T>(
 
   // For this transaction only, whatever a pooler does with the connection afterwards.
   const limit = statementTimeoutMs ? `; SET LOCAL statement_timeout = ${statementTimeoutMs}` : ''
-  const begun = connection.query((readOnly ? BEGIN_SNAPSHOT : BEGIN) + limit)
+  const begun = connection.query((readOnly ? beginSnapshotSql : beginSql) + limit)
     .catch((error) => failure ??= error)
   // If it fails, each statement is committed by itself.
   if (!readOnly) await begun

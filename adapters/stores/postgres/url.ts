@@ -41,7 +41,7 @@ export interface PostgresUrl {
 type Get = (parameter: string, inUrl?: string) => string | undefined
 
 /** Every parameter, with the environment variable that is its default. */
-const PARAMETERS: Readonly<Record<string, string | undefined>> = {
+const urlParameters: Readonly<Record<string, string | undefined>> = {
   host: 'PGHOST',
   port: 'PGPORT',
   user: 'PGUSER',
@@ -58,7 +58,7 @@ const PARAMETERS: Readonly<Record<string, string | undefined>> = {
   connections: undefined,
 }
 
-const VALUES: Readonly<Record<string, readonly string[]>> = {
+const allowedValues: Readonly<Record<string, readonly string[]>> = {
   sslmode: ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'],
   target_session_attrs: ['read-write', 'primary', 'any'],
   pooler: ['transaction'],
@@ -81,9 +81,9 @@ export function parseUrl(
   const parameters = readParameters(query)
   const get: Get = (name, inUrl) => {
     // An empty value counts as absent, as in libpq.
-    const value = parameters.get(name) || inUrl || readVariable(environment, PARAMETERS[name] ?? '')
-    if (value === undefined || (VALUES[name] ?? [value]).includes(value)) return value
-    throw refused(`needs ${name} to be one of: ${VALUES[name]!.join(', ')}`)
+    const value = parameters.get(name) || inUrl || readVariable(environment, urlParameters[name] ?? '')
+    if (value === undefined || (allowedValues[name] ?? [value]).includes(value)) return value
+    throw refused(`needs ${name} to be one of: ${allowedValues[name]!.join(', ')}`)
   }
   // The driver reads this variable itself.
   if (environment['PGTARGETSESSIONATTRS']) {
@@ -147,7 +147,7 @@ function readParameters(query: string): ReadonlyMap<string, string> {
   for (const part of query.split('&').filter((part) => part !== '')) {
     const [, name = '', value] = /^([A-Za-z_]{1,40})=(.*)$/.exec(part) ?? []
     if (value === undefined) throw refused('has a parameter that is not NAME=VALUE')
-    if (!Object.hasOwn(PARAMETERS, name)) throw refused(`has the unsupported parameter ${name}`)
+    if (!Object.hasOwn(urlParameters, name)) throw refused(`has the unsupported parameter ${name}`)
     if (parameters.has(name)) throw refused(`has the parameter ${name} twice`)
     parameters.set(name, decodeURIComponent(value))
   }

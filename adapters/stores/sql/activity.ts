@@ -11,10 +11,10 @@ import type { SqlReader } from './database.ts'
 import { readSignup } from './tables.ts'
 
 /** Replaces `sgn_` in the id of a signup. */
-const SIGNUP_PREFIX = 'act_'
+const signupPrefix = 'act_'
 
 /** Precedes the id of a key. Its lower-case letters keep it apart from drawn ids. */
-const EXPIRY_PREFIX = 'act_expired_'
+const expiryPrefix = 'act_expired_'
 
 /**
  * @param entries A query for the rows of `entriesSql` of each of `AUDITED_TYPES`.
@@ -34,8 +34,8 @@ export function createActivityList(
       requested,
       -at,
       id,
-      storedId(id, SIGNUP_PREFIX, 'sgn_'),
-      storedId(id, EXPIRY_PREFIX, ''),
+      storedId(id, signupPrefix, 'sgn_'),
+      storedId(id, expiryPrefix, ''),
     ]
     return andThen(
       read<ActivityRow>(selectActivity, parameters),
@@ -98,7 +98,7 @@ const signupsSql = segmentSql({
   type: `'signup.created'`,
   source: `signup WHERE environment = 'live'`,
   recency: 'recency',
-  shown: `'${SIGNUP_PREFIX}' || substr(id, 5)`,
+  shown: `'${signupPrefix}' || substr(id, 5)`,
   afterId: '$6',
   details: 'id, key_id, environment, record',
 })
@@ -107,7 +107,7 @@ const expiriesSql = segmentSql({
   type: `'key.expired'`,
   source: 'partner_key WHERE end_recency IS NOT NULL',
   recency: 'end_recency',
-  shown: `'${EXPIRY_PREFIX}' || id`,
+  shown: `'${expiryPrefix}' || id`,
   afterId: '$7',
   details: 'id, id, environment, hint',
 })
@@ -143,10 +143,10 @@ interface KeyShown {
 function readActivity([type, at, id, keyId, subject, record]: ActivityRow, partner: string): Activity {
   if (type === 'signup.created') {
     const signup = readSignup([id, partner, keyId!, subject as Environment, at, record!])
-    return { id: SIGNUP_PREFIX + id.slice(4), at, type, signup }
+    return { id: signupPrefix + id.slice(4), at, type, signup }
   }
   if (type === 'key.expired') {
-    return { id: EXPIRY_PREFIX + id, at, type, keyId: id, hint: record!, environment: subject as Environment }
+    return { id: expiryPrefix + id, at, type, keyId: id, hint: record!, environment: subject as Environment }
   }
   if (type === 'module.activated' || type === 'module.deactivated') {
     return { id, at, type, module: subject as Module }

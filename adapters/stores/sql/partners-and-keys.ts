@@ -28,13 +28,13 @@ import { CLAIMS, DIGEST_SCHEMES, KEY_FACTS_COLUMNS, KEYS, MODULES, PARTNERS, rea
 const selectPartners = `SELECT ${PARTNERS.columns} FROM partner_api.partner`
 const selectKeys = `SELECT ${KEYS.columns} FROM partner_api.partner_key`
 const selectClaims = `SELECT ${CLAIMS.columns} FROM partner_api.claim`
-export const selectModules = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
+export const SELECT_MODULES = `SELECT ${MODULES.columns} FROM partner_api.module ORDER BY position`
 const selectSchemes = `SELECT ${DIGEST_SCHEMES.columns} FROM partner_api.digest_scheme ORDER BY id`
 /** The few entries that the index by partner and type finds. */
 const selectStoreUpdate = `
   SELECT after FROM partner_api.audit WHERE partner IS NULL AND type = 'store.updated'
   ORDER BY sequence + 0 DESC LIMIT 1`
-export const selectFacts = `
+export const SELECT_FACTS = `
   SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
 
 /** Before every key and claim, those included that another program has added: text, since no number is the least bigint. */
@@ -220,7 +220,7 @@ function* readFacts(
   for (const partner of removed) {
     keys.push(...yield* query(`${selectKeys} WHERE partner = $1 AND state <> 'revoked'`, [partner]))
   }
-  const known = modules.size === 0 ? [] : (yield* query(selectModules)).map(MODULES.read)
+  const known = modules.size === 0 ? [] : (yield* query(SELECT_MODULES)).map(MODULES.read)
   const read = known.filter(({ name }) => modules.has(name))
   for (const { scope } of read) {
     keys.push(...yield* query(`${selectKeys} WHERE ${includesWord('scopes', '$1')}`, [scope]))
@@ -263,9 +263,11 @@ function* writeFacts(dialect: Dialect, changed: AppliedChanges, at: number): Wor
 }
 
 export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
-  const selectKey = `${selectFacts} WHERE k.id = $1`
+  const selectKey = `${SELECT_FACTS} WHERE k.id = $1`
   // With the condition of the index.
-  const selectImported = `${selectFacts} WHERE k.digest IN ${idsSql(dialect, '$1')} AND length(k.digest) > 64`
+  const selectImported = `${SELECT_FACTS} WHERE k.digest IN ${
+    idsSql(dialect, '$1')
+  } AND length(k.digest) > 64`
   // Processes lock in one order, which prevents deadlocks. A use in the future was recorded by a clock that was ahead.
   const updateLastUsed = `
     UPDATE partner_api.partner_key AS k SET last_used_at = used.at FROM (
@@ -277,7 +279,7 @@ export function createKeyLookup({ dialect, lookUp, write }: SqlDatabase) {
     ) AS used WHERE k.id = used.id`
 
   return {
-    listModules: () => andThen(lookUp(selectModules), (rows) => rows.map(MODULES.read)),
+    listModules: () => andThen(lookUp(SELECT_MODULES), (rows) => rows.map(MODULES.read)),
 
     findKey: (id) => andThen(lookUp(selectKey, [id]), ([row]) => row && readKeyFacts(row)),
 

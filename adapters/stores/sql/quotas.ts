@@ -4,7 +4,7 @@ import type { LeaseRequest, QuotaLease, QuotaReturn, QuotaStore } from '../../..
 import { type Dialect, pruneSql, rowsSql, rowsText, type SqlDatabase, type SqlQuery } from './database.ts'
 import { createRowFormat, type SqlValue } from './row-format.ts'
 
-const RETURNS = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
+const returnFormat = createRowFormat<QuotaReturn>()(['policy', 'subject', 'term', 'used', 'unused'])
 
 interface QuotaDatabase {
   readonly dialect: Dialect
@@ -46,7 +46,7 @@ export function createQuotaStore(
     },
 
     returnQuotas(returns) {
-      return andThen(asyncCommit(returnLeases, [rowsText(RETURNS, returns)]), () => undefined)
+      return andThen(asyncCommit(returnLeases, [rowsText(returnFormat, returns)]), () => undefined)
     },
   }
 }
@@ -134,7 +134,7 @@ function quotaStatements(dialect: Dialect, table: string) {
         taken = w.taken + CASE WHEN w.term = returned.term THEN -returned.unused ELSE returned.used END,
         held = w.held - CASE WHEN w.term = returned.term
           THEN ${least}(w.held, returned.used + returned.unused) ELSE 0 END
-      FROM ${rowsSql(dialect, RETURNS.columns)} AS returned
+      FROM ${rowsSql(dialect, returnFormat.columns)} AS returned
       WHERE w.policy = returned.policy AND w.subject = returned.subject AND w.opened_at <= returned.term`,
   }
 }

@@ -17,7 +17,7 @@ import {
   type SqlDatabase,
 } from './database.ts'
 import { createRowFormat } from './row-format.ts'
-import { createSummaries, requestSums } from './summaries.ts'
+import { createSummaries, REQUEST_SUMS } from './summaries.ts'
 import { COPIED_TABLES, KEY_USAGE, PROBLEMS } from './tables.ts'
 
 /** Milliseconds for which a batch of counts is remembered: longer than any process resends it. */
@@ -29,7 +29,7 @@ const countsPruned = 200
 const problemsPruned = 50
 
 const { request_counts, signup_counts, key_request_counts } = COPIED_TABLES
-const COUNTS = createRowFormat<UsageCount>()(
+const countFormat = createRowFormat<UsageCount>()(
   ['partner', 'keyId', 'environment', 'day', 'endpoint', 'requests', 'errors'],
 )
 
@@ -46,8 +46,8 @@ export function createReports(sql: SqlDatabase): Omit<Reports, 'listActivity'> {
         // A concurrent repetition waits here until the first one is committed.
         const isNew = (yield* query(statements.addBatch, [batch])).length > 0
         if (!isNew) return
-        yield* query(statements.addCounts, [rowsText(COUNTS, counts)])
-        yield* query(statements.addKeyCounts, [rowsText(COUNTS, counts)])
+        yield* query(statements.addCounts, [rowsText(countFormat, counts)])
+        yield* query(statements.addKeyCounts, [rowsText(countFormat, counts)])
         yield* query(statements.addProblems, [rowsText(PROBLEMS, problems)])
       })
       return andThen(added, () => {
@@ -157,7 +157,7 @@ function addCountsSql(
   const key = columns.slice(0, keyLength)
   return `
     INSERT INTO partner_api.${name} AS sums (${columns})
-    SELECT ${key}, ${requestSums} FROM ${rowsSql(dialect, COUNTS.columns)} AS counts
+    SELECT ${key}, ${REQUEST_SUMS} FROM ${rowsSql(dialect, countFormat.columns)} AS counts
     WHERE ${condition} GROUP BY ${key} ORDER BY ${key}
     ON CONFLICT (${key}) DO UPDATE
     SET requests = sums.requests + excluded.requests, errors = sums.errors + excluded.errors`

@@ -19,10 +19,10 @@ import {
   type Work,
   writeRows,
 } from './database.ts'
-import { applyFacts, selectModules } from './partners-and-keys.ts'
+import { applyFacts, SELECT_MODULES } from './partners-and-keys.ts'
 import { INTEGER_COLUMNS, type RowFormat, safeColumns, type StoredRow } from './row-format.ts'
 import { CLAIMS, KEYS, MODULES, PARTNERS, WEBHOOKS } from './tables.ts'
-import { changeWebhook, selectWebhooks, upsertWebhooksSql } from './webhooks.ts'
+import { changeWebhook, SELECT_WEBHOOKS, upsertWebhooksSql } from './webhooks.ts'
 
 /** The store that a restore replaces, which is only read. */
 export type ReplacedStore = SqlReader
@@ -197,8 +197,8 @@ function* narrow(
   replaced: ReplacedStore,
   context: AuditContext,
 ): Work<Restoration['narrowed']> {
-  const modules = modulesWith((yield* query(selectModules)).map(MODULES.read))
-  const others = modulesWith((yield* query(selectModules, [], replaced.read)).map(MODULES.read))
+  const modules = modulesWith((yield* query(SELECT_MODULES)).map(MODULES.read))
+  const others = modulesWith((yield* query(SELECT_MODULES, [], replaced.read)).map(MODULES.read))
   const keys = yield* narrowRows(dialect, replaced, context, 'partner_key', KEYS, narrowKey)
   const partners = yield* narrowRows(
     dialect,
@@ -213,7 +213,7 @@ function* narrow(
 
 /** @returns The ids of the webhooks that were active. */
 function* disableWebhooks(dialect: Dialect, context: AuditContext): Work<string[]> {
-  const webhooks = (yield* query(selectWebhooks)).map(WEBHOOKS.read)
+  const webhooks = (yield* query(SELECT_WEBHOOKS)).map(WEBHOOKS.read)
   const ids = webhooks.filter(({ state }) => state === 'active').map(({ id }) => id)
   const disabled = ids.map((id) =>
     changeWebhook(webhooks, id, 'webhook.disabled', context, toDisabledWebhook)

@@ -5,7 +5,7 @@ import type { SqlReader } from './database.ts'
 
 const signupSum = 'CAST(sum(signups) AS BIGINT)'
 /** The columns of requests and errors, summed up. */
-export const requestSums = 'CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT)'
+export const REQUEST_SUMS = 'CAST(sum(requests) AS BIGINT), CAST(sum(errors) AS BIGINT)'
 
 export function createSummaries(
   { read }: SqlReader,
@@ -28,8 +28,8 @@ const summarySql = [
   sumsSql('signupsByCountry', 'value', 'signup_tally', `${signupSum}, 0`, `AND dimension = 'country'`),
   // Every signup counts once in each dimension, so either has the sums by day; there are fewer plans than countries.
   sumsSql('signupsByDay', 'day', 'signup_tally', `${signupSum}, 0`, `AND dimension = 'plan'`),
-  sumsSql('requestsByEndpoint', 'endpoint', 'usage', requestSums),
-  sumsSql('requestsByDay', 'day', 'usage', requestSums),
+  sumsSql('requestsByEndpoint', 'endpoint', 'usage', REQUEST_SUMS),
+  sumsSql('requestsByDay', 'day', 'usage', REQUEST_SUMS),
 ].join(' UNION ALL ')
 
 const isCounted = (table: string) => `
@@ -51,7 +51,7 @@ const partnerDaysSql = `
       ORDER BY slug LIMIT CAST($4 AS BIGINT)
     ) AS counted
   )
-  ${pageSql('usage', `${requestSums}, 0`)} UNION ALL
+  ${pageSql('usage', `${REQUEST_SUMS}, 0`)} UNION ALL
   ${pageSql('signup_tally', `0, 0, ${signupSum}`, `AND dimension = 'plan'`)}`
 
 /** A part of the summary, a value in it ('' for none, or a day), and its signups, or its requests and errors. */

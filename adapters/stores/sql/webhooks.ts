@@ -33,17 +33,17 @@ import { StoreError } from './store-error.ts'
 import { DELIVERIES, WEBHOOKS } from './tables.ts'
 
 /** Deliveries that are removed at once: a statement holds the write lock of SQLite. */
-const MAX_BATCH = 500
+const maxBatch = 500
 /** Deliveries that are counted at most, for the same reason. */
-const MAX_COUNT = 10_000
+const maxCount = 10_000
 
 export const EVENTS = createRowFormat<WebhookEvent>()(['id', 'type', 'partner', 'createdAt', 'payload'])
 
-const RESULTS = createRowFormat<DeliveryResult>()(
+const resultFormat = createRowFormat<DeliveryResult>()(
   ['webhook', 'id', 'state', 'retryMs', 'lastStatus', 'lastError'],
 )
 
-const PRUNED = createRowFormat<PrunedDelivery>()(['webhook', 'state'])
+const prunedFormat = createRowFormat<PrunedDelivery>()(['webhook', 'state'])
 
 const subscribed = `w.state = 'active' AND w.events LIKE '%"' || e.type || '"%'
   AND (w.partner IS NULL OR w.partner = e.partner)`
@@ -70,7 +70,7 @@ export function enqueueSql(
 const maxFirstDelayMs = 3_600_000
 const maxRetryDelayMs = 2 * MS_PER_DAY
 
-export const selectWebhooks = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
+export const SELECT_WEBHOOKS = `SELECT ${WEBHOOKS.columns} FROM partner_api.webhook ORDER BY id`
 const deliveries = 'partner_api.webhook_delivery'
 
 /** Webhooks that have deliveries, also removed ones: each is found by a look-up. */
@@ -90,7 +90,7 @@ export const deleteDeliveriesSql = (ids: string) => `
 function statementsOf(dialect: Dialect) {
   const { now, skipLocked } = dialect
   const isDue = `state = 'pending' AND due_at <= (SELECT ${now})`
-  const results = rowsSql(dialect, RESULTS.columns)
+  const results = rowsSql(dialect, resultFormat.columns)
   const old = `(SELECT ${now}) - ${RETENTION_MS}`
   return {
     selectDue: `
@@ -119,7 +119,7 @@ function statementsOf(dialect: Dialect) {
 
     countPending: `
       SELECT count(*) FROM (
-        SELECT 1 FROM ${deliveries} WHERE webhook = $1 AND state = 'pending' LIMIT ${MAX_COUNT}) AS pending`,
+        SELECT 1 FROM ${deliveries} WHERE webhook = $1 AND state = 'pending' LIMIT ${maxCount}) AS pending`,
 
     // An expression of the state, so that the primary key is used and not an index of all that are pending.
     settle: `
@@ -140,7 +140,7 @@ function statementsOf(dialect: Dialect) {
         SELECT d.webhook, d.id FROM holder JOIN ${deliveries} d ON d.webhook = holder.webhook AND d.state = 'pending'
           AND d.due_at > (SELECT ${now}) + ${maxFirstDelayMs}
         WHERE d.attempts = 0 OR d.due_at > (SELECT ${now}) + ${maxRetryDelayMs}
-        LIMIT ${MAX_BATCH}
+        LIMIT ${maxBatch}
       ) UPDATE ${deliveries} SET due_at = ${now} WHERE (webhook, id) IN (SELECT webhook, id FROM late)`,
 
     prune: `
@@ -151,8 +151,8 @@ function statementsOf(dialect: Dialect) {
           WHEN s.column1 <> 'pending' THEN ${old}
           WHEN (SELECT disabled_at FROM partner_api.webhook w WHERE w.id = holder.webhook) <= ${old}
             THEN ${Number.MAX_SAFE_INTEGER} END
-        LIMIT ${MAX_BATCH}
-      ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING ${PRUNED.columns}`,
+        LIMIT ${maxBatch}
+      ) DELETE FROM ${deliveries} WHERE (webhook, id) IN (SELECT webhook, id FROM chosen) RETURNING ${prunedFormat.columns}`,
   }
 }
 
@@ -165,12 +165,12 @@ export function createWebhookStore(
 ): WebhookStore {
   const statements = statementsOf(dialect)
   const upsert = upsertWebhooksSql(dialect)
-  const select = `${selectWebhooks} ${dialect.forUpdate}`
+  const select = `${SELECT_WEBHOOKS} ${dialect.forUpdate}`
   const states = ['pending', 'delivered', 'failed'] as const
   const newest = { createdAt: Number.MAX_SAFE_INTEGER, id: '' }
 
   return {
-    listWebhooks: () => andThen(read(selectWebhooks), (found) => found.map(WEBHOOKS.read)),
+    listWebhooks: () => andThen(read(SELECT_WEBHOOKS), (found) => found.map(WEBHOOKS.read)),
 
     changeWebhook: (id, type, context, apply) =>
       change('uncached', context, function* () {
@@ -201,7 +201,7 @@ export function createWebhookStore(
 
     settleDeliveries(settled) {
       if (settled.length === 0) return
-      const rows = [rowsText(RESULTS, settled.map(storableResult))]
+      const rows = [rowsText(resultFormat, settled.map(storableResult))]
       return transactionUnsynced(function* () {
         yield* query(statements.settle, rows)
         yield* query(statements.setFailing, rows)
@@ -227,7 +227,7 @@ export function createWebhookStore(
     pruneDeliveries: () =>
       andThen(
         write(statements.advance),
-        () => andThen(write(statements.prune), (pruned) => pruned.map(PRUNED.read)),
+        () => andThen(write(statements.prune), (pruned) => pruned.map(prunedFormat.read)),
       ),
   }
 }

@@ -2,7 +2,7 @@
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 
 /** Milliseconds that a statement waits for another process's lock. */
-export const busyTimeoutMs = 5000
+export const BUSY_TIMEOUT_MS = 5000
 
 /** Whether another process holds a lock. On Deno, errors carry no SQLite code. */
 export function isBusy(error: unknown): boolean {
@@ -26,7 +26,7 @@ export function runWithRetry<T>(work: () => T): MaybePromise<T> {
 
 /** Repeats `work` while another process holds the lock, for as long as a statement would wait. */
 export async function retryWhileBusy<T>(work: () => T): Promise<T> {
-  const deadline = performance.now() + busyTimeoutMs
+  const deadline = performance.now() + BUSY_TIMEOUT_MS
   for (let pause = 1;; pause = Math.min(pause * 2, 16)) {
     try {
       return work()

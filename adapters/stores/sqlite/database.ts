@@ -4,7 +4,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { createClock } from '../../../core/lib/clock.ts'
 import type { SqlValue } from '../sql/row-format.ts'
 import { StoreError } from '../sql/store-error.ts'
-import { busyTimeoutMs, isBusy } from './busy-retry.ts'
+import { BUSY_TIMEOUT_MS, isBusy } from './busy-retry.ts'
 import {
   closedError,
   errorMessage,
@@ -142,7 +142,7 @@ function eraseRemains(driver: DatabaseSync, file: string, sql: string): void {
     const detail = `The files of the store ${file} may still contain deleted text`
     throw new StoreError('not_erased', `${detail}: ${errorMessage(cause)}.`, { cause })
   } finally {
-    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
   }
 }
 
@@ -306,7 +306,7 @@ function openDriver(
     // Readable by the owner only: the file contains personal data. SQLite gives the -wal and -shm files the same mode.
     if (create && file !== ':memory:' && !existsSync(file)) closeSync(openSync(file, 'a', 0o600))
     const driver = new DatabaseSync(file, { readOnly })
-    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     return driver
   } catch (error) {
     throw unusableError(file, 'opened', error)
@@ -315,7 +315,7 @@ function openDriver(
 
 /** @throws {StoreError} `unreachable` while another process holds the lock; with `wait`, only after the busy timeout. */
 function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
-  const deadline = performance.now() + (wait ? busyTimeoutMs : 0)
+  const deadline = performance.now() + (wait ? BUSY_TIMEOUT_MS : 0)
   driver.exec('PRAGMA busy_timeout = 0')
   try {
     for (;;) {
@@ -328,7 +328,7 @@ function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void
       Atomics.wait(sleeper, 0, 0, busyRetryMs)
     }
   } finally {
-    driver.exec(`PRAGMA busy_timeout = ${busyTimeoutMs}`)
+    driver.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
   }
 }
 

@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Remedy } from '../../../core/admin/error.ts'
 import { StoreError } from '../sql/store-error.ts'
-import { busyTimeoutMs } from './busy-retry.ts'
+import { BUSY_TIMEOUT_MS } from './busy-retry.ts'
 
 /** SQLite's messages for FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */
 const fileTroubles = [
@@ -63,7 +63,7 @@ export function replacedMeanwhileError(file: string): StoreError {
 }
 
 export function lockedError(file: string, hasWaited: boolean, cause: unknown): StoreError {
-  const waited = hasWaited ? ` and has been for ${busyTimeoutMs / 1000} seconds` : ''
+  const waited = hasWaited ? ` and has been for ${BUSY_TIMEOUT_MS / 1000} seconds` : ''
   return new StoreError(
     'unreachable',
     `The store ${file} cannot be changed: another process is writing to it${waited}.`,

@@ -45,7 +45,7 @@ export interface SqliteStoreOptions {
   readonly clock?: () => number
 }
 
-const OPTIONS: OptionKinds<SqliteStoreOptions> = {
+const optionKinds: OptionKinds<SqliteStoreOptions> = {
   create: 'true or false',
   migrate: 'true or false',
   readOnly: 'true or false',
@@ -65,7 +65,7 @@ const OPTIONS: OptionKinds<SqliteStoreOptions> = {
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   assertKind('openSqliteStore: the file', file, 'a text')
-  assertOptions('openSqliteStore', options, OPTIONS)
+  assertOptions('openSqliteStore', options, optionKinds)
   // As a path, `memory:` or the value of PARTNER_API_STORE would be a new, empty file.
   if (/^(?:sqlite|memory|file|postgres(?:ql)?):/.test(file)) {
     throw new StoreError('refused', "openSqliteStore takes the path of a file or ':memory:', and no URL.")
