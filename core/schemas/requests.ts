@@ -101,7 +101,7 @@ const maxListed = 100
 /** The most failures of a value that are looked for: each is an object of some size. */
 const maxFailures = 20_000
 
-const FIRST_FAILURE = { abortEarly: true, abortPipeEarly: true } as const
+const firstFailure = { abortEarly: true, abortPipeEarly: true } as const
 
 /** What the schema of an input makes of a value, if it is valid. */
 export function checkValue({ schema, describe, width }: Input, value: unknown, fail: Fail): unknown {
@@ -110,7 +110,7 @@ export function checkValue({ schema, describe, width }: Input, value: unknown, f
   const { depth, count } = measure(value)
   if (depth > maxDepth) return void fail(`must not be nested more than ${maxDepth} levels deep`, [])
   const areListed = count * width <= maxFailures
-  const { success, output, issues } = safeParse(schema, value, areListed ? ALL_FAILURES : FIRST_FAILURE)
+  const { success, output, issues } = safeParse(schema, value, areListed ? ALL_FAILURES : firstFailure)
   if (success) {
     const list = findList(schema, value)
     return list === undefined ? output : void fail('must be an object', list)
@@ -130,11 +130,11 @@ interface Extent {
 }
 
 /** The extent of most values: without parts. */
-const ONE_VALUE: Extent = { depth: 0, count: 1 }
+const oneValue: Extent = { depth: 0, count: 1 }
 
 /** Measures a value up to the depth that is too deep. */
 function measure(value: unknown): Extent {
-  if (typeof value !== 'object') return ONE_VALUE
+  if (typeof value !== 'object') return oneValue
   let depth = 0
   let count = 1
   let level: readonly unknown[] = [value]
@@ -161,7 +161,7 @@ function widthOf(schema: AnySchema): number {
   return Math.max(width, 1)
 }
 
-const OBJECTS: readonly string[] = [
+const objects: readonly string[] = [
   'object',
   'loose_object',
   'strict_object',
@@ -192,6 +192,6 @@ function findList(schema: AnySchema, value: unknown): readonly string[] | undefi
 
 /** Whether a schema takes objects, and nothing else. */
 function takesObjects({ type, options }: AnySchema): boolean {
-  return OBJECTS.includes(type) ||
+  return objects.includes(type) ||
     type === 'union' && options !== undefined && options.every((option) => takesObjects(unwrap(option).base))
 }
