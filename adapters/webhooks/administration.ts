@@ -178,7 +178,12 @@ export function createWebhookAdministration(
         secrets: [stored],
       }
       await store.webhooks.changeWebhook(id, 'webhook.created', { actor, at }, () => webhook)
-      await confirmPartner(webhook)
+      try {
+        await confirmPartner(webhook)
+      } catch (error) {
+        // When the store fails, the webhook exists: its secret would be lost.
+        if (error instanceof AdminError) throw error
+      }
       return { webhook, secret }
     },
     async update(id, update) {

@@ -120,6 +120,24 @@ t.test('what happens to the webhook or its partner meanwhile', async (t) => {
   t.match(await plain.list(), [{ id, state: 'disabled' }])
 })
 
+t.test('the secret of a webhook is not lost when the store fails after its creation', async (t) => {
+  const store = await openMemoryStore()
+  await createPartner(store)
+  let reads = 0
+  const failing: Store = {
+    ...store,
+    findPartner(slug) {
+      if (++reads > 1) throw new Error('The store is gone.')
+      return store.findPartner(slug)
+    },
+  }
+  const { webhook, secret } = await createWebhookAdministration(failing, { actor: 'shop' }, { key })
+    .create({ url: 'https://hooks.example/', events: ['key.issued'], partner: PARTNER })
+  const [stored] = await store.webhooks.listWebhooks()
+  t.equal(stored?.id, webhook.id)
+  t.strictSame(await openSecrets(key, stored!, Date.now()), [secret])
+})
+
 t.test('a webhook that is created while its partner is removed delivers nothing', async (t) => {
   const store = await openMemoryStore()
   const { partners } = await createPartner(store)
