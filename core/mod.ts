@@ -61,7 +61,7 @@ export {
 export type { EndpointResult } from './routes/own-results.ts'
 export type { UnsendableType } from './routes/own-schemas.ts'
 export type { EndpointGrant } from './routes/host-code.ts'
-export type { EndpointSchema } from './schemas/inputs.ts'
+export type { EndpointSchema } from './schemas/input-schemas.ts'
 export type { Endpoint } from './routes/route.ts'
 export type { PartnerApiOptions } from './settings.ts'
 

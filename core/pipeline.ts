@@ -32,7 +32,7 @@ import {
   RequestContext,
   type Service,
 } from './request-context.ts'
-import { readInput } from './routes/input.ts'
+import { readInput } from './routes/read-input.ts'
 import { mediaTypesOf, NO_PARAMS, type PathValues, type Route } from './routes/route.ts'
 import { ROUTES, selectRoute, SERVER_METHODS } from './routes/router.ts'
 import { API_VERSION, takesBody } from './model.ts'

@@ -8,7 +8,7 @@ import type { Sha256 } from './lib/digest.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import type { DocumentSettings } from './openapi/model.ts'
 import { parseQuery, type RequestContext, type Service } from './request-context.ts'
-import { readParameters } from './routes/input.ts'
+import { readParameters } from './routes/read-input.ts'
 import {
   type DocumentRoute,
   type OpenRequest,

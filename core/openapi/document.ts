@@ -7,7 +7,7 @@ import { endpointPath, operationIdOf, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID, REQUEST_ID_PATTERN } from '../schemas/fields.ts'
 import { problemSchema } from '../schemas/responses.ts'
 import template from './document.json' with { type: 'json' }
-import { createSchemaCollection, type SchemaCollection } from './json-schema.ts'
+import { createSchemaCollection, type SchemaCollection } from './schema-collection.ts'
 import type { ByName, DocumentSettings, ExampleObject, HeaderObject, ResponseObject } from './model.ts'
 import { describeEvents } from './events.ts'
 import { describeOperation, exampleProblem, hasOwnExample, type OperationObject, tagOf } from './operation.ts'

@@ -1,11 +1,10 @@
 /** The events of webhooks. The code that makes events makes their examples, and the schemas follow from these. */
 import { signups } from '../routes/signups.ts'
-import type { JsonSchema } from '../schemas/inputs.ts'
 import { keySchema } from '../schemas/responses.ts'
 import { changeEvents, createEvent, endEvent, signupEvent, webhookDisabledEvent } from '../webhooks/events.ts'
 import { quotaData } from '../webhooks/quota-events.ts'
 import texts from './events.json' with { type: 'json' }
-import { convert } from '../schemas/json-schema.ts'
+import { convert, type JsonSchema } from '../schemas/json-schema.ts'
 import { bodyMembers } from './operation.ts'
 
 type Members = Readonly<Record<string, JsonSchema>>

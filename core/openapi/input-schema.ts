@@ -2,8 +2,8 @@
 import { COUNTRY_CODES, LOCALE_PATTERN } from '../content/iso-codes.ts'
 import type { AnySchema } from '../lib/schema-structure.ts'
 import { CURSOR_KEYWORDS } from '../schemas/fields.ts'
-import type { JsonSchema, Syntax } from '../schemas/inputs.ts'
-import { convert } from '../schemas/json-schema.ts'
+import type { Syntax } from '../schemas/input-schemas.ts'
+import { convert, type JsonSchema } from '../schemas/json-schema.ts'
 
 /**
  * Patterns that every engine compiles: ASCII, because no two engines escape other characters alike. Of those they let

@@ -1,7 +1,7 @@
 /** The subset of OpenAPI 3.1 that the document uses. */
 import type { ServiceNames } from '../http/headers.ts'
 import type { Limit, Modules, ServicePolicyName } from '../model.ts'
-import type { JsonSchema } from '../schemas/inputs.ts'
+import type { JsonSchema } from '../schemas/json-schema.ts'
 
 /** Deployment details for the OpenAPI document and the reference page. All have defaults. */
 export interface DeploymentInfo {

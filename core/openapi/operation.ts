@@ -10,14 +10,13 @@ import { BUILT_IN_MODULES, type Scope } from '../model.ts'
 import { inactiveModule, missingScope } from '../policy/decide.ts'
 import { isPage, type KeyedRoute, mediaTypesOf, operationIdOf, type Route } from '../routes/route.ts'
 import { EXAMPLE_REQUEST_ID } from '../schemas/fields.ts'
-import type { JsonSchema } from '../schemas/inputs.ts'
-import { convert } from '../schemas/json-schema.ts'
-import type { Parameter } from '../schemas/requests.ts'
+import { convert, type JsonSchema } from '../schemas/json-schema.ts'
+import type { Parameter } from '../schemas/check-input.ts'
 import { pageSchema, RESPONSE_SCHEMAS } from '../schemas/responses.ts'
 import texts from './document.json' with { type: 'json' }
 import { describeHeaders } from './headers.ts'
 import { toJsonSchema } from './input-schema.ts'
-import type { SchemaCollection } from './json-schema.ts'
+import type { SchemaCollection } from './schema-collection.ts'
 import type {
   ByName,
   DocumentSettings,

@@ -1,6 +1,6 @@
 /** The endpoints that change keys. Few requests are for one: their code is loaded with the first. */
 import { MAX_OWN_OVERLAP_SECONDS } from '../keys/lifecycle.ts'
-import * as input from '../schemas/inputs.ts'
+import * as input from '../schemas/input-schemas.ts'
 import { definePost, type OpenRoute } from './route.ts'
 
 const defaultOverlapSeconds = 86_400

@@ -1,6 +1,6 @@
 import { parseJson } from '../lib/json.ts'
 import { PROBLEM_RETENTION_MS } from '../ports/reports.ts'
-import * as input from '../schemas/inputs.ts'
+import * as input from '../schemas/input-schemas.ts'
 import { readPage } from './paging.ts'
 import { defineGet } from './route.ts'
 

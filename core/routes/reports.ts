@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { Problem } from '../http/problem.ts'
 import { ACTIVITY_TYPES } from '../ports/reports.ts'
 import { isCalendarDay, resolvePeriod } from '../reports/period.ts'
-import * as input from '../schemas/inputs.ts'
+import * as input from '../schemas/input-schemas.ts'
 import { readPage } from './paging.ts'
 import { defineGet } from './route.ts'
 

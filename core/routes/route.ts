@@ -17,8 +17,8 @@ import type { Catalog, Directory } from '../ports/directory.ts'
 import type { Reports } from '../ports/reports.ts'
 import type { SignupStore } from '../ports/signups.ts'
 import type { RecordedEndpoint } from '../ports/store.ts'
-import type { InputSchemas, InputValues } from '../schemas/inputs.ts'
-import { type Inputs, ownSentence, type Parameter, toMembers, toParameters } from '../schemas/requests.ts'
+import type { InputSchemas, InputValues } from '../schemas/input-schemas.ts'
+import { type Inputs, ownSentence, type Parameter, toMembers, toParameters } from '../schemas/check-input.ts'
 
 interface RouteDescription {
   readonly name: EndpointName | (string & Record<never, never>)

@@ -5,7 +5,7 @@ import { type Counted, countedAs } from '../limits/partner-quotas.ts'
 import { POLICY_NAMES } from '../limits/policies.ts'
 import { API_VERSION } from '../model.ts'
 import type { Grant } from '../policy/decide.ts'
-import { partner } from '../schemas/inputs.ts'
+import { partner } from '../schemas/input-schemas.ts'
 import type { Verification } from '../wire.ts'
 import { definePost, type Endpoint, type Staleness } from './route.ts'
 

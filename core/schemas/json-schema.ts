@@ -2,7 +2,24 @@
 import { type ConversionConfig, toJsonSchema } from '@valibot/to-json-schema'
 import type { GenericSchema } from 'valibot'
 import { type AnySchema, unwrap } from '../lib/schema-structure.ts'
-import type { JsonSchema } from './inputs.ts'
+
+/** The keywords of JSON Schema that the documents use. */
+export interface JsonSchema {
+  readonly $ref?: string
+  readonly title?: string
+  readonly description?: string
+  readonly type?: string | readonly string[]
+  readonly format?: string
+  readonly enum?: readonly unknown[]
+  readonly default?: unknown
+  readonly examples?: readonly unknown[]
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly required?: readonly string[]
+  readonly items?: JsonSchema
+  readonly anyOf?: readonly JsonSchema[]
+  readonly oneOf?: readonly JsonSchema[]
+  readonly [keyword: string]: unknown
+}
 
 /**
  * What JSON Schema cannot express, such as a check by a function, is left out; so is what `lazy` refers to.

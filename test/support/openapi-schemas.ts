@@ -2,7 +2,7 @@
 import addFormats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { OpenApiDocument } from '../../core/openapi/document.ts'
-import type { JsonSchema } from '../../core/schemas/inputs.ts'
+import type { JsonSchema } from '../../core/schemas/json-schema.ts'
 
 /** @returns What is wrong with a value. */
 export type Validate = (schema: JsonSchema, value: unknown) => string[]

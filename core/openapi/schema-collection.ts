@@ -1,7 +1,6 @@
 /** The schemas of a document, and examples of their values. */
 import type { GenericSchema } from 'valibot'
-import type { JsonSchema } from '../schemas/inputs.ts'
-import { convert } from '../schemas/json-schema.ts'
+import { convert, type JsonSchema } from '../schemas/json-schema.ts'
 
 export type SchemaCollection = ReturnType<typeof createSchemaCollection>
 

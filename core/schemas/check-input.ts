@@ -1,7 +1,7 @@
-/** Reads parameters and members of bodies by their schemas. */
+/** Parameters and members of bodies as their schemas describe them, and the check of a value. */
 import { type BaseIssue, getDefault, safeParse } from 'valibot'
 import { keepsDigits } from '../lib/json.ts'
-import type { InputSchemas } from './inputs.ts'
+import type { InputSchemas } from './input-schemas.ts'
 import { ALL_FAILURES } from '../lib/schema-rules.ts'
 import { type AnySchema, partsOf, unwrap } from '../lib/schema-structure.ts'
 

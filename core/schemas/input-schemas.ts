@@ -8,6 +8,7 @@ import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
 import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
 import { rule } from '../lib/schema-rules.ts'
+import type { JsonSchema } from './json-schema.ts'
 
 /** A valibot schema. What it makes of a value is inferred from its type by Standard Schema. */
 export interface EndpointSchema {
@@ -20,24 +21,6 @@ export interface EndpointSchema {
     readonly vendor: 'valibot'
     readonly types?: { readonly input: unknown; readonly output: unknown } | undefined
   }
-}
-
-/** The keywords of JSON Schema that the documents use. */
-export interface JsonSchema {
-  readonly $ref?: string
-  readonly title?: string
-  readonly description?: string
-  readonly type?: string | readonly string[]
-  readonly format?: string
-  readonly enum?: readonly unknown[]
-  readonly default?: unknown
-  readonly examples?: readonly unknown[]
-  readonly properties?: Readonly<Record<string, JsonSchema>>
-  readonly required?: readonly string[]
-  readonly items?: JsonSchema
-  readonly anyOf?: readonly JsonSchema[]
-  readonly oneOf?: readonly JsonSchema[]
-  readonly [keyword: string]: unknown
 }
 
 /** Schemas by the names of parameters or members. */
