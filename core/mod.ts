@@ -57,9 +57,9 @@ export {
   type PathParameters,
   type SendableSchemas,
   type TakenType,
-} from './routes/own.ts'
-export type { EndpointResult } from './routes/own-results.ts'
-export type { UnsendableType } from './routes/own-schemas.ts'
+} from './routes/host-endpoints.ts'
+export type { EndpointResult } from './routes/host-results.ts'
+export type { UnsendableType } from './routes/host-schemas.ts'
 export type { EndpointGrant } from './routes/host-code.ts'
 export type { EndpointSchema } from './schemas/input-schemas.ts'
 export type { Endpoint } from './routes/route.ts'

@@ -7,7 +7,7 @@ import { andThen, type MaybePromise } from './lib/promise.ts'
 import { type EndpointMethod, takesBody } from './model.ts'
 import type { Pipeline } from './pipeline.ts'
 import { type EndpointGrant, type HostGrant, runWithTimeout, toHostGrant } from './routes/host-code.ts'
-import type { EndpointDefinition } from './routes/own.ts'
+import type { EndpointDefinition } from './routes/host-endpoints.ts'
 import type { HandlerContext, KeyedRoute } from './routes/route.ts'
 
 /** A route of the host. */

@@ -7,7 +7,7 @@ import type { LogEvent } from './log.ts'
 import { type Limit, MAX_STALE_IF_ERROR_SECONDS, type ServicePolicyName } from './model.ts'
 import type { DeploymentInfo } from './openapi/model.ts'
 import type { Observer } from './ports/observer.ts'
-import type { OwnEndpoint } from './routes/own.ts'
+import type { OwnEndpoint } from './routes/host-endpoints.ts'
 
 /** Settings of the service. All have defaults. */
 export interface PartnerApiOptions {

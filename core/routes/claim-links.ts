@@ -8,7 +8,7 @@ import { equalDigests } from '../lib/digest.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { Claim } from '../ports/changes.ts'
 import type { ClaimedKey, ClaimOffer } from '../wire.ts'
-import { administer, issuedJson } from './own-keys.ts'
+import { administer, issuedJson } from './key-self-service.ts'
 import type { HandlerContext, OpenRequest } from './route.ts'
 
 const headers = ['Referrer-Policy', 'no-referrer']

@@ -19,7 +19,7 @@ export const rotateKey = definePost({
   status: 201,
   limits: ['rotate'],
   async handle({ body }, grant, context) {
-    const { rotateOwnKey } = await import('./own-keys.ts')
+    const { rotateOwnKey } = await import('./key-self-service.ts')
     return await rotateOwnKey(body.overlap_seconds ?? defaultOverlapSeconds, grant, context)
   },
 })
@@ -33,7 +33,7 @@ export const revokeKey = definePost({
   limits: ['key'],
   skipsQuotas: true,
   async handle(_, grant, context) {
-    const { revokeOwnKey } = await import('./own-keys.ts')
+    const { revokeOwnKey } = await import('./key-self-service.ts')
     return await revokeOwnKey(grant, context)
   },
 })

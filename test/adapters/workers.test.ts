@@ -10,7 +10,7 @@ import { createWorker, type WorkerContext } from '../../adapters/runtimes/worker
 import { createPartnerApi, type PartnerApi } from '../../core/api.ts'
 import { Problem } from '../../core/http/problem.ts'
 import type { LogEvent } from '../../core/log.ts'
-import { defineEndpoint } from '../../core/routes/own.ts'
+import { defineEndpoint } from '../../core/routes/host-endpoints.ts'
 import { FAR_LIMITS, type TestRequest, withKey } from '../contract/http/service.ts'
 import { socketTransport } from '../contract/http/wires.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { fold, foldWords } from '../../core/lib/text.ts'
 import type { Store } from '../../core/ports/store.ts'
 import { toWireCard } from '../../core/routes/content.ts'
-import { defineEndpoint, type OwnEndpoint } from '../../core/routes/own.ts'
+import { defineEndpoint, type OwnEndpoint } from '../../core/routes/host-endpoints.ts'
 import { PARTNER } from '../support/partner.ts'
 
 /** With what the store returns, with a revision by which responses are cached, and with a promise. */

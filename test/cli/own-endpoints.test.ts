@@ -2,7 +2,7 @@
 import { test } from 'tap'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
 import { createPartnerApi } from '../../core/api.ts'
-import { defineEndpoint } from '../../core/routes/own.ts'
+import { defineEndpoint } from '../../core/routes/host-endpoints.ts'
 import type { EndpointScope } from '../../core/model.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 import { createStore } from '../support/cli-store.ts'

@@ -95,7 +95,7 @@ t.test('the members of an endpoint match the code', (t) => {
   const documented = tableRows('docs/own-endpoints.md', 'endpoint').flatMap((row) =>
     quotedIn(cellsOf(row)[0]!)
   )
-  const members = [...membersOf('core/routes/own.ts', 'EndpointDefinition'), 'handle']
+  const members = [...membersOf('core/routes/host-endpoints.ts', 'EndpointDefinition'), 'handle']
   sameNames(t, documented, members, 'members of an endpoint')
   t.end()
 })

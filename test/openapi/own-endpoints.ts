@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import type { Store } from '../../core/ports/store.ts'
 import { createModuleAdministration } from '../../core/admin/modules.ts'
-import { defineEndpoint } from '../../core/routes/own.ts'
+import { defineEndpoint } from '../../core/routes/host-endpoints.ts'
 
 const odd = 'Tom & Jerry\'s "shop" `5%` \\ $x {body} </b> é😀\u2028'
 const lines = v.array(

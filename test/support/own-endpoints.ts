@@ -1,7 +1,7 @@
 /** Endpoints of the host's own, for services on every runtime: nothing here needs a platform. */
 import * as v from 'valibot'
 import { Problem } from '../../core/http/problem.ts'
-import { defineEndpoint } from '../../core/routes/own.ts'
+import { defineEndpoint } from '../../core/routes/host-endpoints.ts'
 import type { PartnerApiOptions } from '../../core/settings.ts'
 
 /** Their modules, which the operator defines before the service starts. */

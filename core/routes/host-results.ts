@@ -1,4 +1,4 @@
-/** What handlers of own endpoints return: JSON, and whole. */
+/** What handlers of the host's endpoints return: JSON, and whole. */
 import type { HandlerResult, Page } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
 import { redactKeys } from '../http/redact.ts'

@@ -1,4 +1,4 @@
-/** The valibot schemas of own endpoints: which can be used. */
+/** The valibot schemas of the host's endpoints: which can be used. */
 import { formatValue } from '../http/redact.ts'
 import { type AnySchema, partsOf } from '../lib/schema-structure.ts'
 
