@@ -230,7 +230,7 @@ interface Effect {
   readonly at: number
   /** The reasons for which endpoints would refuse it, by their names. */
   readonly denials: ReadonlyMap<string, ProblemCode>
-  /** Its limits that would be lower. */
+  /** The limits of the key that would be lower. */
   readonly limits: readonly Policy[]
   readonly lowersQuota: boolean
   readonly hasNewRanges: boolean

@@ -74,7 +74,8 @@ export const EXAMPLE_LINES: Readonly<Record<LineKind, string>> = {
 }
 
 /**
- * Like `readLines`, with a warning when all lines are blank.
+ * Reads lines to import as `readLines` does, with a warning when all are blank.
+ *
  * @throws {CliError} `wrong_format` when the first line is not one of JSON Lines.
  */
 export async function* readContentLines(
@@ -167,7 +168,7 @@ export function requireOwnFile(path: string): void {
   throw usageError(`Other accounts can write ${path}, so it is not used. To fix it: chmod go-w ${path}`)
 }
 
-/** For a file that an option or an argument names, and that cannot be read. */
+/** The error for a file that an option or an argument names, and that cannot be read. */
 export function unreadableFileError(name: string, error: unknown): CliError {
   return new CliError(2, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
 }

@@ -7,7 +7,7 @@ import { joinList } from './output/text.ts'
 /** The most names that are compared: a store may have millions of partners and keys. */
 const maxCompared = 10_000
 
-/** Longer text is no name, nor a few of them with commas between. */
+/** The most characters of a name, or of a few with commas between: a longer text is something else. */
 const maxNameLength = 200
 
 /** Asks whether one of the known names that are most like this one is meant; empty when none is like it. */

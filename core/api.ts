@@ -40,7 +40,7 @@ export interface PartnerApi {
   /** Handles a request. Never throws and never rejects. */
   handle(request: HttpRequest): MaybePromise<HttpResponse>
   /**
-   * The same as a fetch handler, for Bun, Deno, Workers and frameworks. Needs no `this`.
+   * Handles a request as a fetch handler, for Bun, Deno, Workers and frameworks. Needs no `this`.
    *
    * A `Request` does not contain the client's address. Pass it as the second argument, as `Deno.serve` does, or set
    * `trustedProxies`: without an address, allow-lists reject every request, and failed authentications are not limited.

@@ -16,13 +16,13 @@ export const MODULES = {
 /** The eight modules by name, in the contract's order. */
 export const MODULE_NAMES: readonly BuiltInModule[] = Object.keys(MODULES) as BuiltInModule[]
 
-/** Their scopes, in the same order. */
+/** The scopes of the eight modules, in the same order. */
 export const SCOPES: readonly BuiltInScope[] = MODULE_NAMES.map((module) => MODULES[module].scope)
 
 /** The name of one of the eight modules. */
 export type BuiltInModule = keyof typeof MODULES
 
-/** A scope of theirs. */
+/** The scope of one of the eight modules. */
 export type BuiltInScope = (typeof MODULES)[BuiltInModule]['scope']
 
 /** The name of an integration module: one of the eight, or one that the operator has defined. */
@@ -61,7 +61,7 @@ export const MAX_STALE_IF_ERROR_SECONDS = 3_600
 
 /** The name of a module that an operator defines. */
 export const MODULE_PATTERN = /^[a-z][a-z0-9-]{0,39}$/
-/** Its scope. */
+/** The scope of a module that an operator defines. */
 export const SCOPE_PATTERN = /^(?:read|create|update|delete):[a-z][a-z0-9-]{0,39}$/
 
 /** An integration module that the operator has defined. */
@@ -76,15 +76,15 @@ export interface ModuleDefinition {
 
 /** All modules of a store: the eight, then those that its operator has defined, in the order of definition. */
 export interface Modules {
-  /** Each with its scope and feature. */
+  /** The modules, each with its scope and feature. */
   readonly list: readonly ModuleDefinition[]
-  /** Their names. */
+  /** The names of the modules. */
   readonly names: readonly Module[]
-  /** Their scopes. */
+  /** The scopes of the modules. */
   readonly scopes: readonly Scope[]
-  /** The scope that a module needs; `undefined` for a name of none. */
+  /** The scope that a module needs; `undefined` if there is no module of this name. */
   scopeOf(module: Module): Scope | undefined
-  /** The module that needs a scope; `undefined` for a scope of none. */
+  /** The module that needs a scope; `undefined` if no module does. */
   moduleFor(scope: Scope): Module | undefined
 }
 
@@ -191,9 +191,9 @@ export const TAG_PATTERN = /^[a-z0-9][a-z0-9._-]{0,39}$/
 export interface PartnerDetails {
   /** An e-mail address, at most 254 characters: personal data, which the audit log leaves out. */
   readonly contact: string | undefined
-  /** At most 20 of 1–40 `a-z 0-9 - _ .`, a letter or digit first; sorted. */
+  /** Up to 20 tags of 1–40 `a-z 0-9 - _ .`, a letter or digit first; sorted. */
   readonly tags: readonly string[]
-  /** Its id in another system: 1–200 code points. */
+  /** The partner's id in another system: 1–200 code points. */
   readonly externalId: string | undefined
   /** 1–1,000 code points. The audit log and events leave it out. */
   readonly note: string | undefined
@@ -306,7 +306,7 @@ export interface ProfileCard {
   readonly headline: string
   /** ISO 3166-1 alpha-2, upper case, or `XK`. */
   readonly country: string
-  /** Its industry. */
+  /** The industry of the profile. */
   readonly industry: { readonly slug: string; readonly name: string }
   /** Absolute `http` or `https` URL, at most 2,048 code points. */
   readonly logoUrl: string | undefined

@@ -54,8 +54,8 @@ export type Protect = <Context extends object = PeerInfo>(
 ) => ProtectedHandler<Context>
 
 /**
- * Never rejects. The client's address is read from `context`, as `Deno.serve` gives it, or with the option
- * `trustedProxies` from the request.
+ * The handler of a protected route, which never rejects. The client's address is read from `context`, as `Deno.serve`
+ * gives it, or with the option `trustedProxies` from the request.
  */
 export type ProtectedHandler<Context> = (
   request: WebRequest,

@@ -122,12 +122,12 @@ const limitKinds: OptionKinds<PartnerApiOptions['limits'] & object> = {
 /** The options with all defaults filled in. */
 export interface Settings extends DeploymentInfo, Readonly<Record<keyof typeof INTEGERS, number>> {
   readonly names: ServiceNames
-  /** Without a trailing slash; empty at the root of the origin. */
+  /** The path below which the service is mounted, without a trailing slash; empty at the root of the origin. */
   readonly basePath: string
   readonly replicaName: string
   readonly limits: Readonly<Record<ServicePolicyName, Limit>>
   readonly allowBrowsers: boolean
-  /** Without a trailing slash. */
+  /** The base of the `type` of problems, without a trailing slash. */
   readonly problemBase: string
   readonly logsAll: boolean
   readonly failsOnInvalidRow: boolean

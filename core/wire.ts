@@ -17,7 +17,7 @@ export interface ProfileCard extends Named {
   readonly headline: string
   /** ISO 3166-1 alpha-2 code, or `XK`, and English name. */
   readonly country: { readonly code: string; readonly name: string }
-  /** Its industry. */
+  /** The industry of the profile. */
   readonly industry: Named
   /** URL of the logo. */
   readonly logo_url: string | null
@@ -131,11 +131,11 @@ export interface Widget {
 
 /** The successor of a key. */
 export interface KeyRotation {
-  /** Its public id. */
+  /** Public id of the key. */
   readonly id: string
   /** The whole key, a secret. It is not shown again. */
   readonly key: string
-  /** Its last four characters. */
+  /** The last four characters of the key. */
   readonly hint: string
   /** The environment of its predecessor. */
   readonly environment: Environment
@@ -159,7 +159,7 @@ export type ClaimOffer = Readonly<
 export interface KeyRevocation {
   /** Public id of the key. */
   readonly id: string
-  /** This is final. */
+  /** The state, which is final. */
   readonly state: 'revoked'
   /** When it was revoked. */
   readonly revoked_at: string
@@ -340,7 +340,7 @@ export interface ProblemRecord
 export interface Problem {
   /** Identifies the code. */
   readonly type: string
-  /** The same for every problem with this code. */
+  /** A short title, the same for every problem with this code. */
   readonly title: string
   /** Status of the response. */
   readonly status: number
@@ -350,7 +350,7 @@ export interface Problem {
   readonly detail: string
   /** The path of the request. */
   readonly instance: string
-  /** The same as `X-Request-Id`. */
+  /** `X-Request-Id` of the response. */
   readonly request_id: string
   /** The scope that the key lacks. */
   readonly required_scope?: Scope | undefined

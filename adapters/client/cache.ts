@@ -3,9 +3,9 @@ import { assertKind, type WebRequest, type WebResponse } from '../../core/lib/op
 import { ignoreFailure } from '../../core/lib/promise.ts'
 import { MAX_RESPONSE_BYTES, readText } from './transport.ts'
 
-/** Where responses are kept: a `Map`, or an LRU map or database, which bound the size. If it fails, it is not used. */
+/** The place for responses: a `Map`, or an LRU map or database, which bound the size. Not used when it fails. */
 export interface ResponseCache {
-  /** The text under a name of 44 characters, or a promise of it; anything else than text if there is none. */
+  /** Returns the text under a name of 44 characters, or a promise of it; any value but a text if nothing is kept. */
   get(name: string): unknown
   /** Keeps a text, JSON of an ETag and a body, under a name. */
   set(name: string, text: string): unknown

@@ -99,7 +99,7 @@ export interface ProfilesQuery extends ProblemsQuery {
 
 /** The query of `GET /service/public/industries`. */
 export interface IndustriesQuery {
-  /** Only entries with a profile, default `false`. */
+  /** Whether to list entries with a profile only, default `false`. */
   readonly in_use?: boolean | undefined
 }
 
@@ -129,7 +129,7 @@ export interface SignupForm {
   readonly email: string
   /** Name of the person, on one line. */
   readonly name: string
-  /** Their company, on one line. */
+  /** The person's company, on one line. */
   readonly company?: string | null | undefined
   /** ISO 3166-1 alpha-2 or `XK`, in either case. */
   readonly country?: string | null | undefined

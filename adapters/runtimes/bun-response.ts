@@ -4,7 +4,7 @@ import type { HttpResponse } from '../../core/http/message.ts'
 
 /** What later responses with the same cached body are made from, or all those without one. */
 interface Model {
-  /** Never sent: a copy of its headers is. */
+  /** The source of headers, which later responses copy; it is never sent itself. */
   readonly response: Response
   headers: readonly string[]
   /** Text where possible: Bun copies bytes before it sends them. */

@@ -135,7 +135,7 @@ class BunRequest extends FetchRequest {
     this.#server = server
   }
 
-  /** A system call. */
+  /** The address of the peer, which takes a system call. */
   override get address(): string | undefined {
     return this.#server.requestIP(this.request)?.address
   }
@@ -144,7 +144,7 @@ class BunRequest extends FetchRequest {
     return true
   }
 
-  /** Only here: Deno's own server warns about handlers that read the signal. */
+  /** Whether the client has gone. Not in `FetchRequest`, since Deno's own server warns about reads of the signal. */
   get isAborted(): boolean {
     return this.request.signal.aborted
   }

@@ -254,7 +254,7 @@ function textBytes(value: unknown, request: IncomingMessage): Uint8Array | undef
 /** The fields of responses that hosts cannot change: those of the last guard. */
 const keptFields = new WeakMap<ServerResponse, readonly string[]>()
 
-/** Has a response keep these fields, whatever the host sets, removes or passes to `writeHead`. */
+/** Makes a response keep these fields, whatever the host sets, removes or passes to `writeHead`. */
 function keepFields(response: ServerResponse, kept: readonly string[]): void {
   const isWrapped = keptFields.has(response)
   keptFields.set(response, kept)

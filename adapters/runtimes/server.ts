@@ -95,7 +95,7 @@ export interface PendingRequests {
 
 /** @param bodyTimeoutMs Milliseconds in which a body must arrive; 0 for no limit, or if the runtime has its own. */
 export function createPendingRequests(bodyTimeoutMs: number): PendingRequests {
-  /** Each with the instant at which it began, the oldest first. */
+  /** The pending requests, each with the instant at which it began, the oldest first. */
   const requests = new Map<PendingRequest, number>()
   let sweep: ReturnType<typeof setInterval> | undefined
   let onIdle = (): void => undefined

@@ -40,7 +40,7 @@ interface ActiveWebhooks {
   mayBeCalled(target: Target): boolean
 }
 
-/** None is called later than `maxStalenessMs`, or 500 ms if that is longer, after it was disabled or removed. */
+/** Creates the list. After its end, a webhook is called for at most `maxStalenessMs`, or 500 ms if that is longer. */
 function createActiveWebhooks(port: WebhookStore, maxStalenessMs: number): ActiveWebhooks {
   const targets = new Map<string, Target>()
   let reading: Promise<void> | undefined

@@ -84,7 +84,7 @@ function entryTime({ at }: AuditEntry): string {
   return Number.isNaN(new Date(at).getTime()) ? 'invalid' : formatTime(at)
 }
 
-/** What a record was and is, as the audit log has it. */
+/** The state of a record before and after a change, as the audit log stores it. */
 interface States {
   readonly before?: string | undefined
   readonly after?: string | undefined

@@ -72,7 +72,7 @@ async function printResults(output: Output, results: readonly Result[]): Promise
   output.note(`${pluralize(results.length, 'check')}: ${count('error')}, ${count('warning')}.`)
 }
 
-/** On a terminal, the worst is at the bottom. */
+/** The order of results: the worst is at the bottom of a terminal. */
 const order: readonly (Severity | null)[] = [null, 'warning', 'error']
 
 function formatResult({ check, severity, message, command }: Result): string {

@@ -38,7 +38,7 @@ export async function checkPostgres(check: Check, storeUrl: string, store: Store
   check('server-revisions', ...outdated.map(({ name }) => issue(`${name} ${late}`, `restart ${name}`)))
 }
 
-/** While a transaction has the server connection that answered last, a pooler has to take another one. */
+/** Whether there is a pooler: while a transaction has its server connection, another query gets a different one. */
 async function isBehindPooler(database: PostgresDatabase): Promise<boolean> {
   const readPid = async () => String(await database.lookUp('SELECT pg_backend_pid()'))
   const pid = await readPid()

@@ -37,7 +37,7 @@ export interface CommandResult {
 }
 
 type TerminalWritable = Writable & {
-  /** Its descriptor, if it is one of the process. */
+  /** The descriptor of a stream of the process. */
   readonly fd?: number
   readonly isTTY?: boolean
   readonly columns?: number

@@ -28,7 +28,7 @@ export interface SecretWriter {
   check(): void
   /**
    * @param line The line of a file.
-   * @returns The result to print: it has the secret, unless a file has it.
+   * @returns The result to print, which contains the secret unless it was written to a file.
    * @throws {CliError} `key_not_written`
    */
   write(made: NewSecret, line?: string): Promise<CommandResult>
@@ -83,7 +83,7 @@ export async function withSecretWriter<T>(
   })
 }
 
-/** Before a secret is made that is printed once. @throws {CliError} `output_not_written` */
+/** Checks that output can be written, before a secret is made for it. @throws {CliError} `output_not_written` */
 export function requireWritable({ fd }: Io['stdout'], advice: string): void {
   if (fd === undefined) return
   try {

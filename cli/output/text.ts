@@ -121,7 +121,7 @@ export function formatRelative(ms: number | undefined, now: number): string {
   return ms > now ? `in ${text}` : `${text} ago`
 }
 
-/** Each unit of time with its length and the shortest time that is given in it, in seconds. */
+/** The units of time, with their lengths and the shortest time that is given in each, in seconds. */
 const relativeUnits = [
   ['year', 31_536_000, 63_072_000],
   ['month', 2_592_000, 8_640_000],
@@ -193,7 +193,7 @@ export function formatTable(headings: readonly string[], rows: TableRows, style?
   return createTableFormatter(headings, style)(rows)
 }
 
-/** What a command takes as an argument is useless when it is cut. */
+/** The columns that are never cut, because commands take their values as arguments. */
 const uncutHeadings = ['id', 'key', 'partner', 'slug', 'scope', 'module']
 const minCutWidth = 4
 /** Columns that are aligned to the right. */

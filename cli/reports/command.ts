@@ -37,7 +37,7 @@ interface ReportOptions {
 
 const parseDay = (text: string) => isCalendarDay(text) ? text : undefined
 const dayOption = optionParser('It must be a date, YYYY-MM-DD.', parseDay)
-/** Each has a row for every day. */
+/** Partners that are read at once: each has a row for every day. */
 const partnersPerPage = 100
 
 export function define(reports: CliCommand): void {

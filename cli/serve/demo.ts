@@ -118,7 +118,7 @@ async function fillStore({ operator, io, output }: Invocation, store: Store, url
   await output.print({ data, text: url === undefined ? '' : listeningLine(url), lost })
 }
 
-/** Not every system can connect to a wildcard address. */
+/** A URL with the loopback address in place of a wildcard address, to which some systems cannot connect. */
 function connectable(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }

@@ -42,7 +42,7 @@ export interface ServerSettings {
   readonly reusePort?: boolean
   /** Whether to end when the store has become unusable, as a file does that was replaced. Default false. */
   readonly endsWhenLost?: boolean
-  /** Without them, nothing is delivered. */
+  /** The settings of deliveries; without them, nothing is delivered. */
   readonly webhooks?: WebhookOptions
 }
 

@@ -60,7 +60,7 @@ interface TestedEndpoint {
 /** How much is shown of a text from a deployment, in UTF-16 units. */
 const maxExcerptLength = 160
 const maxErrors = 10
-/** Without characters or segments that would change the rest of a URL. */
+/** A path without characters or segments that would change the rest of a URL. */
 const ownPath = /^(?:\/(?!\.{1,2}(?:\/|$))[\w.~-]+)+$/
 /** Endpoints that may have no content, and the problem that they answer with then. */
 const emptyCodes: Readonly<Record<string, string>> = { banner: 'banner_not_found' }

@@ -42,7 +42,7 @@ export interface Administrator {
   applyPlan<P extends { readonly changes: readonly Change[] }>(
     build: (modules: Modules) => MaybePromise<P>,
   ): Promise<P>
-  /** Like `applyPlan`, for changes alone. */
+  /** Builds and applies a list of changes as `applyPlan` does, and returns the list. */
   apply(build: (modules: Modules) => MaybePromise<readonly Change[]>): Promise<readonly Change[]>
 }
 

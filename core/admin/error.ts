@@ -24,7 +24,7 @@ export type AdminErrorCode =
   | 'module_exists'
   /** The store has as many modules as it may have. */
   | 'too_many_modules'
-  /** A partner has it active, or a key in force holds its scope. */
+  /** The module is active for a partner, or a key in force holds its scope. */
   | 'module_in_use'
   | 'unknown_scope'
   /** No active module of the partner needs the scope. */
@@ -86,7 +86,7 @@ export function notFoundError(code: AdminErrorCode, message: string, subject: st
 export interface Remedy {
   /** What the command is for, as in `To replace it`. */
   readonly purpose: string
-  /** Its name. */
+  /** The words after `partner-api` that name the command. */
   readonly command: string
   /** Names in capitals stand for what is to be chosen. */
   readonly args: readonly string[]

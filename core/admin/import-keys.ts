@@ -49,9 +49,9 @@ export interface KeyImportOptions {
   readonly prefix?: string | undefined
   /** The bytes of the HMAC secret, 16 or more. The store keeps it. */
   readonly secret?: Uint8Array | undefined
-  /** Give keys that differ from their lines the name, scopes, addresses, expiry, limits, owner and tags of these. */
+  /** Whether keys get the name, scopes, addresses, expiry, limits, owner and tags of lines that differ from them. */
   readonly update?: boolean | undefined
-  /** Only check the lines. */
+  /** Whether to check the lines without importing them. */
   readonly dryRun?: boolean | undefined
 }
 
@@ -272,7 +272,7 @@ function* keyErrors(
   }
 }
 
-/** One byte again and again, or SHA-256 of the empty text. */
+/** Digests that are certainly none of a key: one byte repeated, and SHA-256 of the empty text. */
 const placeholders = /^(?:(..)\1*|e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855)$/
 
 /** A line, whose members are in snake case there. */

@@ -45,7 +45,7 @@ export interface NewKey extends DetailsChange<KeyDetails> {
   readonly expiresAt?: number | undefined
   /** Addresses and CIDR ranges from which it may be used; by default from anywhere. */
   readonly allow?: readonly string[] | undefined
-  /** Its own limits; none by default. */
+  /** The key's own limits; none by default. */
   readonly limits?: LimitOverrides | undefined
 }
 

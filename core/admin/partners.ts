@@ -40,7 +40,7 @@ export interface NewPartner extends DetailsChange<PartnerDetails> {
   readonly name: string
   /** Names of the modules that are active from the start. */
   readonly modules: readonly string[]
-  /** Its own limits; none by default. */
+  /** The partner's own limits; none by default. */
   readonly limits?: LimitOverrides | undefined
 }
 

@@ -20,7 +20,7 @@ export interface AuditDifference {
   readonly expected: string | undefined
   /** The stored state; `undefined` without a row. */
   readonly stored: string | undefined
-  /** Its first entry that does not continue from the state after the entry before. */
+  /** The sequence of the first entry that does not continue from the state after the entry before. */
   readonly brokenAt: number | undefined
 }
 

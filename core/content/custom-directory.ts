@@ -107,7 +107,7 @@ function createCaller(checks: DirectoryChecks): CallDirectory {
   }
 }
 
-/** The same directory with valid results: it leaves invalid rows out, and throws for any other invalid result. */
+/** A directory with valid results only: it leaves invalid rows out, and throws for any other invalid result. */
 export function checkedDirectory(directory: Directory, checks: DirectoryChecks): Required<Directory> {
   const call = createCaller(checks)
 

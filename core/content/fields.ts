@@ -94,7 +94,7 @@ export function fromLine(schema: AnySchema, line: object, addUnknown: (path: Pat
   return select(shapeOf(schema), line, { isLine: true, path: [], addUnknown })
 }
 
-/** The same of an object whose members have the names of the record, and may have others. */
+/** Makes an object with all members of a schema from a row, which has the names of the record, and may have others. */
 export function fromRow(schema: AnySchema, row: unknown): unknown {
   return select(shapeOf(schema), row, { isLine: false, path: [], addUnknown: () => {} })
 }

@@ -54,7 +54,7 @@ const maxTagLength = 255
 /** Names by code, of 64 locales. A formatter takes a hundred times as long as a look-up. */
 const namesByLocale = createLruCache<ReadonlyMap<string, string>>(64)
 
-/** The name of a country in a language, as the runtime has it; in English where it has none. */
+/** The name of a country in a language, from the runtime; in English if the runtime does not know that name. */
 export function countryName(code: string, locale: string): string {
   return (locale === 'en' ? englishNames : countryNames(locale)).get(code) ?? code
 }

@@ -36,7 +36,7 @@ export interface ObjectReader<R> {
 
 const maxErrors = 1_000
 
-/** @throws {TypeError} for what is no list of lines: the characters of a text are none. */
+/** Checks that lines are a list or another iterable. @throws {TypeError} for another value, such as a single text. */
 export function assertLines(where: string, lines: Iterable<string> | AsyncIterable<string>): void {
   const isList = typeof lines === 'object' && lines !== null &&
     (Symbol.iterator in lines || Symbol.asyncIterator in lines)

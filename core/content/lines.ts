@@ -103,7 +103,7 @@ export function createLineReader<K extends ContentKind>(kind: K, references: Ref
       return reader.isValid() ? record : undefined
     },
 
-    /** To be called after the last line. @returns All errors, if there are any. */
+    /** Ends the file, after its last line. @returns All errors, if there are any. */
     finish(): LineErrors | undefined {
       for (const [slug, reason] of findTreeErrors(parents, references.industries)) {
         reader.addError(firstLines.get(slug)!, 'parent_slug', reason)

@@ -78,7 +78,7 @@ export function intersectRanges(
   return common.size === 0 ? undefined : [...common.values()]
 }
 
-/** Each range once, by the text that equal ranges have in common, whatever their notation. */
+/** Ranges without duplicates, by a canonical text: equal ranges have the same one, whatever their notation. */
 function byCanonicalText(ranges: readonly string[]): Map<string, string> {
   return new Map(ranges.map((text) => [canonicalRange(parseCidr(text)), text]))
 }

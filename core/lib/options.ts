@@ -83,7 +83,7 @@ export function assertKind(name: string, value: unknown, kind: Exclude<OptionKin
 }
 
 /**
- * Refuses what is no store, most often the promise of one.
+ * Refuses a value that is not a store, most often the promise of one.
  *
  * @param where The function that takes the store.
  * @throws {TypeError}

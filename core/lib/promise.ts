@@ -50,13 +50,13 @@ export function lastly<T>(work: () => MaybePromise<T>, last: (error?: unknown) =
   return result instanceof Promise ? result.then(succeed, fail) : succeed(result)
 }
 
-/** Calls what must not fail its caller, and drops its error, also that of a promise. */
+/** Calls a function and ignores its error, whether it throws or its promise rejects. */
 export function ignoreFailure(call: () => unknown): void {
   try {
     const result = call()
     if (result instanceof Promise) result.catch(() => undefined)
   } catch {
-    // As for a promise.
+    // Ignored, as a rejection is.
   }
 }
 

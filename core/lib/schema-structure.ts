@@ -29,10 +29,10 @@ export function entriesOf({ entries, pipe = [] }: Pick<AnySchema, 'entries' | 'p
   return undefined
 }
 
-/** A schema within another, by what it is called there: a value that is none if the host made a mistake. */
+/** A part of a schema, with what it is called there. It is a schema, too, unless the host made a mistake. */
 export type SchemaPart = readonly [name: string, part: unknown]
 
-/** The schemas of which a schema is made, but for those in a pipe. */
+/** The schemas of which a schema is made, except those in its pipe. */
 export function partsOf(schema: AnySchema): readonly SchemaPart[] {
   const { type, wrapped, item, entries, key, value, items, rest, options, getter } = schema as Parts
   const named = (name: string, parts: unknown): SchemaPart[] =>

@@ -68,7 +68,7 @@ export function createFailedAuthentications(
       if (policy === undefined || subject === undefined) return undefined
       lastFailureAt = windowTime(now)
       const counted = limiter.consume(policy, subject, now)
-      // A failure that could not be counted is refused all the same.
+      // A failure that could not be counted is still refused.
       return counted instanceof Promise
         ? counted.then(retryAfterSeconds, () => undefined)
         : retryAfterSeconds(counted)

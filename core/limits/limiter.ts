@@ -204,9 +204,9 @@ interface Counting {
   readonly limiter: Limiter
   readonly quotaCounted: QuotaObserver
   readonly facts: KeyFacts
-  /** On the monotonic clock. */
+  /** The time of the request, milliseconds of the monotonic clock. */
   readonly now: number
-  /** Milliseconds since the epoch. */
+  /** The time of the request, milliseconds since the epoch. */
   readonly at: number
 }
 

@@ -247,7 +247,7 @@ class SharedLimiter implements Limiter {
     })
   }
 
-  /** By the length that the service has: a limit of a key or partner that changes counts what was used. */
+  /** A subject with the window of the service: requests still count after a limit of a key or partner has changed. */
   #storedSubject(name: PolicyName, subject: string): string {
     const limit = this.#options.limits?.[name]
     return limit === undefined ? subject : `${subject} ${limit.windowSeconds}`
@@ -270,7 +270,7 @@ interface LeasedWindow extends Pick<LeaseRequest, 'policy' | 'quota' | 'windowSe
   term: number
   /** What the last lease left in the quota store; `undefined` before the first lease in this window. */
   remaining: number | undefined
-  /** Never later than in the quota store. */
+  /** The end of the window, never later than in the quota store. */
   endsAt: number
   waiting: {
     resolve(state: RateLimitState): void

@@ -11,7 +11,7 @@ import { convert, type JsonSchema } from '../schemas/json-schema.ts'
  */
 const oneLine = '[^\\x00-\\x1f\\x7f]*'
 const notBlank = `${oneLine}[^\\x00-\\x20\\x7f]${oneLine}`
-/** No ASCII but letters and digits. */
+/** A character that is not ASCII, or is an ASCII letter or digit. */
 const searchable = '[^\\x00-/:-@\\[-`{-\\x7f]'
 
 const secondLetters = Array.from(Map.groupBy(COUNTRY_CODES, (code) => code[0]!), ([first, codes]) => {

@@ -19,7 +19,7 @@ export interface DeploymentInfo {
 
 export interface DocumentSettings extends DeploymentInfo {
   readonly names: ServiceNames
-  /** Without a trailing slash; empty at the root of the origin. */
+  /** The path below which the service is mounted, without a trailing slash; empty at the root of the origin. */
   readonly basePath: string
   /** Base of the `type` of problems, without a trailing slash. */
   readonly problemBase: string

@@ -61,7 +61,7 @@ export interface OperationLine {
 
 export interface Paragraphs {
   readonly kind: 'prose'
-  /** Each is a paragraph or, with `- ` or `1. ` before it, an item of a list. */
+  /** The paragraphs; a line that begins with `- ` or `1. ` is an item of a list. */
   readonly lines: readonly Prose[]
 }
 

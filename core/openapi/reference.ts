@@ -79,7 +79,7 @@ async function partsOf(
   ]
 }
 
-/** A guide as its file has it. */
+/** A guide as it is in its file. */
 interface GuideText {
   readonly title: string
   readonly words?: string

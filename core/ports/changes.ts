@@ -130,7 +130,7 @@ export type Change =
   | { readonly type: 'module.defined'; readonly module: ModuleDefinition }
   /** The longest lifetime of keys, see `Administration.maxKeyLifetimeMs`. */
   | ({ readonly type: 'store.updated' } & Readonly<Record<'before' | 'after', number | undefined>>)
-  /** Also takes its scope away from all keys, none of which is in force. */
+  /** The end of a module. It takes the module's scope away from all keys that hold it, none of which is in force. */
   | { readonly type: 'module.forgotten'; readonly name: Module }
   | {
     readonly type: 'module.activated' | 'module.deactivated'
@@ -148,7 +148,7 @@ export type Change =
     readonly id: string
     readonly successorId: string
     readonly retiresAt: number
-    /** Without an overlap the key ends with this change, independently of any clock. */
+    /** Whether the key ends with this change, independently of any clock, because there is no overlap. */
     readonly ended?: boolean
   }
   | (

@@ -43,7 +43,7 @@ export interface ImportOptions {
   readonly now: number
   /** Who imports, for the audit log: 1–200 characters. */
   readonly actor: string
-  /** Only report what an import would do. */
+  /** Whether to report what an import would do, without doing it. */
   readonly dryRun?: boolean
   /** Called repeatedly with the number of records written so far. */
   readonly progress?: (done: number) => void

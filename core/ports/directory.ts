@@ -56,7 +56,7 @@ export interface ProfileQuery {
   readonly industries: readonly string[]
   /** The order of the profiles. */
   readonly sort: ProfileSort
-  /** Only profiles after this position. */
+  /** The position after which profiles are listed; `undefined` for the first page. */
   readonly after: ProfilePosition | undefined
   /** The most profiles, 1 or more. */
   readonly limit: number

@@ -6,7 +6,7 @@ import type { Store } from './store.ts'
 
 /** A service as its observers see it. */
 export interface ObservedService {
-  /** Its store. */
+  /** The store of the service. */
   readonly store: Store
   /** What it counted since it was created, and its state. Confirms the revision first, as a request does. */
   measurements(): Promise<Measurements>

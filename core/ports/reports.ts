@@ -103,7 +103,7 @@ export type Activity =
 export interface ActivityQuery {
   /** Any of these types; empty for all. */
   readonly types: readonly ActivityType[]
-  /** Only rows after this one. */
+  /** The position after which rows are listed; `undefined` for the first page. */
   readonly after: ReportPosition | undefined
   /** The most rows, 1 or more. */
   readonly limit: number
@@ -141,7 +141,7 @@ export interface KeyUsage extends Omit<UsageCount, 'partner' | 'environment' | '
 
 /** A number of requests. */
 export interface RequestCounts {
-  /** All of them, 0 or more. */
+  /** The number of all requests, 0 or more. */
   readonly requests: number
   /** Requests with a response status of 400 or above. */
   readonly errors: number

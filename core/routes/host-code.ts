@@ -31,7 +31,7 @@ export interface HostGrant {
   abort(): void
 }
 
-/** Without the signal, which most handlers do not use, until it is read. */
+/** The grant for host code. Its signal is created when it is first read: most handlers never do. */
 export function toHostGrant({ partner, key, now, requestId, request }: Grant): HostGrant {
   const { contact: _contact, note: _note, ...publicPartner } = partner
   const { digest: _digest, ...publicKey } = key
@@ -116,7 +116,7 @@ function explainMissingModule(scope: string, modules: Modules): string {
  *
  * @param abort Called when it has taken too long.
  * @throws {Problem} `overloaded` after a time.
- * @throws an `Error`, whatever it throws.
+ * @throws {Error} what the code throws, as an `Error` if it is another value.
  */
 export function runWithTimeout<T>(
   work: () => MaybePromise<T>,

@@ -37,7 +37,7 @@ export type TakenType<S> = S extends { readonly wrapped: infer Wrapped } ? Taken
   : S extends { readonly type: infer Type } ? Type
   : string
 
-/** The same schemas, but for those that take a `Date`, a `bigint` or the like: no query and no JSON has such values. */
+/** Schemas, with a text in place of those that take a `Date`, a `bigint` or the like: no query or JSON has these. */
 export type SendableSchemas<S extends EndpointSchemas> = {
   readonly [Name in keyof S]: Extract<TakenType<S[Name]>, UnsendableType> extends never ? S[Name]
     : 'no request can send what this takes'
@@ -86,7 +86,7 @@ export interface EndpointDefinition<
   B extends EndpointSchemas,
   R extends EndpointSchema = EndpointSchema,
 > {
-  /** Its name in reports and documents: 1–40 of `a-z 0-9 -`. Never change it. */
+  /** The endpoint's name in reports and documents: 1–40 of `a-z 0-9 -`. Never change it. */
   readonly name: string
   /** `GET` includes `HEAD`. */
   readonly method: 'GET' | 'POST'
@@ -153,7 +153,7 @@ const listKinds: OptionKinds<EndpointList<unknown>> = {
 
 /** An endpoint for the option `endpoints` of `createPartnerApi`. */
 export interface OwnEndpoint {
-  /** Its name in reports and documents. */
+  /** The endpoint's name in reports and documents. */
   readonly name: string
   /**
    * Adds it to a route table.

@@ -73,7 +73,7 @@ export function findSchemaMisuse(schema: unknown): string | undefined {
   }
 }
 
-/** What is no schema where a schema must have one: it would fail with the first request. */
+/** Describes a part of a schema that is not a schema but must be: it would fail with the first request. */
 function findBrokenPart(schema: AnySchema, seen: Set<unknown>): string | undefined {
   if (seen.has(schema)) return undefined
   seen.add(schema)

@@ -60,7 +60,7 @@ export interface KeyedRoute extends RouteDescription {
   readonly response?: GenericSchema | undefined
   /** The rate limit policies that apply. */
   readonly limits: readonly PolicyName[]
-  /** Its requests count toward no quota of the partner, and none refuses them. */
+  /** Whether requests count toward no quota of the partner, and are refused by none. */
   readonly skipsQuotas?: true
   /** The revision that a response depends on besides partner, query and time; `none` for responses not cached. */
   readonly cacheBy: 'content' | 'content+partner' | 'none'
@@ -194,7 +194,7 @@ export function completePath(route: Route, serviceName: string, basePath = ''): 
   return route.atRoot ? route.path : `${basePath}/${serviceName}${route.path}`
 }
 
-/** The same with `{name}`. */
+/** The complete path of a route, `{name}` for a parameter, as in OpenAPI. */
 export function endpointPath(route: Route, serviceName: string, basePath = ''): string {
   return completePath(route, serviceName, basePath).replace(/:(\w+)/g, '{$1}')
 }

@@ -13,7 +13,7 @@ import type { SignupReceipt } from '../wire.ts'
 import { definePost, type HandlerContext } from './route.ts'
 
 const planMessage = 'must be a plan that exists'
-/** The same for profiles hidden from the partner, so that it does not reveal them. */
+/** The message for an unknown profile, and for one that is hidden from the partner, which it must not reveal. */
 const profileMessage = 'must be a profile that exists'
 
 const members = {

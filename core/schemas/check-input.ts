@@ -171,8 +171,8 @@ const objects: readonly string[] = [
 ]
 
 /**
- * Where a valid value has a list, and its schema an object: valibot takes lists for objects whose members have numbers as
- * their names.
+ * The path at which a valid value has a list, and its schema an object: valibot takes lists for objects whose members
+ * have numbers as their names.
  */
 function findList(schema: AnySchema, value: unknown): readonly string[] | undefined {
   if (typeof value !== 'object' || value === null) return undefined

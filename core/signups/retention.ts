@@ -23,7 +23,7 @@ export async function deleteOldSignups(
   onFailure: (error: unknown) => void,
   signal: WebAbortSignal,
 ): Promise<void> {
-  /** At first, those of a server that was killed. */
+  /** Whether deleted signups may have left remains: at the start, those of a server that was killed. */
   let hasRemains = true
   let size = batch.least
 

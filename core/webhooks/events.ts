@@ -59,7 +59,7 @@ export function changeEvents(
   })
 }
 
-/** Without the note, which is not for the receivers of a partner's webhooks. */
+/** A partner as JSON, without its note, which is not for the receivers of a partner's webhooks. */
 function publicJson(partner: Partner): Readonly<Record<string, unknown>> {
   const { note: _, ...data } = partnerJson(partner)
   return data

@@ -22,7 +22,7 @@ export function createQuotaNotifier(
   store: Pick<Store, 'webhooks' | 'quotas' | 'findPartner' | 'sha256'>,
 ): QuotaObserver {
   const { webhooks, quotas, sha256 } = store
-  /** By quota and level, when no other event is due, milliseconds since the epoch. The clock may go back before that. */
+  /** The pauses between events, by quota and level, milliseconds since the epoch. The clock may go back before one. */
   const pauses = createLruCache<{ readonly from: number; readonly until: number }>(10_000)
 
   return ({ policy: { name: policy, quota }, subject }, slug, { remaining, resetSeconds, term }, at) => {

@@ -39,7 +39,7 @@ export function openPostgresCopy(url: string): CopyDatabase {
       let isBegun = false
       return await withStoreErrors(location, () =>
         database.transaction(async (query) => {
-          // A lost connection would have it repeated, on another state.
+          // After a lost connection it would be repeated, on another state.
           if (isBegun) {
             throw new StoreError(
               'unreachable',

@@ -21,8 +21,8 @@ export interface PostgresDatabase {
   /** A short write, pipelined on one connection and committed asynchronously: a crash of the server may undo it. */
   readonly asyncCommit: PostgresQuery
   /**
-   * The same on another connection, with rows, and on disk when it is answered. What is not answered in time is not
-   * committed later.
+   * A short write on another connection than `asyncCommit`, which returns rows, and is on disk when it is answered.
+   * One that is not answered in time is not committed later.
    */
   readonly commit: PostgresQuery
   /** A read on a free connection. Repeated on 40001, and if the connection is lost. */
@@ -53,7 +53,7 @@ export interface PostgresDatabase {
    * @returns How to stop that.
    */
   listen(callback: () => void): () => void
-  /** Never rejects. */
+  /** Calls back the listeners of all replicas. Never rejects. */
   notify(): Promise<void>
   /** Closes all connections. What is in flight has a second or two. */
   close(): Promise<void>

@@ -6,7 +6,7 @@ import type { StoreLists } from '../sql/store.ts'
 import { KEYS } from '../sql/tables.ts'
 import { SqlError } from './errors.ts'
 
-/** One query to be planned, and not one for each type. */
+/** The entries of all audited types in one query, which is planned once, and not for each type. */
 const selectEntries = `
   SELECT rows.* FROM unnest(CAST('{${AUDITED_TYPES}}' AS text[])) AS audited (type)
   CROSS JOIN LATERAL (${entriesSql('audited.type')}) AS rows`

@@ -49,7 +49,7 @@ export interface PageRange {
   readonly sort: ProfileSort
   /** The position before the page: sort key, as in listings, and slug. */
   readonly after: readonly [key: string | number, slug: string]
-  /** Only profiles that are due at this time. */
+  /** The time at which profiles must be due, in milliseconds since the epoch. */
   readonly now: number
 }
 

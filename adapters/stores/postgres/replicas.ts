@@ -84,7 +84,10 @@ export function inUseError(location: string, names: readonly string[]): StoreErr
   return new StoreError('refused', `Servers use the store ${location}: ${names.join(', ')}. ${detail}`)
 }
 
-/** One that was killed and starts again under its name has no lease left: receipts would name it twice. */
+/**
+ * Registers a replica, and removes others of its name whose lease has ended. They were killed before they started
+ * again under that name, and receipts would name them twice.
+ */
 const registerSql = `
   WITH ended AS (
     DELETE FROM partner_api.replica WHERE name = $2 AND id <> $1 AND seen_at + lease_ms + ${heartbeatMs} < ${SERVER_NOW}

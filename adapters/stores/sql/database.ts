@@ -22,7 +22,7 @@ export interface Dialect {
   readonly greatest: string
   readonly forUpdate: string
   readonly skipLocked: string
-  /** An integer column, as the index has it that only some lists are to be read by. */
+  /** An integer column, written as in an index that serves only the queries that write the column in this way. */
   indexed(column: string): string
   /** The columns that follow from others, if the database does not generate them. */
   derived(columns: Readonly<Record<string, string>>): Readonly<Record<string, string>>
@@ -66,7 +66,7 @@ type RunTransaction = <T>(work: () => Work<T>) => MaybePromise<T>
 
 export type ChangeKind = keyof Revision | 'uncached'
 
-/** Without audit records, the change has written nothing or is rolled back. */
+/** The result of a change. A change without audit records has written nothing or is rolled back. */
 export interface AuditedChange<T> {
   readonly result: T
   readonly auditRecords: readonly AuditRecord[]

@@ -37,7 +37,7 @@ const selectStoreUpdate = `
 export const SELECT_FACTS = `
   SELECT ${KEY_FACTS_COLUMNS} FROM partner_api.partner_key k JOIN partner_api.partner p ON p.slug = k.partner`
 
-/** Before every key and claim, those included that another program has added: text, since no number is the least bigint. */
+/** The position before all keys and claims, even those of other programs: a text, as no number is the least bigint. */
 const firstKeyPosition = { createdAt: String(-(2n ** 63n)), id: '' }
 
 const selectOthersChange = `

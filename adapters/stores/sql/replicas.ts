@@ -11,7 +11,7 @@ export const REPLICA_RETENTION_MS = 60_000
 /** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */
 export const LIVE_GRACE_MS = 5_000
 
-/** Without an answer in time, the registration expires by itself. */
+/** Milliseconds that a server waits for its deregistration; without an answer, the registration expires by itself. */
 const deregisterTimeoutMs = 2_000
 
 /** Id, name and milliseconds of the lease. */

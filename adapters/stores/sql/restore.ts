@@ -188,7 +188,7 @@ async function changesSince(
 
 const pageRows = 500
 const hasNotEnded = `state NOT IN ('removed', 'retired', 'revoked')`
-/** Also where it has ended by now: the clock of the machine may be ahead, and come back. */
+/** The claims to revoke. The expired ones are among them: the clock of the machine may be ahead, and be set back. */
 const isOpen = `state = 'open'`
 
 /** Narrows partners and keys. Keys come first: the removal of a partner then has few left to revoke at once. */

@@ -85,7 +85,7 @@ export interface SchemaDialect {
   readonly lock?: string
   /** `$1` to `$3` are the id, the key prefix and the secret of cursors. */
   readonly insertStore: string
-  /** After the last migration; `$1` is the oldest version of programs that may use the schema. */
+  /** The statement after the last migration; `$1` is the oldest version of programs that may use the schema. */
   readonly finish?: string
 }
 

@@ -252,7 +252,7 @@ export const PROFILES = {
   },
 } satisfies ContentFormat<ProfileRecord>
 
-/** No query looks into plans and banners: one column holds the record as JSON. */
+/** The format of plans and banners: no query looks into them, so one column holds the record as JSON. */
 function recordTable<R extends object>(
   table: Pick<ContentFormat<R>, 'name' | 'isDated'>,
   key: keyof R & string,

@@ -66,7 +66,7 @@ export function enqueueSql(
     ON CONFLICT (webhook, id) DO NOTHING`
 }
 
-/** No lease of a new delivery is longer, and no time until another attempt. */
+/** Upper bounds of the lease of a new delivery, and of the time until another attempt. */
 const maxFirstDelayMs = 3_600_000
 const maxRetryDelayMs = 2 * MS_PER_DAY
 

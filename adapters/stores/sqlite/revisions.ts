@@ -8,7 +8,7 @@ type StoreRow = [id: string, facts: number, content: number, isIncomplete: numbe
 export interface Revisions {
   /** @throws {StoreError} `refused` during a copy into the store and after it: the store is another one then. */
   current(): Revision
-  /** To be called in the transaction of the change. @throws as `current` does. */
+  /** Moves the revision, in the transaction of the change. @throws as `current` does. */
   bump(counter: keyof Revision): void
 }
 

@@ -64,13 +64,13 @@ export interface LocalSqlDatabase extends SqlDatabase {
   readonly read: SqliteQuery
   /** Runs steps at once, to be called in a transaction or a snapshot. */
   runNow<T>(work: Work<T>): T
-  /** To be called in the transaction of the change. */
+  /** Writes audit records and the events of a change, in the transaction of the change. */
   appendAudit(
     records: readonly AuditRecord[],
     context: AuditContext,
     events?: () => readonly WebhookEvent[],
   ): void
-  /** To be called in the transaction of the change. Without webhooks, the events are not made. */
+  /** Adds events in the transaction of the change. If there are no webhooks, `events` is not called. */
   addEvents(events: () => readonly WebhookEvent[]): void
 }
 

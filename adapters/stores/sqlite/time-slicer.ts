@@ -3,7 +3,7 @@ import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
 import { StoreError } from '../sql/store-error.ts'
 import type { SqliteDatabase } from './database.ts'
 
-/** After so much work, a search pauses for as long as it took, and other requests are answered. */
+/** Milliseconds of work after which a search pauses for as long as it took, and other requests are answered. */
 export const SLICE_MS = 4
 /** Searches of one partner, and of all together, that wait while another one runs in slices. */
 const maxWaiting = { partner: 4, all: 32 }
