@@ -74,16 +74,22 @@ test('words choose files, and parts among all tests', (t) => {
 
 test('files that ran together are read one by one', (t) => {
   const lines = [
-    ...[
-      'TAP version 14',
-      '# Subtest: test/a.test.ts',
-      '    # Subtest: one',
-      '        ok 1 - x',
-      '        1..1',
-    ],
-    ...['    ok 1 - one', 'printed', '    1..1', 'ok 1 - test/a.test.ts # time=1ms', ''],
-    ...['# Subtest: test/b.test.ts', '    not ok 1 - y', '    1..1', 'not ok 2 - test/b.test.ts'],
-    ...['# Subtest: test/c.test.ts', '    ok 1 - z'],
+    'TAP version 14',
+    '# Subtest: test/a.test.ts',
+    '    # Subtest: one',
+    '        ok 1 - x',
+    '        1..1',
+    '    ok 1 - one',
+    'printed',
+    '    1..1',
+    'ok 1 - test/a.test.ts # time=1ms',
+    '',
+    '# Subtest: test/b.test.ts',
+    '    not ok 1 - y',
+    '    1..1',
+    'not ok 2 - test/b.test.ts',
+    '# Subtest: test/c.test.ts',
+    '    ok 1 - z',
   ]
   const [a, b, c] = Array.from(outputsOf(lines.join('\n')).values(), readTap)
   t.match(a, { passed: 1, failures: [], noise: ['printed'] })

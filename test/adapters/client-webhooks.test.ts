@@ -94,44 +94,70 @@ type DataOf<Type extends WebhookEvent['type']> = Extract<WebhookEvent, { readonl
 
 t.test('the types have the members that the service sends', (t) => {
   const signup: Names<WireRecord<Signup>> = {
-    ...{
-      id: true,
-      partner: true,
-      key_id: true,
-      environment: true,
-      created_at: true,
-      email: true,
-      name: true,
-    },
-    ...{
-      company: true,
-      country: true,
-      plan: true,
-      profile: true,
-      locale: true,
-      message: true,
-      consent_at: true,
-    },
+    id: true,
+    partner: true,
+    key_id: true,
+    environment: true,
+    created_at: true,
+    email: true,
+    name: true,
+    company: true,
+    country: true,
+    plan: true,
+    profile: true,
+    locale: true,
+    message: true,
+    consent_at: true,
     metadata: true,
   }
   t.strictSame(Object.keys(signupJson({} as Signup)).sort(), Object.keys(signup).sort())
   const change = { actor: true, changed: true } as const
   const partner: Names<DataOf<'partner.updated'>> = {
-    ...{ slug: true, name: true, state: true, modules: true, limits: true, contact: true, tags: true },
-    ...{ external_id: true, self_service: true, created_at: true, ...change },
+    slug: true,
+    name: true,
+    state: true,
+    modules: true,
+    limits: true,
+    contact: true,
+    tags: true,
+    external_id: true,
+    self_service: true,
+    created_at: true,
+    ...change,
   }
   const sent = [...Object.keys(partnerJson({} as Partner)), ...Object.keys(change)]
   t.strictSame(sent.filter((name) => name !== 'note').sort(), Object.keys(partner).sort())
   const key: Names<DataOf<'scope.granted'>> = {
-    ...{ id: true, partner: true, name: true, environment: true, hint: true, state: true, scopes: true },
-    ...{ allow: true, limits: true, owner: true, tags: true, created_at: true, expires_at: true },
-    ...{ rotation: true, last_used_at: true, scope: true, ...change },
+    id: true,
+    partner: true,
+    name: true,
+    environment: true,
+    hint: true,
+    state: true,
+    scopes: true,
+    allow: true,
+    limits: true,
+    owner: true,
+    tags: true,
+    created_at: true,
+    expires_at: true,
+    rotation: true,
+    last_used_at: true,
+    scope: true,
+    ...change,
   }
   const keySent = [...Object.keys(keyJson({} as Key, 0)), 'scope', ...Object.keys(change)]
   t.strictSame(keySent.sort(), Object.keys(key).sort())
   const webhook: Names<DataOf<'webhook.disabled'>> = {
-    ...{ id: true, events: true, partner: true, state: true, created_at: true, failing_since: true },
-    ...{ old_secret_expires_at: true, pending_removed_at: true, ...change },
+    id: true,
+    events: true,
+    partner: true,
+    state: true,
+    created_at: true,
+    failing_since: true,
+    old_secret_expires_at: true,
+    pending_removed_at: true,
+    ...change,
   }
   const webhookSent = [
     ...Object.keys(webhookJson({ secrets: [] } as unknown as Webhook)),

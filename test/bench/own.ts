@@ -94,7 +94,10 @@ async function httpRows(): Promise<Row[]> {
 function row(what: string, ours: number[] = [], theirs: number[] = [], target?: number): Row {
   const ratio = median(theirs.map((peer, round) => peer / ours[round]!))
   return {
-    ...{ part: 'own', what, ours: figure(median(ours), 'ns'), against: figure(median(theirs), 'ns') },
+    part: 'own',
+    what,
+    ours: figure(median(ours), 'ns'),
+    against: figure(median(theirs), 'ns'),
     ratio: times(ratio),
     ...(target !== undefined && { target: `≥ ${target.toFixed(2)} ×`, met: ratio >= target }),
   }

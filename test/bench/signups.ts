@@ -72,8 +72,12 @@ let number = 0
 function nextRequest(key: string): string {
   number++
   const body = JSON.stringify({
-    ...{ partner: PARTNER, email: `someone${number}@mail.example`, name: `Someone ${number}`, country: 'GB' },
-    ...{ company: 'Example Ltd', message: 'Please call me back.' },
+    partner: PARTNER,
+    email: `someone${number}@mail.example`,
+    name: `Someone ${number}`,
+    country: 'GB',
+    company: 'Example Ltd',
+    message: 'Please call me back.',
   })
   return `POST /service/partner/signups HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${key}\r\n` +
     `Content-Type: application/json\r\nIdempotency-Key: ${crypto.randomUUID()}\r\n` +

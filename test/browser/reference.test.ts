@@ -260,8 +260,10 @@ t.test('in a browser', { skip: noBrowser }, async (t) => {
     await devTools.send('Network.enable')
     const bytesPerSecond = 1_600_000 / 8
     await devTools.send('Network.emulateNetworkConditions', {
-      ...{ offline: false, latency: 150 },
-      ...{ downloadThroughput: bytesPerSecond, uploadThroughput: bytesPerSecond / 2 },
+      offline: false,
+      latency: 150,
+      downloadThroughput: bytesPerSecond,
+      uploadThroughput: bytesPerSecond / 2,
     })
     const paintOf = async (address: string): Promise<number> => {
       await page.goto(address, { waitUntil: 'commit' })

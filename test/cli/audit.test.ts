@@ -89,8 +89,14 @@ test('audit list shows the latest entries, by partner and limit', async (t) => {
 })
 
 const form = {
-  ...{ keyId: key.id, createdAt: at, email: 'jo@example.com', name: 'Jo \u202eDoe', country: 'DE' },
-  ...{ message: 'Two\nlines\u2028and more', consentAt: at, metadata: { campaign: 'spring' } },
+  keyId: key.id,
+  createdAt: at,
+  email: 'jo@example.com',
+  name: 'Jo \u202eDoe',
+  country: 'DE',
+  message: 'Two\nlines\u2028and more',
+  consentAt: at,
+  metadata: { campaign: 'spring' },
 } as const
 const other = { partner: 'other', keyId: otherKey.id, environment: 'test', createdAt: at + 1 } as const
 for (const [id, more] of Object.entries({ 1: {}, 2: { createdAt: at + 2 }, 3: other })) {
@@ -150,7 +156,9 @@ test('explain reports the decision for a request', async (t) => {
   const scope = await explain(`${inside} POST /service/partner/signups`)
   t.match([scope.code, scope.data.decision.required_scope], [1, 'create:partner-signups'])
   t.match(scope.data.rules.slice(-3).map(({ outcome }: { outcome: string }) => outcome), [
-    ...['refused', 'not_reached', 'not_reached'],
+    'refused',
+    'not_reached',
+    'not_reached',
   ])
   const unknown = await explain('GET /service/public/profiles')
   t.match([unknown.code, unknown.data.decision.code, unknown.stderr], [1, 'address_not_allowed', '--address'])

@@ -39,8 +39,14 @@ test('each option has one variable, which its help names; an argument takes prec
   const logo = join(folder, 'logo.png')
   writeFileSync(logo, '')
   const forms = [
-    ...['NUMBERd', 'https://a.example/NUMBER', 'key=NUMBER/60', 'NUMBER0s', `NUMBER:${'0'.repeat(64)}`],
-    ...['127.0.0.1:NUMBER', '192.0.2.NUMBER', '2027-01-0NUMBER'],
+    'NUMBERd',
+    'https://a.example/NUMBER',
+    'key=NUMBER/60',
+    'NUMBER0s',
+    `NUMBER:${'0'.repeat(64)}`,
+    '127.0.0.1:NUMBER',
+    '192.0.2.NUMBER',
+    '2027-01-0NUMBER',
   ]
   const candidates = [
     ...'1 2 4000 5000 abc abd ops@a.example me@a.example'.split(' '),

@@ -16,8 +16,13 @@ async function filled(people: readonly (string | Partial<Signup>)[]) {
   await createKeys(store, 'acme', 'globex')
   const webhook = `whk_${'1'.padStart(20, '0')}`
   await store.webhooks.changeWebhook(webhook, 'webhook.created', stamp, () => ({
-    ...{ id: webhook, url: 'https://hooks.example/', events: ['signup.created'], partner: undefined },
-    ...{ state: 'active', createdAt: T0, secrets: [{ sealed: 'v1', expiresAt: undefined }] },
+    id: webhook,
+    url: 'https://hooks.example/',
+    events: ['signup.created'],
+    partner: undefined,
+    state: 'active',
+    createdAt: T0,
+    secrets: [{ sealed: 'v1', expiresAt: undefined }],
     failingSince: undefined,
   }))
   const ids: string[] = []

@@ -64,8 +64,13 @@ test('every member of a line is imported', async (t) => {
   const instants = { created_at: '2020-01-01T00:00:00.000Z', expires_at: '2098-01-01T00:00:00.000Z' }
   t.match(shown, { ...members, ...instants, hint: `…${full.hint}`, last_used_at: '2024-01-01T00:00:00.000Z' })
   t.match((await json('keys', 'show', second.id)).data, {
-    ...{ environment: 'live', scopes: ['read:profiles', 'read:plans'], allow: [], limits: [] },
-    ...{ expires_at: null, last_used_at: null, hint: '…' },
+    environment: 'live',
+    scopes: ['read:profiles', 'read:plans'],
+    allow: [],
+    limits: [],
+    expires_at: null,
+    last_used_at: null,
+    hint: '…',
   })
   t.match((await run('keys', 'show', second.id)).stdout, /kind: +live, imported\n/)
   t.equal(
@@ -184,8 +189,13 @@ test('a key that differs from its line is listed, and --update changes it', asyn
   }
   const limits = [{ policy: 'key', quota: 5, window_seconds: 60 }]
   const changed = {
-    ...{ name: 'Till', scopes: ['read:plans'], expires_at: '2098-01-01T00:00:00Z', allow: [], limits },
-    ...{ owner: 'Ops', tags: ['till'] },
+    name: 'Till',
+    scopes: ['read:plans'],
+    expires_at: '2098-01-01T00:00:00Z',
+    allow: [],
+    limits,
+    owner: 'Ops',
+    tags: ['till'],
   }
   for (const [field, value] of Object.entries(changed)) {
     t.match(await differing({ [field]: value }), { fields: [field], differs: 1, unchanged: 0 })

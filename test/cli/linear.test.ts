@@ -96,7 +96,11 @@ const readers: Readonly<Record<string, readonly [max: number, read: (text: strin
 /** Fragments that regular expressions search for. */
 const piece = fc.constantFrom(
   ...'_live_ _test_a_ postgres:// :// / : @ ? &password= = <title < > " , % a A 0 .'.split(' '),
-  ...[' ', '\n', '\u202e', '\ud83d', "'"],
+  ' ',
+  '\n',
+  '\u202e',
+  '\ud83d',
+  "'",
 )
 
 /** Milliseconds of processor time below which a measurement is noise. */

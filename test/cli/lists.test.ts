@@ -54,9 +54,16 @@ await store.recordUsage(counts, 'batch')
 const refused = (index: number, more: Partial<RecordedProblem> = {}): RecordedProblem => {
   const at = now - index * 60_000
   const record = {
-    ...{ at: new Date(at).toISOString(), key_id: used, hint: '…9xQ2', method: 'GET' },
-    ...{ path: '/service/public/plans', status: 403, code: 'scope_missing', detail: 'This key lacks it.' },
-    ...{ request_id: `req_${index}`, required_scope: 'read:plans' },
+    at: new Date(at).toISOString(),
+    key_id: used,
+    hint: '…9xQ2',
+    method: 'GET',
+    path: '/service/public/plans',
+    status: 403,
+    code: 'scope_missing',
+    detail: 'This key lacks it.',
+    request_id: `req_${index}`,
+    required_scope: 'read:plans',
   }
   const rest = {
     partner: 'partner-100',
@@ -67,7 +74,9 @@ const refused = (index: number, more: Partial<RecordedProblem> = {}): RecordedPr
   return { ...rest, id: `req_${index}`, at, ...more }
 }
 await store.recordUsage([], 'problems', undefined, [
-  ...[refused(1), refused(2), refused(3, { environment: 'test', keyId: 'key000000001' })],
+  refused(1),
+  refused(2),
+  refused(3, { environment: 'test', keyId: 'key000000001' }),
   refused(4, { partner: 'partner-101', keyId: 'key000000002' }),
 ])
 const signups = Array.from(
@@ -164,8 +173,13 @@ test('problems lists what keys were refused, and explain --request says what to 
   t.same(await requests('partner-102'), [])
   const { data } = await json('problems', '--limit', '1')
   t.match(data, [{
-    ...{ partner: 'partner-100', environment: 'live', key_id: used, request_id: 'req_1', status: 403 },
-    ...{ code: 'scope_missing', required_scope: 'read:plans' },
+    partner: 'partner-100',
+    environment: 'live',
+    key_id: used,
+    request_id: 'req_1',
+    status: 403,
+    code: 'scope_missing',
+    required_scope: 'read:plans',
   }])
   const { stdout } = await run('problems', 'partner-101')
   t.match(stdout, /^ID +WHEN +PARTNER +KEY +KIND +STATUS +CODE +METHOD +PATH\nreq_4 /)

@@ -14,7 +14,12 @@ const define = (
   scope: EndpointScope = 'read:orders',
 ) =>
   defineEndpoint({
-    ...{ name, method, path, scope, summary: 'Own', limits: ['key', 'signup'] },
+    name,
+    method,
+    path,
+    scope,
+    summary: 'Own',
+    limits: ['key', 'signup'],
     handle: () => ({ data: null }),
   })
 

@@ -75,8 +75,20 @@ test('quotas of a partner are set for it alone, and shown with what is used and 
 test('partners are created, listed, changed and suspended', async (t) => {
   const { run, json } = programOn(`sqlite:${join(temporaryFolder(), 'new.db')}`)
   const created = await json(
-    ...['partners', 'create', 'acme', '--name', 'Acme Travel', '--module', 'profiles', 'banner'],
-    ...['--module', 'profiles', '--limit', 'key=1200/30', '--limit', 'verify=0'],
+    'partners',
+    'create',
+    'acme',
+    '--name',
+    'Acme Travel',
+    '--module',
+    'profiles',
+    'banner',
+    '--module',
+    'profiles',
+    '--limit',
+    'key=1200/30',
+    '--limit',
+    'verify=0',
   )
   t.match(created, {
     code: 0,
@@ -182,23 +194,35 @@ test('every error has its exit code', async (t) => {
   await keys.disable(off.id)
   await keys.revoke(revoked.id)
   const usage = [
-    ...['partners create', 'partners create other', 'partners create other --name N --module nothing'],
-    ...[
-      'partners create other --name N --limit authfail=1/1',
-      'partners create other --name N --limit key=1',
-    ],
-    ...['partners create other --name N --limit key=1/0', 'partners list extra', 'partners update acme'],
-    ...[
-      'partners update acme --limit key=1/1 --clear-limit key',
-      'partners update acme --clear-limit authfail',
-    ],
-    ...['partners update acme --limit key=many', 'modules activate acme nothing', 'modules activate acme'],
-    ...['keys issue acme', 'keys issue acme --name n --scope read:everything', 'keys revoke', 'keys rotate'],
-    ...['keys issue acme --name n --expires 3weeks', 'keys issue acme --name n --expires 0'],
-    ...['keys issue acme --name n --expires 2026-02-30', `keys rotate ${id} --overlap long`],
-    ...[`keys update ${id}`, `keys update ${id} --never --expires 1h`, `keys limit ${id}`],
-    ...[`keys update ${id} --clear-allow --allow 192.0.2.1`, `keys update ${id} --expires tomorrow`],
-    ...[`keys limit ${id} --limit authfail=1/1`, `scopes grant ${id} nothing`, `scopes remove ${id}`],
+    'partners create',
+    'partners create other',
+    'partners create other --name N --module nothing',
+    'partners create other --name N --limit authfail=1/1',
+    'partners create other --name N --limit key=1',
+    'partners create other --name N --limit key=1/0',
+    'partners list extra',
+    'partners update acme',
+    'partners update acme --limit key=1/1 --clear-limit key',
+    'partners update acme --clear-limit authfail',
+    'partners update acme --limit key=many',
+    'modules activate acme nothing',
+    'modules activate acme',
+    'keys issue acme',
+    'keys issue acme --name n --scope read:everything',
+    'keys revoke',
+    'keys rotate',
+    'keys issue acme --name n --expires 3weeks',
+    'keys issue acme --name n --expires 0',
+    'keys issue acme --name n --expires 2026-02-30',
+    `keys rotate ${id} --overlap long`,
+    `keys update ${id}`,
+    `keys update ${id} --never --expires 1h`,
+    `keys limit ${id}`,
+    `keys update ${id} --clear-allow --allow 192.0.2.1`,
+    `keys update ${id} --expires tomorrow`,
+    `keys limit ${id} --limit authfail=1/1`,
+    `scopes grant ${id} nothing`,
+    `scopes remove ${id}`,
   ]
   await refuses(t, {
     ...Object.fromEntries(usage.map((command) => [command, '2 usage'])),
@@ -298,8 +322,21 @@ test('keys are issued, shown, disabled, enabled and revoked', async (t) => {
   t.ok(hasValidChecksum(first))
   const id = first.split('_')[2]!
   const issued = await json(
-    ...['keys', 'issue', 'acme', '--name', 'second', '--test', '--expires', '90d'],
-    ...['--scope', 'read:profiles', '--allow', '192.0.2.0/24', '2001:db8::/32', '--limit', 'key=5/10'],
+    'keys',
+    'issue',
+    'acme',
+    '--name',
+    'second',
+    '--test',
+    '--expires',
+    '90d',
+    '--scope',
+    'read:profiles',
+    '--allow',
+    '192.0.2.0/24',
+    '2001:db8::/32',
+    '--limit',
+    'key=5/10',
   )
   t.match(issued, {
     code: 0,

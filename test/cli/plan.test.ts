@@ -60,9 +60,14 @@ const denials = [
 /** What KEY or PARTNER is before the change. */
 const states = ['active', 'disabled', 'revoked', 'retiring', 'retired', 'suspended'] as const
 const commands = [
-  ...['scopes remove KEY read:banner read:plans', 'modules deactivate PARTNER banner signup'],
-  ...['keys revoke KEY', 'keys disable KEY', 'keys update KEY --clear-allow --name Other'],
-  ...['partners suspend PARTNER', 'partners remove PARTNER --yes', 'keys limit KEY --limit key=0'],
+  'scopes remove KEY read:banner read:plans',
+  'modules deactivate PARTNER banner signup',
+  'keys revoke KEY',
+  'keys disable KEY',
+  'keys update KEY --clear-allow --name Other',
+  'partners suspend PARTNER',
+  'partners remove PARTNER --yes',
+  'keys limit KEY --limit key=0',
   'keys rotate KEY --overlap 0',
 ]
 

@@ -137,16 +137,42 @@ test('changes by commands take effect on a running server, which logs its reques
 
 test('the options of serve configure the service', async (t) => {
   const options = [
-    ...['--service-name', 'acme', '--limit', 'key=7/30', '--limit', 'verify=0', '--max-staleness', '500'],
-    ...['--problem-base', 'https://acme.example/problems/', '--allow-browsers'],
-    ...['--title', 'Acme API', '--contact', 'api@acme.example', '--public-url', 'https://api.acme.example/'],
-    ...['--terms', 'https://acme.example/terms'],
+    '--service-name',
+    'acme',
+    '--limit',
+    'key=7/30',
+    '--limit',
+    'verify=0',
+    '--max-staleness',
+    '500',
+    '--problem-base',
+    'https://acme.example/problems/',
+    '--allow-browsers',
+    '--title',
+    'Acme API',
+    '--contact',
+    'api@acme.example',
+    '--public-url',
+    'https://api.acme.example/',
+    '--terms',
+    'https://acme.example/terms',
   ]
   const logo = join(folder, 'logo.svg')
   writeFileSync(logo, '<svg/>')
   const served = await start([
-    ...['serve', '--port', '0', '--json', '--trust-proxies', '1', '--log', 'off', '--logo', logo],
-    ...['--stale-if-error', '60', '--limits-per-process'],
+    'serve',
+    '--port',
+    '0',
+    '--json',
+    '--trust-proxies',
+    '1',
+    '--log',
+    'off',
+    '--logo',
+    logo,
+    '--stale-if-error',
+    '60',
+    '--limits-per-process',
     ...options,
   ])
   t.teardown(() => served.child.kill())

@@ -40,7 +40,11 @@ const endpoints = [
   get('needs', () => ({ data: 1 }), { query: { shop: v.string() } }),
   get('order', () => ({ data: 1 }), { path: '/order/:id' }),
   defineEndpoint({
-    ...{ name: 'create', method: 'POST', path: '/create', scope: 'read:orders', summary: 'Create' },
+    name: 'create',
+    method: 'POST',
+    path: '/create',
+    scope: 'read:orders',
+    summary: 'Create',
     handle: () => ({ data: 1 }),
   }),
 ]

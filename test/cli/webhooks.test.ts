@@ -9,7 +9,13 @@ const { json, run } = programOn(`sqlite:${file}`, {
 })
 await json('migrate')
 const created = await json(
-  ...['webhooks', 'create', '--url', 'https://hooks.example/a', '--event', 'signup.created', 'key.issued'],
+  'webhooks',
+  'create',
+  '--url',
+  'https://hooks.example/a',
+  '--event',
+  'signup.created',
+  'key.issued',
 )
 const { id } = created.data
 

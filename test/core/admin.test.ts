@@ -109,12 +109,10 @@ test('details of partners and keys have bounds, and are removed with null', asyn
   const tags = Array.from({ length: 20 }, (_, index) => `${'t'.repeat(38)}${10 + index}`)
   const most = {
     contact: `a@${`${'b'.repeat(60)}.`.repeat(4)}example`,
-    ...{
-      tags,
-      externalId: '🤖'.repeat(200),
-      note: '🤖'.repeat(1_000),
-      selfService: ['revoke', 'rotate'] as const,
-    },
+    tags,
+    externalId: '🤖'.repeat(200),
+    note: '🤖'.repeat(1_000),
+    selfService: ['revoke', 'rotate'] as const,
   }
   const repeated = {
     ...most,

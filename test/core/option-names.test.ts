@@ -227,9 +227,22 @@ const calls: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> =
 
 /** Public functions that take no options. What they take is a port, or the host's. */
 const WITHOUT_OPTIONS = [
-  ...['AdminError', 'awaitReceipt', 'checkDirectory', 'directoryOf', 'fold', 'foldWords', 'grantOf'],
-  ...['createCachingFetch', 'importWebhookKey', 'measureWebhooks', 'renderMetrics', 'verifyWebhook'],
-  ...['PartnerApiError', 'PartnerProblem', 'ServiceUnreachableError', 'WebhookVerificationError'],
+  'AdminError',
+  'awaitReceipt',
+  'checkDirectory',
+  'directoryOf',
+  'fold',
+  'foldWords',
+  'grantOf',
+  'createCachingFetch',
+  'importWebhookKey',
+  'measureWebhooks',
+  'renderMetrics',
+  'verifyWebhook',
+  'PartnerApiError',
+  'PartnerProblem',
+  'ServiceUnreachableError',
+  'WebhookVerificationError',
   ...['close', 'fetch', 'flush', 'handle'].map((name) => `createPartnerApi().${name}`),
   ...['disable', 'enable', 'grant', 'remove', 'revoke', 'setMaxLifetime', 'show'].map((name) =>
     `createKeyAdministration().${name}`

@@ -194,7 +194,12 @@ t.test('parameters, members and the path are checked before a handler runs', asy
     headers: { 'idempotency-key': '"k 1"' },
   })
   t.strictSame([valid.status, valid.json.data], [201, {
-    ...{ item: 'a', count: 1, tags: [], idempotency_key: 'k 1', by: key.id, digest: false },
+    item: 'a',
+    count: 1,
+    tags: [],
+    idempotency_key: 'k 1',
+    by: key.id,
+    digest: false,
   }])
   const shown = await request('/orders/a%2Fb/%C3%A9?partner=demo&shop=s&verbose=true', { key })
   t.match(shown.json.data, { id: 'a/b', part: 'é', verbose: true, shop: 's' })
@@ -277,7 +282,14 @@ t.test('values of a query become the numbers and booleans that a schema takes', 
   const send = (parameters: string) => request(`/echo/values?partner=demo&${parameters}`, { key })
   const sent = 'size=2&sizes=1&sizes=2&seven=7&on=true&mixed=false&text=5&word=17&spare=4'
   t.strictSame((await send(sent)).json.data, {
-    ...{ size: 2, sizes: [1, 2], seven: 7, on: true, mixed: false, text: '5', word: '17', spare: 4 },
+    size: 2,
+    sizes: [1, 2],
+    seven: 7,
+    on: true,
+    mixed: false,
+    text: '5',
+    word: '17',
+    spare: 4,
   })
   t.equal((await send('mixed=9')).json.data.mixed, 9)
   for (const wrong of ['size=3', 'size=true', 'sizes=1&sizes=3', 'seven=8', 'on=false', 'on=1', 'mixed=x']) {
@@ -454,7 +466,9 @@ t.test('null in a body is what its schema makes of it', async (t) => {
   const send = (body: object) => post('/echo/nulls', { partner: 'demo', ...body }, { key })
   t.strictSame((await send({})).json.data, { cleared: 'default', count: 1 })
   t.strictSame((await send({ cleared: null, either: null })).json.data, {
-    ...{ cleared: null, count: 1, either: null },
+    cleared: null,
+    count: 1,
+    either: null,
   })
   t.match(await send({ count: null }), { status: 422, json: { errors: [{ pointer: '/count' }] } })
 })
@@ -791,12 +805,16 @@ t.test('a list that cannot be read is an error of the host, in one sentence', as
     defineEndpoint({ ...READ, name: 'placed', path: '/placed', paging, handle: ({ page }) => page(list) }),
     defineEndpoint({
       ...READ,
-      ...{ name: 'promised', path: '/promised', paging },
+      name: 'promised',
+      path: '/promised',
+      paging,
       handle: ({ page }) => page({ ...list, present: (row) => Promise.resolve(row) }),
     }),
     defineEndpoint({
       ...READ,
-      ...{ name: 'unread', path: '/unread', paging },
+      name: 'unread',
+      path: '/unread',
+      paging,
       handle: ({ page }) => page({ ...list, read: () => null as unknown as number[] }),
     }),
   ]
@@ -889,9 +907,15 @@ t.test('what cannot be served is refused when the service is created', async (t)
     { description: 1 },
     { handle: undefined },
     ...[
-      ...[v.date(), v.bigint(), v.instance(URL), v.array(v.date()), v.optional(v.set(v.string()))],
-      ...[v.union([v.string(), v.date()]), v.nullable(v.union([v.string(), v.optional(v.date())]))],
-      ...[v.record(v.string(), v.date()), v.tuple([v.string(), v.bigint()])],
+      v.date(),
+      v.bigint(),
+      v.instance(URL),
+      v.array(v.date()),
+      v.optional(v.set(v.string())),
+      v.union([v.string(), v.date()]),
+      v.nullable(v.union([v.string(), v.optional(v.date())])),
+      v.record(v.string(), v.date()),
+      v.tuple([v.string(), v.bigint()]),
       v.tupleWithRest([v.string()], v.date()),
       v.variant('kind', [v.object({ kind: v.literal('a'), at: v.date() })]),
       v.intersect([v.object({ a: v.string() }), v.object({ at: v.date() })]),

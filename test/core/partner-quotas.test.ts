@@ -265,8 +265,14 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
   const { partners } = await createPartner(open)
   await partners.update(PARTNER, { contact: 'dev@acme.example', tags: ['eu'] })
   const webhook: Webhook = {
-    ...{ id: 'whk_1', url: 'https://a.example/', partner: PARTNER, state: 'active', createdAt: 0 },
-    ...{ events: ['quota.warning', 'quota.reached'], secrets: [], failingSince: undefined },
+    id: 'whk_1',
+    url: 'https://a.example/',
+    partner: PARTNER,
+    state: 'active',
+    createdAt: 0,
+    events: ['quota.warning', 'quota.reached'],
+    secrets: [],
+    failingSince: undefined,
   }
   await open.webhooks.changeWebhook(webhook.id, 'webhook.created', { actor: 'test', at: 0 }, () => webhook)
   let failures = 1
@@ -318,7 +324,8 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
   }
   const end = { resets_at: '2026-12-01T00:00:00.000Z' }
   t.strictSame(JSON.parse(warning!.payload), {
-    ...{ type: 'quota.warning', timestamp: '2026-11-24T00:00:10.250Z' },
+    type: 'quota.warning',
+    timestamp: '2026-11-24T00:00:10.250Z',
     data: { ...data, used: 9, ...end },
   })
   t.match(JSON.parse(reached!.payload), { type: 'quota.reached', data: { ...data, used: 10, ...end } })
@@ -327,7 +334,12 @@ t.test('events are sent once for a window, a quota and a level, whatever the num
   await passes(6, 10, at('2026-12-01T00:00:00Z'))
   await until(async () => (await sent()).length === 6, 'both of the next month')
   t.strictSame((await sent()).map(({ type }) => type).toSorted(), [
-    ...['quota.reached', 'quota.reached', 'quota.reached', 'quota.warning', 'quota.warning', 'quota.warning'],
+    'quota.reached',
+    'quota.reached',
+    'quota.reached',
+    'quota.warning',
+    'quota.warning',
+    'quota.warning',
   ])
   const database = new DatabaseSync(file)
   database.exec('DELETE FROM webhook_delivery')

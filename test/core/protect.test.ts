@@ -90,12 +90,18 @@ t.test('reports, verify-key and the log have the route by its name', async (t) =
   ])
   const { json } = await verify()
   t.strictSame(json.data.endpoints.at(-1), {
-    ...{ method: 'GET', path: '/shop/invoices/{id}', scope: 'read:orders', allowed: true },
+    method: 'GET',
+    path: '/shop/invoices/{id}',
+    scope: 'read:orders',
+    allowed: true,
   })
   await api.flush()
   const { json: report } = await request('/partner/reports/summary?partner=demo')
   t.match(report.data.requests.by_endpoint.find(({ path }: { path: string }) => path.startsWith('/shop')), {
-    ...{ method: 'GET', path: '/shop/invoices/{id}', requests: 2, errors: 1 },
+    method: 'GET',
+    path: '/shop/invoices/{id}',
+    requests: 2,
+    errors: 1,
   })
 })
 

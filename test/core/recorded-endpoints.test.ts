@@ -13,7 +13,11 @@ import { createPartner } from '../support/partner.ts'
 
 const define = (name: string, method: 'GET' | 'POST' = 'GET') =>
   defineEndpoint({
-    ...{ name, method, path: `/${name}/:id`, scope: 'read:orders', summary: 'Own' },
+    name,
+    method,
+    path: `/${name}/:id`,
+    scope: 'read:orders',
+    summary: 'Own',
     limits: ['key', 'signup'],
     handle: () => ({ data: null }),
   })

@@ -221,14 +221,14 @@ t.test('a signup that an embedder has not accepted is neither counted nor an eve
     createSignup: (...sent) => failsToCount ? Promise.reject(new Error('away')) : plain.createSignup(...sent),
   }
   const webhook: Webhook = {
-    ...{
-      id: 'whk_1',
-      url: 'https://example.com',
-      events: ['signup.created'],
-      partner: undefined,
-      state: 'active',
-    },
-    ...{ createdAt: 0, secrets: [], failingSince: undefined },
+    id: 'whk_1',
+    url: 'https://example.com',
+    events: ['signup.created'],
+    partner: undefined,
+    state: 'active',
+    createdAt: 0,
+    secrets: [],
+    failingSince: undefined,
   }
   const context = { actor: 'test', at: Date.now() }
   await plain.webhooks.changeWebhook(webhook.id, 'webhook.created', context, () => webhook)

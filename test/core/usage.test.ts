@@ -497,7 +497,8 @@ await t.test('problems of own endpoints have the detail of their code', async (t
   t.strictSame(
     details,
     [
-      ...['There is nothing with this id.', 'This key does not hold read:plans.'],
+      'There is nothing with this id.',
+      'This key does not hold read:plans.',
       'The key does not hold the scope that this endpoint needs.',
     ].sort(),
   )
@@ -505,7 +506,11 @@ await t.test('problems of own endpoints have the detail of their code', async (t
 
 function defineOwnProblem(name: string, problem: Problem) {
   return defineEndpoint({
-    ...{ name, method: 'GET', path: `/${name}`, scope: 'read:plans', summary: 'Get nothing' },
+    name,
+    method: 'GET',
+    path: `/${name}`,
+    scope: 'read:plans',
+    summary: 'Get nothing',
     handle: () => problem,
   })
 }

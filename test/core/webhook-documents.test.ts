@@ -48,14 +48,14 @@ t.test('the events of a store are as described', async (t) => {
   const store = await openMemoryStore()
   const stamp = { actor: 'operator', at: Date.now() }
   const hook = (id: string): Webhook => ({
-    ...{
-      id,
-      url: 'https://hooks.example/',
-      events: WEBHOOK_EVENT_TYPES,
-      partner: undefined,
-      state: 'active',
-    },
-    ...{ createdAt: stamp.at, secrets: [], failingSince: undefined },
+    id,
+    url: 'https://hooks.example/',
+    events: WEBHOOK_EVENT_TYPES,
+    partner: undefined,
+    state: 'active',
+    createdAt: stamp.at,
+    secrets: [],
+    failingSince: undefined,
   })
   const change = (one: Webhook, type: 'webhook.created' | 'webhook.disabled') =>
     store.webhooks.changeWebhook(one.id, type, stamp, () => one)

@@ -215,8 +215,14 @@ test('what drivers return is converted, and what is no row is an error', async (
   const store = await openMemoryStore()
   const key = await admit(store)
   const opal = {
-    ...{ ...profileNamed('Opal'), publishedAt: 0n, updatedAt: '5', foundedYear: '1999' },
-    ...{ tags: null, contact: null, employees: null, description: null },
+    ...profileNamed('Opal'),
+    publishedAt: 0n,
+    updatedAt: '5',
+    foundedYear: '1999',
+    tags: null,
+    contact: null,
+    employees: null,
+    description: null,
   }
   const base = directoryOf(['Opal', 'Anders'].map(profileNamed))
   /** A query of a builder, which runs when it is awaited. */
@@ -236,7 +242,10 @@ test('what drivers return is converted, and what is no row is an error', async (
     [{ findProfile: () => query(opal) }, profile, [200, {
       updated_at: '1970-01-01T00:00:00.005Z',
       founded_year: 1999,
-      ...{ tags: [], contact: null, employees: null, description: null },
+      tags: [],
+      contact: null,
+      employees: null,
+      description: null,
     }, '']],
     [{ findProfile: () => query(null) }, profile, [404, undefined, '']],
     [{ findProfile: () => Promise.reject(new Problem('store_unavailable')) }, profile, [503, undefined]],

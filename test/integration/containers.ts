@@ -45,15 +45,13 @@ export async function openPodman(): Promise<Podman | string> {
   }
   const [program = '', ...words] = [
     ...prefix,
-    ...[
-      'podman',
-      '--root',
-      join(folder, 'storage'),
-      '--runroot',
-      join(folder, 'run'),
-      '--log-level',
-      'error',
-    ],
+    'podman',
+    '--root',
+    join(folder, 'storage'),
+    '--runroot',
+    join(folder, 'run'),
+    '--log-level',
+    'error',
   ]
   const podman: Podman = {
     attempt(args, input = '') {

@@ -30,8 +30,16 @@ const [withNpm = '', withNode = ''] = [...readPage(FILE).matchAll(/^ARG \w+=(\S+
   name!
 )
 const restrictions = [
-  ...['--read-only', '--read-only-tmpfs=false', '--cap-drop', 'all', '--security-opt', 'no-new-privileges'],
-  ...['--cgroups', 'disabled', '--pull', 'never'],
+  '--read-only',
+  '--read-only-tmpfs=false',
+  '--cap-drop',
+  'all',
+  '--security-opt',
+  'no-new-privileges',
+  '--cgroups',
+  'disabled',
+  '--pull',
+  'never',
 ]
 
 await t.test('it is built', async (t) => {
@@ -167,9 +175,18 @@ const shared = 'examples/deploy/partner-api@.service'
 /** Starts systemd as the first process of a container. */
 const startSystemd = async (t: Test, unit: string, ...network: string[]) => {
   const flags = [
-    ...['--cap-add=all', '--security-opt=seccomp=unconfined', '--security-opt=unmask=all', '--systemd=false'],
-    ...['--cgroups=disabled', '--cgroupns=host', '--volume=/sys/fs/cgroup:/sys/fs/cgroup', ...network],
-    ...['--pull=never', '--tmpfs=/run', '--env=container=podman', '--env=SYSTEMD_UNIT_PATH=/units'],
+    '--cap-add=all',
+    '--security-opt=seccomp=unconfined',
+    '--security-opt=unmask=all',
+    '--systemd=false',
+    '--cgroups=disabled',
+    '--cgroupns=host',
+    '--volume=/sys/fs/cgroup:/sys/fs/cgroup',
+    ...network,
+    '--pull=never',
+    '--tmpfs=/run',
+    '--env=container=podman',
+    '--env=SYSTEMD_UNIT_PATH=/units',
   ]
   const words = [`--entrypoint=${systemd}`, 'systemd', `--unit=${unit}`]
   await podman.run('run', '--detach', '--name', 'systemd', ...flags, ...words)

@@ -102,7 +102,9 @@ test('npm ci installs the dependencies and what builds the package, and has a No
       ...Object.keys(npm.dependencies),
       'partner-api-node',
       // Of @prometheus-io/client.
-      ...['@opentelemetry/api', 'bintrees', 'tdigest'],
+      '@opentelemetry/api',
+      'bintrees',
+      'tdigest',
     ]),
   )
   const nodes = Object.keys(read('test/node/package.json').optionalDependencies)

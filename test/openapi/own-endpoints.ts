@@ -68,14 +68,20 @@ export const OWN_ENDPOINTS = [show, list, create, touch]
 /** The data that each of these returns to a sample, by operation. */
 export const OWN_DATA: Readonly<Record<string, unknown>> = {
   ownOrder: {
-    ...{ id: 'id', part_name: 'part_name', shop: odd, least: 3 },
-    ...{ states: ['in transit', 'in transit'], day: '2026-12-31' },
+    id: 'id',
+    part_name: 'part_name',
+    shop: odd,
+    least: 3,
+    states: ['in transit', 'in transit'],
+    day: '2026-12-31',
   },
   ownOrders: [{ most: 0 }],
   ownOrderCreate: {
     note: `${odd}\n\t`,
     lines: [{ sku: 'tex', count: 2 }, { sku: 'tex', count: 2 }],
-    ...{ 'is-gift': true, labels: {}, refund: null },
+    'is-gift': true,
+    labels: {},
+    refund: null,
   },
   ownTouch: { id: 'id' },
 }

@@ -30,8 +30,16 @@ async function makeTemplate(binaries: Binaries, template: string): Promise<void>
     // Text is compared by its bytes: nothing under test can come to depend on the machine's languages.
     const [command = '', ...rest] = unprivileged([
       binaries.initdb,
-      ...['-D', join(folder.path, 'data'), '-U', superuser, '--locale=C', '--encoding=UTF8'],
-      ...['--auth-local=trust', '--auth-host=scram-sha-256', '--no-sync', '--no-instructions'],
+      '-D',
+      join(folder.path, 'data'),
+      '-U',
+      superuser,
+      '--locale=C',
+      '--encoding=UTF8',
+      '--auth-local=trust',
+      '--auth-host=scram-sha-256',
+      '--no-sync',
+      '--no-instructions',
     ])
     await run(command, rest, folder.path)
     await run('cp', ['-Rp', join(folder.path, 'data'), ready])

@@ -188,7 +188,8 @@ function commandOf({ options, binaries, folder }: ServerPlan, port: number): str
   }
   return [
     binaries.postgres,
-    ...['-D', join(folder.path, 'data')],
+    '-D',
+    join(folder.path, 'data'),
     ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
   ]
 }

@@ -13,8 +13,13 @@ const receiver = await startReceiver()
 t.teardown(receiver.close)
 await run('migrate')
 const { data: { id } } = await json(
-  ...['webhooks', 'create', '--event', 'key.issued', '--allow-private'],
-  ...['--url', receiver.url.replace('127.0.0.1', 'hook.example')],
+  'webhooks',
+  'create',
+  '--event',
+  'key.issued',
+  '--allow-private',
+  '--url',
+  receiver.url.replace('127.0.0.1', 'hook.example'),
 )
 
 for (const { name, command } of RUNTIMES.filter((runtime) => !isOlderNode(runtime))) {

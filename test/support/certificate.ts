@@ -8,8 +8,23 @@ export const noOpenssl: string | false = spawnSync('openssl', ['version']).statu
 /** Writes a self-signed certificate and its key to files. */
 export function makeCertificate(name: string, cert: string, key: string): void {
   openssl([
-    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'],
-    ...['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-out', cert, '-keyout', key],
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '2',
+    '-subj',
+    `/CN=${name}`,
+    '-addext',
+    `subjectAltName=DNS:${name}`,
+    '-out',
+    cert,
+    '-keyout',
+    key,
   ])
 }
 

@@ -95,13 +95,13 @@ t.test('a request has a server span by the conventions for HTTP', (t) =>
       return { name: span!.name, code: span!.status.code, ...attributes }
     }
     const span = (name: string, path: string, status: number, more: object = {}) => ({
-      ...{
-        name,
-        code: SpanStatusCode.UNSET,
-        'url.scheme': 'http',
-        'http.request.method': name.split(' ')[0],
-      },
-      ...{ 'url.path': path, 'http.response.status_code': status, ...more },
+      name,
+      code: SpanStatusCode.UNSET,
+      'url.scheme': 'http',
+      'http.request.method': name.split(' ')[0],
+      'url.path': path,
+      'http.response.status_code': status,
+      ...more,
     })
     const routed = (name: string, path: string, status: number) =>
       span(name, path, status, { 'http.route': name.split(' ')[1], 'partner_api.partner': 'demo' })

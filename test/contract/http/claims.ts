@@ -55,8 +55,12 @@ async function oneKey(t: TestContext, service: Service): Promise<void> {
   }
   const { key: text, ...key } = made.json?.data ?? {}
   t.strictSame(key, {
-    ...{ id: text.slice(9, 21), hint: `…${text.slice(-4)}`, environment: 'test' },
-    ...{ scopes: ['read:plans'], expires_at: null, predecessor: null },
+    id: text.slice(9, 21),
+    hint: `…${text.slice(-4)}`,
+    environment: 'test',
+    scopes: ['read:plans'],
+    expires_at: null,
+    predecessor: null,
   })
   t.equal(
     (await get(service, '/public/plans?partner=demo', { key: { text } })).status,

@@ -71,7 +71,9 @@ export function deployAt(open: () => Promise<Site>): Deploy {
       if (settings.ownEndpoints) { for (const module of OWN_MODULES) await site.world.modules.define(module) }
       // A busy machine pauses for a second.
       const mounted = await site.start({
-        ...{ limits: FAR_LIMITS, maxStalenessMs: 0, storeTimeoutMs: 50_000 },
+        limits: FAR_LIMITS,
+        maxStalenessMs: 0,
+        storeTimeoutMs: 50_000,
         ...settings,
       })
       try {

@@ -26,7 +26,9 @@ export const order: readonly Suite[] = [{
 
 /** Endpoints that together have every kind of fault, and one of the host's own that has a revision. */
 const PAIRED = [
-  ...['/service/public/profiles/{slug}', '/service/partner/signups', '/service/orders/{slug}'],
+  '/service/public/profiles/{slug}',
+  '/service/partner/signups',
+  '/service/orders/{slug}',
   '/service/developer/rotate-key',
 ]
 const MODULES = [...MODULE_NAMES, ...OWN_NEEDS.map(({ module }) => module)]

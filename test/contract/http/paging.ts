@@ -190,7 +190,12 @@ async function alteredCursors(t: TestContext, service: Service): Promise<void> {
     swapCase(cursor),
     'A'.repeat(200),
     `.${'0'.repeat(32)}`,
-    ...['A', 'null', '0', '.', '😀', '\0'],
+    'A',
+    'null',
+    '0',
+    '.',
+    '😀',
+    '\0',
   ]
   for (const form of forms) {
     const response = await getPage(service, `cursor=${encodeURIComponent(form)}`)

@@ -70,8 +70,12 @@ async function refusals(t: TestContext, service: Service): Promise<void> {
   }
   const { root } = service
   const plans = {
-    ...{ method: 'GET', path: `${root}/public/plans`, status: 403, code: 'scope_missing' },
-    ...{ detail: sent[0]!.json.detail, required_scope: 'read:plans' },
+    method: 'GET',
+    path: `${root}/public/plans`,
+    status: 403,
+    code: 'scope_missing',
+    detail: sent[0]!.json.detail,
+    required_scope: 'read:plans',
   }
   t.strictSame(rowOf(0), plans)
   const banner = { method: 'GET', path: `${root}/public/banner`, status: 403, code: 'module_inactive' }
@@ -80,7 +84,10 @@ async function refusals(t: TestContext, service: Service): Promise<void> {
   t.strictSame(rowOf(2), { ...missing, code: 'profile_not_found', detail: sent[2]!.json.detail })
   t.strictSame([rowOf(4)['path'], rowOf(5)['method']], ['/', 'HEAD'], 'a key in the path is redacted')
   t.strictSame(rowOf(8), {
-    ...{ method: 'GET', path: `${root}/public/plans`, status: 401, code: 'key_revoked' },
+    method: 'GET',
+    path: `${root}/public/plans`,
+    status: 401,
+    code: 'key_revoked',
     detail: sent[8]!.json.detail,
   })
   const ofTests = await until(() => list(test), ({ json }) => json.data.length > 0)

@@ -150,7 +150,13 @@ export async function addWebhook(store: Store, url: string, number: number): Pro
   const secrets = [{ sealed: await key.seal(createWebhookSecret(), id), expiresAt: undefined }]
   const at = Date.now()
   await store.webhooks.changeWebhook(id, 'webhook.created', { actor: 'test', at }, () => ({
-    ...{ id, url, events: ['signup.created'], partner: undefined, state: 'active', createdAt: at, secrets },
+    id,
+    url,
+    events: ['signup.created'],
+    partner: undefined,
+    state: 'active',
+    createdAt: at,
+    secrets,
     failingSince: undefined,
   }))
   return id

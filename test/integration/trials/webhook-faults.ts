@@ -104,9 +104,12 @@ async function startFaults(): Promise<string[]> {
   const reset = await listen((socket) => void socket.resetAndDestroy())
   const plain = await listen((socket) => void socket.write(ok))
   return Array.from({ length: 6 }, (_, index) => [
-    ...[`http://silent${index}.example/`, `http://flood.example:${flood}/${index}`],
-    ...[`http://slow.example:${slow}/${index}`, `http://slow${index}.example:${slow}/`],
-    ...[`http://reset.example:${reset}/${index}`, `http://rebind${index}.example:${plain}/`],
+    `http://silent${index}.example/`,
+    `http://flood.example:${flood}/${index}`,
+    `http://slow.example:${slow}/${index}`,
+    `http://slow${index}.example:${slow}/`,
+    `http://reset.example:${reset}/${index}`,
+    `http://rebind${index}.example:${plain}/`,
   ]).flat()
 }
 

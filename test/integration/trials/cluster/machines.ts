@@ -23,8 +23,19 @@ export async function runInNamespaces(): Promise<void> {
   // The shell waits for processes that have lost their parent.
   const child = spawn('setpriv', [
     '--pdeathsig=KILL',
-    ...['unshare', '--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'],
-    ...['sh', '-c', '"$@" & wait $!', 'sh', process.execPath, ...process.argv.slice(1)],
+    'unshare',
+    '--net',
+    '--mount',
+    '--pid',
+    '--fork',
+    '--kill-child',
+    '--mount-proc',
+    'sh',
+    '-c',
+    '"$@" & wait $!',
+    'sh',
+    process.execPath,
+    ...process.argv.slice(1),
   ], { stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, [FOLDER]: path } })
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(name, () => child.kill('SIGKILL'))
   const [code] = await once(child, 'exit')
