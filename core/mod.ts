@@ -9,7 +9,7 @@ export type { PeerInfo } from './http/fetch.ts'
 export type { BodyContent, HttpRequest, HttpResponse, Page } from './http/message.ts'
 export { type InputError, Problem, type ProblemCode, type ProblemMembers, PROBLEMS } from './http/problem.ts'
 export type { MaybePromise } from './lib/promise.ts'
-export type { WebAbortSignal, WebRequest, WebResponse } from './lib/options.ts'
+export type { WebAbortSignal, WebRequest, WebResponse } from './lib/web-globals.ts'
 export type { LogEvent } from './log.ts'
 export { KEY_STATES, MODULE_NAMES, MODULES, SCOPES } from './model.ts'
 export type {

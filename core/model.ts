@@ -53,12 +53,6 @@ export const MAX_OWN_MODULES = 24
 /** The only version so far. Additions do not make a new one. */
 export const API_VERSION = '2026-11-20'
 
-/** The request header that makes a signup safe to repeat. */
-export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
-
-/** The longest setting of stale-if-error: an hour. */
-export const MAX_STALE_IF_ERROR_SECONDS = 3_600
-
 /** The name of a module that an operator defines. */
 export const MODULE_PATTERN = /^[a-z][a-z0-9-]{0,39}$/
 /** The scope of a module that an operator defines. */

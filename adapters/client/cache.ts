@@ -1,5 +1,6 @@
 import { parseJson } from '../../core/lib/json.ts'
-import { assertKind, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
+import { assertKind } from '../../core/lib/options.ts'
+import type { WebRequest, WebResponse } from '../../core/lib/web-globals.ts'
 import { ignoreFailure } from '../../core/lib/promise.ts'
 import { MAX_RESPONSE_BYTES, readText } from './transport.ts'
 

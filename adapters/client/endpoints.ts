@@ -1,6 +1,6 @@
 /** The methods of the client, and what they take and return. */
 import type { Page } from '../../core/http/message.ts'
-import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/options.ts'
+import type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web-globals.ts'
 import type { ActivityType } from '../../core/ports/reports.ts'
 import type * as wire from '../../core/wire.ts'
 import type { ResponseInfo, WithResponse } from './response.ts'

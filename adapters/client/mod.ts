@@ -6,7 +6,7 @@
  */
 export type { Page } from '../../core/http/message.ts'
 export type { ProblemCode } from '../../core/http/problem.ts'
-export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/options.ts'
+export type { WebAbortSignal, WebRequest, WebResponse, WebUrl } from '../../core/lib/web-globals.ts'
 export type { Environment, Module, PolicyName, Scope } from '../../core/model.ts'
 export type { ActivityType } from '../../core/ports/reports.ts'
 export type * from '../../core/wire.ts'

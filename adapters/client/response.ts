@@ -1,5 +1,5 @@
 /** What is known of a response beside its body. */
-import type { WebResponse } from '../../core/lib/options.ts'
+import type { WebResponse } from '../../core/lib/web-globals.ts'
 import type { Verification } from '../../core/wire.ts'
 
 /** `Headers` of the Fetch standard; `unknown` under a type library without it. */

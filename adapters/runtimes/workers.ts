@@ -8,7 +8,8 @@ import { createResponseConverter, FetchRequest } from '../../core/http/fetch.ts'
 import type { HttpResponse } from '../../core/http/message.ts'
 import { internalsOf } from '../../core/internals.ts'
 import { completesWithin, delay } from '../../core/lib/promise.ts'
-import { assertKind, assertOptions, type WebRequest, type WebResponse } from '../../core/lib/options.ts'
+import { assertKind, assertOptions } from '../../core/lib/options.ts'
+import type { WebRequest, WebResponse } from '../../core/lib/web-globals.ts'
 
 /** The context of a request in a Worker, or the state of a Durable Object. */
 export interface WorkerContext {

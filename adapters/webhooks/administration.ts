@@ -5,13 +5,8 @@ import { DEFAULT_OVERLAP_MS } from '../../core/admin/rotation.ts'
 import { requireNotRemoved } from '../../core/admin/validate.ts'
 import { formatValue } from '../../core/http/redact.ts'
 import { drawId } from '../../core/lib/ids.ts'
-import {
-  assertInteger,
-  assertKind,
-  assertOptions,
-  type OptionKinds,
-  type WebUrl,
-} from '../../core/lib/options.ts'
+import { assertInteger, assertKind, assertOptions, type OptionKinds } from '../../core/lib/options.ts'
+import type { WebUrl } from '../../core/lib/web-globals.ts'
 import { MS_PER_DAY } from '../../core/lib/time.ts'
 import type { Store } from '../../core/ports/store.ts'
 import {

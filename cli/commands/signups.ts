@@ -1,7 +1,7 @@
 import { findPartner } from '../../core/admin/apply.ts'
 import { signupJson } from '../../core/admin/record-json.ts'
 import { formatValue } from '../../core/http/redact.ts'
-import { EMAIL_PATTERN } from '../../core/lib/text.ts'
+import { EMAIL_PATTERN } from '../../core/content/scalars.ts'
 import { parseInstant, startOfDay } from '../../core/lib/time.ts'
 import type { Signup } from '../../core/ports/signups.ts'
 import { readRows, type Store } from '../../core/ports/store.ts'

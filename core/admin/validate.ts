@@ -2,7 +2,7 @@ import { containsKey, formatValue } from '../http/redact.ts'
 import { keyState } from '../keys/lifecycle.ts'
 import { parseCidr } from '../lib/ip-address.ts'
 import { assertKind, assertOptions } from '../lib/options.ts'
-import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN, SLUG_PATTERN } from '../content/scalars.ts'
 import { formatDuration } from '../lib/time.ts'
 import { countsPerPartner, MAX_QUOTA, maxWindowSeconds } from '../limits/policies.ts'
 import {

@@ -1,6 +1,9 @@
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Revision } from '../ports/facts.ts'
 
+/** The longest setting of stale-if-error: an hour. */
+export const MAX_STALE_IF_ERROR_SECONDS = 3_600
+
 /** How old the revision may be. */
 export interface StalenessBounds {
   /** Milliseconds, 0–10,000; 0 reads it for every request. */

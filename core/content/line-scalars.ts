@@ -1,11 +1,10 @@
 /** Values in lines of imports, each with the sentence of its error. */
 import * as v from 'valibot'
 import { containsKey } from '../http/redact.ts'
-import { EMAIL_PATTERN } from '../lib/text.ts'
 import { parseInstant } from '../lib/time.ts'
 import { partRule, rule } from '../lib/schema-rules.ts'
 import { INSTANT, mustBe, type Schema } from './fields.ts'
-import { type Form, type Scalars, SLUG } from './scalars.ts'
+import { EMAIL_PATTERN, type Form, type Scalars, SLUG } from './scalars.ts'
 
 /** Text with a check. @param noun What messages ask for instead of a value that is not text. */
 export function checkedText(noun: string, check: (text: string) => string | undefined): Schema<string> {

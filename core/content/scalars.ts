@@ -1,8 +1,14 @@
 /** The values that fields are made of. Lines and rows of custom directories each have their own schemas of these. */
-import { SLUG_PATTERN } from '../lib/text.ts'
 import type { PartError } from '../lib/schema-rules.ts'
 import type { Schema } from './fields.ts'
 import { isCountryCode } from './iso-codes.ts'
+
+/** The form of every slug: 1–80 of `a-z 0-9 -`, a letter or digit first. */
+export const SLUG_PATTERN: RegExp = /^[a-z0-9][a-z0-9-]{0,79}$/
+
+/** What browsers accept in `input type=email` (HTML living standard §4.10.5.1.5). */
+export const EMAIL_PATTERN: RegExp =
+  /^[a-zA-Z0-9.!#$%&'*+\/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/
 
 /** Schemas of values by what they are. */
 export interface Scalars {

@@ -1,7 +1,10 @@
 import { findLossyNumbers, hasDuplicateMembers, isObject } from '../lib/json.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { HttpRequest } from './message.ts'
-import { MAX_BODY_BYTES, Problem } from './problem.ts'
+import { Problem } from './problem.ts'
+
+/** A longer body is a `body_too_large`. */
+export const MAX_BODY_BYTES = 32_768
 
 export const BODY_ALREADY_READ =
   'The body has already been read: mount the service before middleware that reads bodies.'

@@ -1,5 +1,5 @@
 import { andThen, type MaybePromise } from '../lib/promise.ts'
-import type { WebRequest, WebResponse } from '../lib/options.ts'
+import type { WebRequest, WebResponse } from '../lib/web-globals.ts'
 import { BODY_ALREADY_READ } from './body.ts'
 import type { HttpRequest, HttpResponse } from './message.ts'
 import { Problem, type ProblemCode } from './problem.ts'

@@ -1,5 +1,8 @@
 import type { Sha256 } from '../lib/digest.ts'
 
+/** The request header that makes a signup safe to repeat. */
+export const IDEMPOTENCY_HEADER = 'Idempotency-Key'
+
 /** Names on the wire that contain the name of the service. */
 export interface ServiceNames {
   /** Path segment and realm. */

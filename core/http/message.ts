@@ -1,4 +1,4 @@
-import type { WebResponse } from '../lib/options.ts'
+import type { WebResponse } from '../lib/web-globals.ts'
 import type { MaybePromise } from '../lib/promise.ts'
 import type { Problem } from './problem.ts'
 

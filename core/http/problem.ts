@@ -3,9 +3,6 @@ import { assertInteger, assertOptions, type OptionKinds } from '../lib/options.t
 /** Default base of the `type` of problems. */
 export const DEFAULT_PROBLEM_BASE = 'https://partner-api.example/problems'
 
-/** A longer body is a `body_too_large`. */
-export const MAX_BODY_BYTES = 32_768
-
 /** Status and default detail of every problem. */
 export const PROBLEMS = {
   malformed_request: { status: 400, detail: 'The request is not well-formed HTTP or not well-formed JSON.' },

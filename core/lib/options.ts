@@ -1,4 +1,4 @@
-/** What the options of public functions share: their names, ranges of numbers, and types of web globals. */
+/** What the options of public functions share: their names, and ranges of numbers. */
 import { similarNames } from './similar-names.ts'
 
 /** The longest delay that timers support, in milliseconds. */
@@ -101,22 +101,3 @@ function kindOf(value: unknown): string {
   const kinds: Readonly<Record<string, string>> = { string: 'a text', function: 'a function' }
   return kinds[typeof value] ?? String(value)
 }
-
-// The package also exports types to type libraries without web globals (`lib` without `dom`, and no `@types/node`),
-// where a plain `Request` does not compile.
-
-/** `URL` of the URL standard, or the little of it that a type library without it can check. */
-export type WebUrl = typeof globalThis extends { readonly URL: { readonly prototype: infer T } } ? T
-  : { readonly href: string }
-
-/** `AbortSignal` of the DOM standard, or the little of it that a type library without it can check. */
-export type WebAbortSignal = typeof globalThis extends
-  { readonly AbortSignal: { readonly prototype: infer T } } ? T : { readonly aborted: boolean }
-
-/** `Response` of the Fetch standard; `unknown` under a type library without it. */
-export type WebResponse = typeof globalThis extends { readonly Response: { readonly prototype: infer T } } ? T
-  : unknown
-
-/** `Request` of the Fetch standard; `unknown` under a type library without it. */
-export type WebRequest = typeof globalThis extends { readonly Request: { readonly prototype: infer T } } ? T
-  : unknown

@@ -1,4 +1,4 @@
-import type { WebAbortSignal } from './options.ts'
+import type { WebAbortSignal } from './web-globals.ts'
 
 /** A value or a promise of it. A request whose values need no waiting gets its response without a promise. */
 export type MaybePromise<T> = T | Promise<T>

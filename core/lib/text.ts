@@ -69,10 +69,3 @@ function isSurrogate(unit: number): boolean {
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }
-
-/** The form of every slug: 1–80 of `a-z 0-9 -`, a letter or digit first. */
-export const SLUG_PATTERN: RegExp = /^[a-z0-9][a-z0-9-]{0,79}$/
-
-/** What browsers accept in `input type=email` (HTML living standard §4.10.5.1.5). */
-export const EMAIL_PATTERN: RegExp =
-  /^[a-zA-Z0-9.!#$%&'*+\/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)*$/

@@ -161,9 +161,6 @@ export interface UsageCount extends RequestCounts {
   readonly endpoint: string
 }
 
-/** The most problems of a key that are kept of an hour. */
-export const PROBLEMS_PER_HOUR = 100
-
 /** Milliseconds for which a problem is kept: 7 days. */
 export const PROBLEM_RETENTION_MS = 604_800_000
 

@@ -4,8 +4,11 @@ import { redactPath } from '../http/redact.ts'
 import { createLruCache } from '../lib/lru.ts'
 import { rfc3339 } from '../lib/time.ts'
 import type { Key, KeyFacts } from '../model.ts'
-import { PROBLEMS_PER_HOUR, type RecordedProblem } from '../ports/reports.ts'
+import type { RecordedProblem } from '../ports/reports.ts'
 import type { ProblemRecord } from '../wire.ts'
+
+/** The most problems of a key that are kept of an hour. */
+export const PROBLEMS_PER_HOUR = 100
 
 /** Keys whose problems are counted; one that is forgotten begins again, and the store keeps the same number. */
 const maxProblemKeys = 20_000

@@ -1,7 +1,7 @@
 /** What endpoints of the host's own and its protected routes have in common. */
 import { Problem } from '../http/problem.ts'
 import { formatValue } from '../http/redact.ts'
-import type { WebAbortSignal } from '../lib/options.ts'
+import type { WebAbortSignal } from '../lib/web-globals.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import { KEY_POLICY_NAMES } from '../limits/policies.ts'
 import { type EndpointMethod, type Key, type Modules, type Partner, SCOPE_PATTERN } from '../model.ts'

@@ -8,7 +8,7 @@ import type { Grant } from '../policy/decide.ts'
 import { MAX_VALUES } from '../schemas/input-schemas.ts'
 import { checkValue, type Inputs, LOSSY_NUMBER, type Parameter } from '../schemas/check-input.ts'
 import { readIdempotencyKey } from '../signups/idempotency.ts'
-import { IDEMPOTENCY_HEADER } from '../model.ts'
+import { IDEMPOTENCY_HEADER } from '../http/headers.ts'
 import type { HandlerContext, HandlerInput, KeyedRoute, PathValues } from './route.ts'
 
 interface RawInput {

@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
-import { EMAIL_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN } from '../content/scalars.ts'
 import type { Banner, Country, Industry, Plan, Profile, ProfileCard, Widget } from '../wire.ts'
 import * as field from './fields.ts'
 

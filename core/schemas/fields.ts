@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { COUNTRY_CODES } from '../content/iso-codes.ts'
 import { MAX_CURSOR_LENGTH } from '../http/cursor.ts'
-import { SLUG_PATTERN } from '../lib/text.ts'
+import { SLUG_PATTERN } from '../content/scalars.ts'
 
 export type Schema<T> = v.GenericSchema<unknown, T>
 

@@ -6,7 +6,7 @@ import * as v from 'valibot'
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
 import { containsKey } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
-import { EMAIL_PATTERN, SLUG_PATTERN } from '../lib/text.ts'
+import { EMAIL_PATTERN, SLUG_PATTERN } from '../content/scalars.ts'
 import { rule } from '../lib/schema-rules.ts'
 import type { JsonSchema } from './json-schema.ts'
 

@@ -9,11 +9,11 @@ import {
   ENDPOINT_METHODS,
   type EndpointName,
   MAX_OWN_MODULES,
-  MAX_STALE_IF_ERROR_SECONDS,
   MODULE_NAMES,
   MODULE_PATTERN,
   SCOPE_PATTERN,
 } from '../model.ts'
+import { MAX_STALE_IF_ERROR_SECONDS } from '../cache/revision-cache.ts'
 import type { ActivityType } from '../ports/reports.ts'
 import type * as wire from '../wire.ts'
 import {

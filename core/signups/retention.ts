@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import type { WebAbortSignal } from '../lib/options.ts'
+import type { WebAbortSignal } from '../lib/web-globals.ts'
 import { delay } from '../lib/promise.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import type { SignupStore } from '../ports/signups.ts'

@@ -1,7 +1,7 @@
 /** What core reads of a `Request`, also of one that only a server or another runtime can make. */
 import t from 'tap'
 import { createResponseConverter, FetchRequest, type PeerInfo } from '../../core/http/fetch.ts'
-import type { WebRequest } from '../../core/lib/options.ts'
+import type { WebRequest } from '../../core/lib/web-globals.ts'
 
 const encoder = new TextEncoder()
 

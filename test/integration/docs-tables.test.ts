@@ -183,7 +183,7 @@ t.test('the environment variables match the code', (t) => {
 t.test('the parameters of the PostgreSQL URL match the code', (t) => {
   const page = 'docs/postgres.md'
   const source = readPage('adapters/stores/postgres/url.ts')
-  const [, body = ''] = /const PARAMETERS.*?\{(.*?)^\}/ms.exec(source) ?? []
+  const [, body = ''] = /const urlParameters.*?\{(.*?)^\}/ms.exec(source) ?? []
   const actual = Array.from(
     body.matchAll(/^ {2}(\w+): (?:'(\w+)'|undefined)/gm),
     ([, name, variable = '']) => `${name} ${variable}`,

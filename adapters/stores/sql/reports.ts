@@ -1,11 +1,7 @@
 /** Counts of requests, and problems of keys. */
 import { andThen } from '../../../core/lib/promise.ts'
-import {
-  PROBLEM_RETENTION_MS,
-  PROBLEMS_PER_HOUR,
-  type Reports,
-  type UsageCount,
-} from '../../../core/ports/reports.ts'
+import { PROBLEM_RETENTION_MS, type Reports, type UsageCount } from '../../../core/ports/reports.ts'
+import { PROBLEMS_PER_HOUR } from '../../../core/reports/problem-log.ts'
 import {
   type Dialect,
   idsSql,

@@ -1,6 +1,6 @@
 import { matchesWords } from '../../../core/content/profile-index.ts'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
-import { SLUG_PATTERN } from '../../../core/lib/text.ts'
+import { SLUG_PATTERN } from '../../../core/content/scalars.ts'
 import type { ProfileQuery } from '../../../core/ports/directory.ts'
 import { CARD_COLUMNS, type CardRow, startPosition } from '../sql/tables.ts'
 import type { SqliteDatabase } from './database.ts'
