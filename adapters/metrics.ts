@@ -24,7 +24,10 @@ export type MetricsSample = readonly Metric[]
 
 /** The metrics of this process. */
 export interface Metrics {
-  /** The observer that measures a service, its requests, and the keys of its store that end soon. Pass it in `observers`. */
+  /**
+   * The observer that measures a service, its requests, and the keys of its store that end
+   * soon. Pass it in `observers`.
+   */
   readonly observer: Observer
   /** Adds metrics that are read when the metrics of this process are collected. */
   add(source: () => MaybePromise<MetricsSample>): void

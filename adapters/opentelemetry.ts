@@ -1,5 +1,6 @@
 /**
- * Traces of OpenTelemetry: a span for each request, by the conventions for HTTP, with a span for each call of the store.
+ * Traces of OpenTelemetry: a span for each request, by the conventions for HTTP, with a span
+ * for each call of the store.
  *
  * @module
  */
@@ -31,8 +32,8 @@ export interface TracingOptions {
 }
 
 /**
- * Makes spans with the SDK that is registered in this process. They contain no key, query, body or address. Calls of the
- * store have spans if the SDK has a context manager.
+ * Makes spans with the SDK that is registered in this process. They contain no key, query, body or address. Calls
+ * of the store have spans if the SDK has a context manager.
  */
 export function createTracing(options: TracingOptions = {}): Observer {
   assertOptions('createTracing', options, { databaseSystem: 'a text', scheme: 'a text' })

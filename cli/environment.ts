@@ -120,7 +120,11 @@ export function setFromVariables(command: Command, variables: Variables, env: Io
   }
 }
 
-/** Parses a value as an argument would be, and a list as its parts in order. @returns `undefined` for an absent flag. */
+/**
+ * Parses a value as an argument would be, and a list as its parts in order.
+ *
+ * @returns `undefined` for an absent flag.
+ */
 function parseValue(option: Option, text: string): unknown {
   if (!option.required && !option.optional) {
     if (text === '1' || text === 'true') return !option.negate

@@ -155,7 +155,9 @@ export async function run(
   }
 }
 
-/** Help, the version and usage errors have the form that is asked for, too: they come before or instead of a command. */
+/**
+ * Help, the version and usage errors have the form that is asked for, too: they come before or instead of a command.
+ */
 function createOutput(argv: readonly string[], io: Io): Output {
   const optionArguments = argv.includes('--') ? argv.slice(0, argv.indexOf('--')) : argv
   const variable = readVariable(io.env, 'PARTNER_API_JSON') ?? ''

@@ -22,7 +22,10 @@ export function suggest(name: string, known: readonly string[]): string {
   return similar.length === 0 ? '' : `\n(Did you mean ${joinList(similar, 'or')}?)`
 }
 
-/** Adds suggestions from the store to the message about a partner, key, link, webhook, module or scope that does not exist. */
+/**
+ * Adds suggestions from the store to the message about a partner, key, link, webhook, module or
+ * scope that does not exist.
+ */
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
   // By name: importing the class would load code that most commands do not need.
   if (!(error instanceof Error) || error.name !== 'AdminError') return

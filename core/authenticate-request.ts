@@ -95,7 +95,8 @@ function lookUpKey(context: RequestContext, find: KeyLookup): MaybePromise<Authe
  * Looks a credential up for an address that is not blocked. Until that ends it counts as a failure of the address; over
  * the limit, further look-ups wait for it.
  *
- * @param lookUp Called when the look-up may begin. What it throws ends it, and fails those that wait if that is the store.
+ * @param lookUp Called when the look-up may begin. What it throws ends it, and fails those that
+ * wait if that is the store.
  */
 export function admitLookUp<T>(
   context: RequestContext,

@@ -62,7 +62,9 @@ export const SCOPE_PATTERN = /^(?:read|create|update|delete):[a-z][a-z0-9-]{0,39
 export interface ModuleDefinition {
   /** 1–40 of `a-z 0-9 -`, a letter first; none of the eight. */
   readonly name: Module
-  /** `VERB:NAME`, the verb `read`, `create`, `update` or `delete` and the name as that of a module. Of no other module. */
+  /**
+   * `VERB:NAME`, the verb `read`, `create`, `update` or `delete` and the name as that of a module. Of no other module.
+   */
   readonly scope: Scope
   /** What it switches on: 1–200 code points. */
   readonly feature: string

@@ -37,7 +37,9 @@ import { mediaTypesOf, NO_PARAMS, type PathValues, type Route } from './routes/r
 import { ROUTES, selectRoute, SERVER_METHODS } from './routes/router.ts'
 import { API_VERSION, takesBody } from './model.ts'
 
-/** Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects. */
+/**
+ * Handles a request: one of the service's routes or, with `host`, one of the host's. Never throws and never rejects.
+ */
 export type Pipeline = (request: HttpRequest, host?: HostCall) => MaybePromise<HttpResponse>
 
 export function createPipeline(service: Service): Pipeline {
@@ -188,7 +190,8 @@ function enforceLimits(context: AuthenticatedContext, result: RateLimitResult | 
 }
 
 /**
- * Steps 10 to 15 of a GET, HEAD or DELETE. A cached response knows what its target says: the target is not parsed again.
+ * Steps 10 to 15 of a GET, HEAD or DELETE. A cached response knows what its target says: the
+ * target is not parsed again.
  */
 function handleWithoutBody(context: AuthenticatedContext): MaybePromise<HttpResponse> {
   const { cached, host, route } = context

@@ -30,9 +30,9 @@ const routeKinds: OptionKinds<ProtectedRoute> = {
 }
 
 /**
- * Puts the checks of the service before a route that stays in the router of your program: key, limits, partner, scope
- * and module. GET, HEAD and DELETE name the `partner` in their query; POST, PUT and PATCH in their JSON body. The route is
- * counted, logged and reported by its name, and listed by `verify-key`.
+ * Puts the checks of the service before a route that stays in the router of your program: key, limits, partner,
+ * scope and module. GET, HEAD and DELETE name the `partner` in their query; POST, PUT and PATCH in their JSON body.
+ * The route is counted, logged and reported by its name, and listed by `verify-key`.
  *
  * @throws {TypeError} for a member that does not exist, and for a value of another kind.
  * @throws {RangeError} for a name that is taken, and for a scope that no module of the store has.

@@ -94,8 +94,8 @@ function memoize<T>(make: MakeDocument<T>): MakeDocument<T> {
 }
 
 /**
- * Makes a function that makes documents. Their code is loaded with the first one: most services need neither the memory nor
- * the time at their start. The reference is kept, which the page and all Markdown are made from.
+ * Makes a function that makes documents. Their code is loaded with the first one: most services need neither the
+ * memory nor the time at their start. The reference is kept, which the page and all Markdown are made from.
  */
 export function createDocumentLoader(
   routes: readonly Route[],

@@ -75,7 +75,9 @@ export async function awaitReceipt(
   let pending = await replicas.progress(revision)
   const longestLeaseMs = Math.max(0, ...pending.map(({ leaseMs }) => leaseMs))
 
-  /** A replica that is no longer listed has deregistered, or its lease ended; a new one never knew an older revision. */
+  /**
+   * A replica that is no longer listed has deregistered, or its lease ended; a new one never knew an older revision.
+   */
   async function refresh(before: readonly ReplicaProgress[]): Promise<readonly ReplicaProgress[]> {
     try {
       const now = new Map((await replicas.progress(revision)).map((replica) => [replica.id, replica]))

@@ -15,8 +15,8 @@ export interface PartnerApiOptions {
   /** Name in paths and headers: lower-case letters, digits and `-`, a letter first; default `service`. */
   readonly serviceName?: string
   /**
-   * Path that all paths of the service begin with, such as `/api`: segments of `A-Za-z0-9._~-`, default none. Give it to
-   * services in a host that has them below a path, and pass requests with their complete path.
+   * Path that all paths of the service begin with, such as `/api`: segments of `A-Za-z0-9._~-`, default none. Give
+   * it to services in a host that has them below a path, and pass requests with their complete path.
    */
   readonly basePath?: string
   /** Milliseconds, 0–10,000, default 1,000: how long changes in the store may take to become effective. */
@@ -24,8 +24,8 @@ export interface PartnerApiOptions {
   /** Overrides of the default limits; a quota of 0 turns a policy off. */
   readonly limits?: Readonly<Partial<Record<ServicePolicyName, Limit>>>
   /**
-   * Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503. Looking up
-   * keys and checking for changes, which other requests wait for, may take a fifth of it.
+   * Milliseconds, 1–60,000, default 5,000: how long the store or directory may take before the response is 503.
+   * Looking up keys and checking for changes, which other requests wait for, may take a fifth of it.
    */
   readonly storeTimeoutMs?: number
   /**
@@ -58,15 +58,17 @@ export interface PartnerApiOptions {
   /** Days, 1–36,525, default 400: how long usage and signup counts remain in reports. */
   readonly keepUsageDays?: number
   /**
-   * Days, 0–36,525, default 0: how long the store keeps signups; 0 for ever. They are deleted at the end of a day, UTC, if
-   * the program runs for a minute or longer. Those in a destination of your own are yours to delete.
+   * Days, 0–36,525, default 0: how long the store keeps signups; 0 for ever. They are deleted at the end of a day,
+   * UTC, if the program runs for a minute or longer. Those in a destination of your own are yours to delete.
    */
   readonly keepSignupsDays?: number
-  /** What an invalid row of a custom directory does: `skip` (default) leaves it out, `fail` makes the response a 500. */
+  /**
+   * What an invalid row of a custom directory does: `skip` (default) leaves it out, `fail` makes the response a 500.
+   */
   readonly onInvalidRow?: 'skip' | 'fail'
   /**
-   * Receives the events selected by `logLevel`. Without it, those with the level `error` and invalid rows of a directory
-   * are lines of JSON on `console.error`; `() => {}` drops all.
+   * Receives the events selected by `logLevel`. Without it, those with the level `error` and invalid rows of a
+   * directory are lines of JSON on `console.error`; `() => {}` drops all.
    */
   readonly log?: (event: LogEvent) => void
   /** `errors` (default): rejected credentials, statuses from 500, administrative changes. `all`: every response too. */

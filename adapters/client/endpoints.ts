@@ -28,8 +28,8 @@ export interface PartnerClientOptions extends Hooks {
   /** Name and version of your program, such as `acme-website/2.1`: added to the `User-Agent` of this package. */
   readonly userAgent?: string | undefined
   /**
-   * Sends a request; defaults to the global `fetch`. `createCachingFetch` makes one that keeps responses; the `fetch` of a
-   * service or an app calls it without a port.
+   * Sends a request; defaults to the global `fetch`. `createCachingFetch` makes one that keeps responses; the
+   * `fetch` of a service or an app calls it without a port.
    */
   readonly fetch?: ((request: WebRequest) => WebResponse | Promise<WebResponse>) | undefined
 }
@@ -171,8 +171,8 @@ export interface PagedList<Row> extends AsyncIterable<Row>, Pick<Promise<ListPag
 
 /**
  * The endpoints of the service; methods are named after the operations in its OpenAPI document. Every call throws
- * `PartnerProblem` when the service refuses it and `ServiceUnreachableError` when the service can't be reached. Calls are
- * retried; a signup can be, because it has an idempotency key. All results and errors have a member `response`.
+ * `PartnerProblem` when the service refuses it and `ServiceUnreachableError` when the service can't be reached. Calls
+ * are retried; a signup can be, because it has an idempotency key. All results and errors have a member `response`.
  */
 export interface PartnerClient {
   /** What the key may do. */
@@ -215,9 +215,9 @@ export interface PartnerClient {
   /** Submits a form. The signup is stored when the promise is fulfilled. */
   signUp(form: SignupForm, options?: SignUpOptions): Promise<WithResponse<wire.SignupReceipt>>
   /**
-   * Calls an endpoint that the operator has added. `partner` is added to the request. A POST is retried only if it has an
-   * `idempotencyKey`. `Data` is not checked. Rejects with a `TypeError`, before anything is sent, for a path that could
-   * lead elsewhere and for a missing parameter.
+   * Calls an endpoint that the operator has added. `partner` is added to the request. A POST is retried only if it
+   * has an `idempotencyKey`. `Data` is not checked. Rejects with a `TypeError`, before anything is sent, for a path
+   * that could lead elsewhere and for a missing parameter.
    *
    * @param route Its path begins at or below the name of the service: `GET /service/orders` or `GET /orders`.
    */

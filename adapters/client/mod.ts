@@ -1,6 +1,6 @@
 /**
- * A typed client for partners' servers: one method for each endpoint and one for those that an operator adds, problems as
- * errors, paged lists as iterables, and safe retries; and the verification of webhooks.
+ * A typed client for partners' servers: one method for each endpoint and one for those that an operator adds,
+ * problems as errors, paged lists as iterables, and safe retries; and the verification of webhooks.
  *
  * @module
  */

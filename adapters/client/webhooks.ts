@@ -72,8 +72,8 @@ export type WebhookData<Type> =
     : { readonly actor: string; readonly changed: readonly string[] })
 
 /**
- * A verified event, discriminated by `type`. Ignore types that you do not know: the service may add some. `id` is the same
- * for all deliveries of an event, which may arrive more than once; `timestamp` is when it happened, RFC 3339.
+ * A verified event, discriminated by `type`. Ignore types that you do not know: the service may add some. `id` is the
+ * same for all deliveries of an event, which may arrive more than once; `timestamp` is when it happened, RFC 3339.
  */
 export type WebhookEvent = {
   readonly [Type in StoredEvent['type']]: {

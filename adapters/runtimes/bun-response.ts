@@ -20,8 +20,8 @@ const noCachedBody = new Uint8Array()
 const BunResponse = globalThis.Response
 
 /**
- * Converts responses to `Response`. Bun copies headers faster than it makes them: of two responses with the same cached body,
- * the second has a copy of the headers of the first, in which only those that differ are set.
+ * Converts responses to `Response`. Bun copies headers faster than it makes them: of two responses with the same
+ * cached body, the second has a copy of the headers of the first, in which only those that differ are set.
  *
  * @param createFallback Makes the response in place of one that cannot be sent.
  */

@@ -25,9 +25,9 @@ export type { RunningServer, ServableApi }
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
   /**
-   * Milliseconds after which a connection without traffic is closed, 0–255,000, default 75,000: longer than the 60 s of
-   * common load balancers; 0 for no limit. It is also the time in which a client must read more of its response, because
-   * Bun has one timer for both. Bun counts in steps of up to 4 s.
+   * Milliseconds after which a connection without traffic is closed, 0–255,000, default 75,000: longer than the
+   * 60 s of common load balancers; 0 for no limit. It is also the time in which a client must read more of its
+   * response, because Bun has one timer for both. Bun counts in steps of up to 4 s.
    */
   readonly keepAliveTimeoutMs?: number
 }
@@ -101,7 +101,8 @@ export async function serve(api: ServableApi, options: ServeOptions = {}): Promi
     },
   })
   return createRunningServer(api, settings, server.port, pending, {
-    // Bun closes idle connections when it stops. Until then, the next request of a busy one gets a response that closes it.
+    // Bun closes idle connections when it stops. Until then, the next request of a busy one gets a
+    // response that closes it.
     takeOver: () => new Promise((resolve) => setTimeout(resolve, takeOverMs)),
     async stop() {
       // Bun alone would also wait for connections without any request.

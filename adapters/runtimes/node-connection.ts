@@ -215,8 +215,9 @@ function handleConnectionError(serving: Serving, error: ConnectionError, connect
 }
 
 /**
- * Discards what arrives after an error. Deno would pass it to the connection's parser, which another connection may have
- * by then. On Node, a connection keeps its parser, which repeats the error for every packet: an overflow needs that.
+ * Discards what arrives after an error. Deno would pass it to the connection's parser, which another
+ * connection may have by then. On Node, a connection keeps its parser, which repeats the error for every
+ * packet: an overflow needs that.
  */
 function detachParser(serving: Serving, error: ConnectionError, connection: Connection): void {
   const { socket } = connection

@@ -70,9 +70,9 @@ export function grantOf(request: object): EndpointGrant {
 }
 
 /**
- * Puts the checks of the service before a route of Express, Connect or Fastify: key, limits, partner, scope and module, as
- * `protect` does. A refused request gets a problem, and does not reach the handler. Any other is counted and logged with
- * the status of the host's response, when that ends. Time limits are those of the host.
+ * Puts the checks of the service before a route of Express, Connect or Fastify: key, limits, partner, scope and
+ * module, as `protect` does. A refused request gets a problem, and does not reach the handler. Any other is counted
+ * and logged with the status of the host's response, when that ends. Time limits are those of the host.
  *
  * A body that the host has parsed is read as parsed; one that it has not is left parsed in `request.body`. The response
  * gets `X-Request-Id`, the version and the `RateLimit` fields and, unless it has its own, `Cache-Control: private,

@@ -28,13 +28,14 @@ export interface NodeResponse {
 /** What a host that mounts the service knows better than the request that Node made. */
 export interface ListenerOptions<Request extends NodeRequest = NodeRequest> {
   /**
-   * Returns the client's address, as your framework determines it: it counts whatever `trustedProxies` says.
-   * `undefined` means unknown. By default the connection's peer, or with `trustedProxies` an entry of `X-Forwarded-For`.
+   * Returns the client's address, as your framework determines it: it counts whatever `trustedProxies`
+   * says. `undefined` means unknown. By default the connection's peer, or with `trustedProxies` an
+   * entry of `X-Forwarded-For`.
    */
   readonly address?: (request: Request) => string | undefined
   /**
-   * Returns path and query as the client sent them or as your router rewrote them. By default `originalUrl` of Express and
-   * Connect, which remove the mount path from `url`; elsewhere `url`.
+   * Returns path and query as the client sent them or as your router rewrote them. By default `originalUrl` of
+   * Express and Connect, which remove the mount path from `url`; elsewhere `url`.
    */
   readonly target?: (request: Request) => string
 }
@@ -46,12 +47,12 @@ export interface ListenerOptions<Request extends NodeRequest = NodeRequest> {
  * Header fields count as your middleware leaves them in `request.headers`; a field that it does not touch counts as it
  * arrived, repetitions included.
  *
- * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client sends
- * after an error to the request of another connection. `serve` prevents that.
+ * On Deno 2.9, a `clientError` listener of your server must destroy the socket at once: Deno passes what the client
+ * sends after an error to the request of another connection. `serve` prevents that.
  *
- * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only for a
- * response that had begun before the call, and with what an option throws; a response that the host begins meanwhile is
- * left to it.
+ * @returns A request listener. Its promise is fulfilled when the response has been handed to Node. It rejects only
+ * for a response that had begun before the call, and with what an option throws; a response that the host begins
+ * meanwhile is left to it.
  * @throws {TypeError} for an option that does not exist, and for a value of another kind.
  * @example
  * ```ts

@@ -142,8 +142,8 @@ export class MountedHttpRequest extends NodeHttpRequest {
   }
 
   /**
-   * A field counts as it arrived while its value in `headers` is the one that Node made of it: the first, or all of them
-   * joined. Any other value is from the host, as is the absence of a field.
+   * A field counts as it arrived while its value in `headers` is the one that Node made of it: the first, or all of
+   * them joined. Any other value is from the host, as is the absence of a field.
    */
   protected override headerValues(name: string): readonly string[] {
     const { headers, rawHeaders } = this.request
@@ -215,8 +215,8 @@ export function problemForError({ code }: ConnectionError): ProblemCode | undefi
 }
 
 /**
- * Tells which limit a head exceeds when the parser gives up, once the line has ended. One that ends as a request line does
- * is the target's. @param text The packets since then: the parser reports each one.
+ * Tells which limit a head exceeds when the parser gives up, once the line has ended. One that ends as a request
+ * line does is the target's. @param text The packets since then: the parser reports each one.
  */
 export function classifyOverflow(text: string): ProblemCode | undefined {
   const [line, next] = text.split('\n', 2) as [string, string?]

@@ -16,7 +16,9 @@ export function writeResponse(
   else response.end(typeof body === 'string' ? toLatin1(body) : keptText(body), 'latin1')
 }
 
-/** Sets headers without `writeHead`, whose array is misread by middleware that replaces it (`on-headers` before 1.1). */
+/**
+ * Sets headers without `writeHead`, whose array is misread by middleware that replaces it (`on-headers` before 1.1).
+ */
 export function setHeaders(response: ServerResponse, headers: readonly string[]): void {
   if (isDeno) validate(headers)
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!)

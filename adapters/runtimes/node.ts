@@ -33,7 +33,10 @@ export type { Guard, GuardedReply, GuardedRequest, ListenerOptions, NodeRequest,
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
-  /** Milliseconds in which the head of a request must arrive, default 10,000, at most `requestTimeoutMs`; 0 for no limit. */
+  /**
+   * Milliseconds in which the head of a request must arrive, default 10,000, at most
+   * `requestTimeoutMs`; 0 for no limit.
+   */
   readonly headersTimeoutMs?: number
   /**
    * Milliseconds after which an idle connection is closed, default 75,000: longer than the 60 s of common load
@@ -46,8 +49,8 @@ export interface ServeOptions extends ListenOptions {
    */
   readonly writeTimeoutMs?: number
   /**
-   * The most open connections, 1 or more; the server refuses others and logs it. The default, on Linux, leaves the store
-   * enough of the process's file descriptors; elsewhere there is no limit.
+   * The most open connections, 1 or more; the server refuses others and logs it. The default, on Linux, leaves the
+   * store enough of the process's file descriptors; elsewhere there is no limit.
    */
   readonly maxConnections?: number
 }
@@ -196,7 +199,9 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
   return Object.assign(server, { httpAllowHalfOpen: true })
 }
 
-/** Unlike close() of `node:http`, which destroys connections with unsent responses. Bun has no other for `node:http`. */
+/**
+ * Unlike close() of `node:http`, which destroys connections with unsent responses. Bun has no other for `node:http`.
+ */
 function stopAccepting(server: Server): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }

@@ -39,8 +39,8 @@ const flushDelayMs = 1_000
 const initTimeoutMs = 5_000
 
 /**
- * Creates the service at the first request, since a Worker may not do I/O before, and keeps each request's context alive
- * while the service writes usage after the response.
+ * Creates the service at the first request, since a Worker may not do I/O before, and keeps each request's context
+ * alive while the service writes usage after the response.
  *
  * A Worker runs in any number of isolates, and each counts limits on its own. Requests of one isolate can't share
  * connections. A store that keeps a connection open, such as the Postgres store, and limits across isolates require a
@@ -80,7 +80,10 @@ export function createWorker<Env>(
     return api ??= created
   }
 
-  /** Stops waiting after a while: if the runtime cancels the request that creates the service, its promise never settles. */
+  /**
+   * Stops waiting after a while: if the runtime cancels the request that creates the service,
+   * its promise never settles.
+   */
   async function waitForApi(env: Env): Promise<PartnerApi> {
     while (api === undefined) {
       const pending = creating

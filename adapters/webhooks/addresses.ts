@@ -5,7 +5,10 @@ import { isIP, type LookupFunction } from 'node:net'
 import process from 'node:process'
 import { parseCidr, parseIpAddress, rangeContains } from '../../core/lib/ip-address.ts'
 
-/** RFC 6890: this network, private, shared, loopback, link-local, protocol, documentation, benchmark, multicast, reserved. */
+/**
+ * RFC 6890: this network, private, shared, loopback, link-local, protocol, documentation,
+ * benchmark, multicast, reserved.
+ */
 const privateRanges = [
   '0.0.0.0/8',
   '10.0.0.0/8',
@@ -29,7 +32,10 @@ const globalUnicast = parseCidr('2000::/3')
 const nat64 = parseCidr('64:ff9b::/96')
 const sixToFour = parseCidr('2002::/16')
 
-/** Whether an address is reachable from everywhere, by its text. IPv6 addresses that contain an IPv4 address are as public as that. */
+/**
+ * Whether an address is reachable from everywhere, by its text. IPv6 addresses that contain an IPv4
+ * address are as public as that.
+ */
 export function isPublicAddress(text: string): boolean {
   const address = parseIpAddress(text)
   if (address === undefined) return false
@@ -59,8 +65,8 @@ const hostsFile = process.platform === 'win32'
   : '/etc/hosts'
 
 /**
- * A `lookup` for sockets that returns allowed addresses only. It uses no thread, as `dns.lookup` would: a few silent name
- * servers would keep connections of stores, files and cryptography waiting. Each name is resolved once at a time.
+ * A `lookup` for sockets that returns allowed addresses only. It uses no thread, as `dns.lookup` would: a few silent
+ * name servers would keep connections of stores, files and cryptography waiting. Each name is resolved once at a time.
  *
  * @param refusal The error if a name has no allowed address.
  */

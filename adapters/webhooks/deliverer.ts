@@ -45,11 +45,13 @@ export interface WebhookOptions {
   readonly key?: WebhookKey | undefined
   /** Whether to deliver to private addresses and by http://, too. */
   readonly allowPrivate?: boolean | undefined
-  /** Milliseconds, 500 or more, default 1,000: no webhook is called later than this after it was disabled or removed. */
+  /**
+   * Milliseconds, 500 or more, default 1,000: no webhook is called later than this after it was disabled or removed.
+   */
   readonly maxStalenessMs?: number | undefined
   /**
-   * Gets the events that begin with `webhook`, and `write_failed`. Without it, those with the level `error` are lines of
-   * JSON on `console.error`.
+   * Gets the events that begin with `webhook`, and `write_failed`. Without it, those with the level `error` are
+   * lines of JSON on `console.error`.
    */
   readonly log?: ((event: LogEvent) => void) | undefined
 }

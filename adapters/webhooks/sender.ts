@@ -1,4 +1,6 @@
-/** Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses. */
+/**
+ * Sends a delivery once, to an address that is checked when the connection is made: names may change their addresses.
+ */
 // By its file: Bun replaces `undici` by an implementation that ignores connectors.
 import { Agent, buildConnector, type Dispatcher } from 'undici/index.js'
 import { parseRetryAfter } from '../client/response.ts'
@@ -20,7 +22,8 @@ export interface WebhookSender {
   /**
    * Sends a body and does not follow redirects. Never rejects.
    *
-   * @param mayBeCalled Called once there is a connection. If it returns false, nothing is sent, and `undefined` is returned.
+   * @param mayBeCalled Called once there is a connection. If it returns false, nothing is sent, and
+   * `undefined` is returned.
    */
   send(
     url: string,

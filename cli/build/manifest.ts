@@ -1,6 +1,7 @@
 /**
- * npm packs `package.json` as it is on the disk. `manifest.ts publish` puts the manifest that the build has written in its
- * place, and `manifest.ts restore` brings the one of the checkout back. If npm is killed between the two, git has it.
+ * npm packs `package.json` as it is on the disk. `manifest.ts publish` puts the manifest that the build has
+ * written in its place, and `manifest.ts restore` brings the one of the checkout back. If npm is killed
+ * between the two, git has it.
  */
 import { copyFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,6 +1,6 @@
 /**
- * Builds `dist`, what npm packs: the compiled sources, the sample content, the manifest for users, and in `dist/client` the
- * package for partners, bundled into one module and one file of types.
+ * Builds `dist`, what npm packs: the compiled sources, the sample content, the manifest for users, and in
+ * `dist/client` the package for partners, bundled into one module and one file of types.
  */
 import { execFileSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -72,8 +72,8 @@ const maxTries = 20
 type Skip = (id: string) => (error: unknown) => undefined
 
 /**
- * Makes a change of keys in parts. Where other changes interrupt one, its halves are tried: a change of few keys takes less
- * time, and finishes beside a steady writer. A key is skipped if its change fails alone.
+ * Makes a change of keys in parts. Where other changes interrupt one, its halves are tried: a change of few keys
+ * takes less time, and finishes beside a steady writer. A key is skipped if its change fails alone.
  */
 export async function* inParts<T>(
   keys: readonly Key[],

@@ -226,7 +226,11 @@ export class Output implements TableStyle {
     void this.writeError(`${sentence.replace(/^warning:/, label)}\n`)
   }
 
-  /** A command of this program, to be run on the store of this run. @param words Its name, and arguments for a shell. */
+  /**
+   * A command of this program, to be run on the store of this run.
+   *
+   * @param words Its name, and arguments for a shell.
+   */
   command(words: string): string {
     return `partner-api${this.#storeOption} ${words}`
   }
@@ -267,7 +271,10 @@ export class Output implements TableStyle {
     })
   }
 
-  /** Shows the progress of a long command on one line of the terminal, and nothing when standard error is not a terminal. */
+  /**
+   * Shows the progress of a long command on one line of the terminal, and nothing when standard
+   * error is not a terminal.
+   */
   async progress<T>(work: (report: (text: string) => void) => Promise<T>): Promise<T> {
     const { stderr } = this.#io
     if (!stderr.isTTY) return await work(() => {})

@@ -80,7 +80,10 @@ export function displayWidth(text: string): number {
   return columns
 }
 
-/** An argument in the form in which a shell takes it. What a terminal must not get is escaped, in a form of bash and zsh. */
+/**
+ * An argument in the form in which a shell takes it. What a terminal must not get is escaped,
+ * in a form of bash and zsh.
+ */
 export function shellQuote(text: string): string {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text
   if (printable(text) === text) return `'${text.replaceAll("'", "'\\''")}'`
@@ -211,8 +214,8 @@ const numberHeadings = [
 ]
 
 /**
- * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the widest
- * are cut until the table fits the terminal.
+ * Formats a table in chunks, the first one with headings. Columns are as wide as their widest cell so far, and the
+ * widest are cut until the table fits the terminal.
  */
 export function createTableFormatter(headings: readonly string[], style: TableStyle = plainStyle) {
   const columns = headings.map((name) => ({

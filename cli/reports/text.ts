@@ -38,7 +38,10 @@ export function formatReport(
   return [details, ...chart, ...tables].join('\n')
 }
 
-/** A bar for each day, week or month, and the highest number of each row on its left. None if the terminal is too narrow. */
+/**
+ * A bar for each day, week or month, and the highest number of each row on its left. None if
+ * the terminal is too narrow.
+ */
 function formatChart(daily: Daily, style: TableStyle): string[] {
   const width = style.width === Infinity ? 80 : style.width
   const { unit, spans } = toSpans(daily, width - legendWidth)

@@ -21,8 +21,9 @@ const retryMs = 1_000
 const lineFeed = 10
 
 /**
- * Writes events as JSON lines on standard error. It never blocks and uses bounded memory: lines that can't be written (a
- * full pipe or disk) are dropped, and a later line reports their number: `{"event":"log_dropped","count":…}`.
+ * Writes events as JSON lines on standard error. It never blocks and uses bounded memory: lines that can't be
+ * written (a full pipe or disk) are dropped, and a later line reports their number:
+ * `{"event":"log_dropped","count":…}`.
  */
 export function createLog(
   level: 'off' | 'errors' | 'all',

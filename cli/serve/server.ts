@@ -170,8 +170,8 @@ export async function importTracing(store: StoreAddress['kind']): Promise<readon
 }
 
 /**
- * Registers the server before its first request: commands with --wait name it, and it fails early. With a read-only role it
- * would report itself healthy, and answer 503 to every key.
+ * Registers the server before its first request: commands with --wait name it, and it fails early. With a read-only
+ * role it would report itself healthy, and answer 503 to every key.
  */
 function registerAtOnce(store: Store) {
   const { replicas } = store

@@ -191,7 +191,11 @@ interface Replaced {
   readonly mayBeSwapped: boolean
 }
 
-/** Secures a restored store. @throws {CliError} where what the replaced store refuses cannot be known, without `force`. */
+/**
+ * Secures a restored store.
+ *
+ * @throws {CliError} where what the replaced store refuses cannot be known, without `force`.
+ */
 async function secure(
   restored: SqlDatabase,
   { sql, failure, location, mayBeSwapped }: Replaced,

@@ -117,7 +117,10 @@ function findNotReady(wanted: readonly string[], { modules, key, partner }: Veri
 
 const catalogPath = '/.well-known/api-catalog'
 
-/** The name of the service at `base` in its API catalog, or the default one. A redirect is thrown before the key is sent. */
+/**
+ * The name of the service at `base` in its API catalog, or the default one. A redirect is
+ * thrown before the key is sent.
+ */
 async function findServiceName(connection: DeploymentConnection, base: URL): Promise<string> {
   const headers = { accept: 'application/linkset+json' }
   const response = await connection.request({ url: urlBelow(base, catalogPath), method: 'GET', headers })

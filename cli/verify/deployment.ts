@@ -24,7 +24,9 @@ export interface DeploymentConnection {
   close(): Promise<void>
 }
 
-/** An HTTP response, perhaps not the service's. What it holds is clean: keys and credentials are redacted, texts cut. */
+/**
+ * An HTTP response, perhaps not the service's. What it holds is clean: keys and credentials are redacted, texts cut.
+ */
 export interface DeploymentResponse {
   readonly url: string
   readonly status: number
@@ -96,7 +98,11 @@ export function urlBelow({ origin, pathname }: URL, path: string): string {
   return `${origin}${pathname === '/' ? '' : pathname}${path}`
 }
 
-/** Prepares requests, which do not follow redirects: a key would go to another server. @param ending Ends all of them. */
+/**
+ * Prepares requests, which do not follow redirects: a key would go to another server.
+ *
+ * @param ending Ends all of them.
+ */
 export async function openConnection(
   base: URL,
   env: Io['env'],

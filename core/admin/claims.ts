@@ -33,7 +33,8 @@ type ClaimedKey = IssuedKey | RotatedKey
  * Checks a change of keys as if it were made now, and creates a claim in its place, for at most 30 days.
  *
  * @returns Its token, a secret that is not stored: the address of a link ends with `/claim/TOKEN`.
- * @throws {AdminError} What the change throws, `invalid_duration`, and `invalid_expiry` if the key ends before the claim.
+ * @throws {AdminError} What the change throws, `invalid_duration`, and `invalid_expiry` if the
+ * key ends before the claim.
  */
 export async function createClaim(
   store: ClaimStore,
@@ -71,7 +72,11 @@ export async function createClaim(
   return { claim, token }
 }
 
-/** Makes the key of a claim, in the transaction that ends the claim. @throws {AdminError} Then the claim is unchanged. */
+/**
+ * Makes the key of a claim, in the transaction that ends the claim.
+ *
+ * @throws {AdminError} Then the claim is unchanged.
+ */
 export async function useClaim(
   store: ClaimStore,
   openClaim: Claim,

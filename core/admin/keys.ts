@@ -76,15 +76,15 @@ const keyFilterKinds: OptionKinds<KeyFilter> = {
  * that a key is already in does nothing. A revoked or expired key cannot be changed, except that an expired one can be
  * revoked.
  *
- * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those that take an id with
- * `key_not_found`, changes to a revoked or expired key with `key_revoked` or `key_expired`, all changes with
- * `concurrent_change`, and each with its own codes.
+ * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those
+ * that take an id with `key_not_found`, changes to a revoked or expired key with `key_revoked` or `key_expired`,
+ * all changes with `concurrent_change`, and each with its own codes.
  */
 export interface KeyAdministration {
   /**
    * Creates a key and returns its text, which cannot be read again.
-   * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `invalid_limit`, `invalid_address_range`,
-   * `invalid_details`, `invalid_expiry`, `unknown_scope`, `module_inactive`
+   * @throws {AdminError} `partner_not_found`, `partner_removed`, `invalid_name`, `invalid_limit`,
+   * `invalid_address_range`, `invalid_details`, `invalid_expiry`, `unknown_scope`, `module_inactive`
    */
   issue(key: NewKey): Promise<IssuedKey>
   /**
@@ -113,8 +113,8 @@ export interface KeyAdministration {
   /** Cannot be undone. */
   revoke(id: string): Promise<Key>
   /**
-   * Sets the longest lifetime of keys, 1 s to 36,525 days, or removes it: `issue`, `rotate`, `update` and imports refuse
-   * a later end. Existing keys do not change.
+   * Sets the longest lifetime of keys, 1 s to 36,525 days, or removes it: `issue`, `rotate`, `update` and imports
+   * refuse a later end. Existing keys do not change.
    * @throws {AdminError} `invalid_duration`
    */
   setMaxLifetime(ms: number | undefined): Promise<void>

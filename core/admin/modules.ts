@@ -31,8 +31,8 @@ export interface ModuleAdministration {
   define(module: ModuleDefinition): Promise<ModuleDefinition>
   /**
    * Removes a module, and its scope from keys that are not in force.
-   * @throws {AdminError} `module_not_found`, `invalid_module` for one of the eight, `module_in_use` while a partner has it
-   * active, or a key in force or an open claim has its scope
+   * @throws {AdminError} `module_not_found`, `invalid_module` for one of the eight, `module_in_use` while a partner
+   * has it active, or a key in force or an open claim has its scope
    */
   forget(name: string): Promise<void>
 }

@@ -4,8 +4,8 @@ import type { Key, Modules, Partner } from '../model.ts'
 import type { Change } from '../ports/changes.ts'
 
 /**
- * The changes after which a partner may do no more than in either store. What gives no access, such as its name and limits,
- * stays as it was in the backup.
+ * The changes after which a partner may do no more than in either store. What gives no access, such as its name and
+ * limits, stays as it was in the backup.
  *
  * @param replaced The partner in the replaced store. A partner that it does not have is suspended: it refused its keys.
  * @param modules Those of the restored store.
@@ -35,8 +35,9 @@ export function narrowPartner(
 }
 
 /**
- * The changes after which a key is accepted only where both stores accept it. A key whose end in the replaced store
- * depends on no clock is revoked; without an address in common, it is disabled and has the addresses of the replaced store.
+ * The changes after which a key is accepted only where both stores accept it. A key whose end in the
+ * replaced store depends on no clock is revoked; without an address in common, it is disabled and has the
+ * addresses of the replaced store.
  *
  * @param replaced The key in the replaced store. A key that it does not have, or has with another digest, is disabled:
  * keys are never deleted, so that the two stores were changed independently, and the replaced one refused it.

@@ -72,9 +72,9 @@ const newPartnerKinds: OptionKinds<NewPartner> = {
  * Administration of partners. Each change returns the partner as it is afterwards; a change to the state that a
  * partner is already in does nothing. A removed partner can be read but not changed.
  *
- * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those that take a slug with
- * `partner_not_found`, changes to a removed partner with `partner_removed`, all changes with `concurrent_change`, and each
- * with its own codes.
+ * Methods throw `TypeError` for an option that does not exist or a value of another kind, and `AdminError`: those
+ * that take a slug with `partner_not_found`, changes to a removed partner with `partner_removed`, all changes with
+ * `concurrent_change`, and each with its own codes.
  */
 export interface PartnerAdministration {
   /**

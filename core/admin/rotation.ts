@@ -21,17 +21,20 @@ export interface RotationOptions {
   /** Milliseconds for which the old key still works, 0 to 36,525 days; by default 24 hours. */
   readonly overlapMs?: number | undefined
   /**
-   * When the successor expires, milliseconds since the epoch; by default when the old key would have, or when the longest
-   * lifetime ends. Rotation replaces a secret and does not extend access that was granted for a limited time.
+   * When the successor expires, milliseconds since the epoch; by default when the old key would have, or when the
+   * longest lifetime ends. Rotation replaces a secret and does not extend access that was granted for a limited time.
    */
   readonly expiresAt?: number | undefined
   /**
-   * Id of the successor to replace if the key was rotated already. It must not have been used, and ends when the key does,
-   * no later than before. The new one has the scopes and addresses that both allow, the earlier end unless `expiresAt` is
-   * set, and of each policy the smaller limit. By default a key is rotated once.
+   * Id of the successor to replace if the key was rotated already. It must not have been used, and ends when the
+   * key does, no later than before. The new one has the scopes and addresses that both allow, the earlier end
+   * unless `expiresAt` is set, and of each policy the smaller limit. By default a key is rotated once.
    */
   readonly replaces?: string | undefined
-  /** The limits of the service, with which a key without its own is compared; by default those of a service without settings. */
+  /**
+   * The limits of the service, with which a key without its own is compared; by default those of a
+   * service without settings.
+   */
   readonly serviceLimits?: ServiceLimits | undefined
 }
 
@@ -113,8 +116,8 @@ export function rotatedError({ id }: Key, successorId: string): AdminError {
 }
 
 /**
- * The changes of a rotation by a partner with those that end former successors, the oldest first, so that few keys of the
- * chain stay in force.
+ * The changes of a rotation by a partner with those that end former successors, the oldest first, so that few keys
+ * of the chain stay in force.
  *
  * @param isUsed Whether a use of a key is known that the store may lack.
  * @throws {AdminError} `chain_full`

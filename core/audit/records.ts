@@ -62,8 +62,8 @@ export function storeAuditRecord(change: Extract<Change, { type: 'store.updated'
 }
 
 /**
- * How a restore treated what the replaced store refuses: it refuses it, too; it accepts it, because the operator has chosen
- * that; or it could not know it.
+ * How a restore treated what the replaced store refuses: it refuses it, too; it accepts it, because the operator
+ * has chosen that; or it could not know it.
  */
 export type RestoreMode = 'narrowed' | 'as_backed_up' | 'unknown'
 

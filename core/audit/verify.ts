@@ -69,8 +69,8 @@ export async function verifyChain(
 }
 
 /**
- * Verifies the chain, replays it, and compares every partner, key, claim, module and webhook with the result. Memory grows by about
- * 200 bytes for each of them.
+ * Verifies the chain, replays it, and compares every partner, key, claim, module and webhook with the result.
+ * Memory grows by about 200 bytes for each of them.
  *
  * @param seal A head that was stored elsewhere.
  * @returns The first broken entry of the chain, whether the entry of the seal exists with its hash, at most 100

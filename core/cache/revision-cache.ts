@@ -43,8 +43,8 @@ const never: Timestamp = { at: -Infinity, date: -Infinity }
  * - missing until the first read and after `invalidate`: requests wait for a read.
  * - fresh up to half of `maxStalenessMs`: requests use it.
  * - aging up to `maxStalenessMs`: requests use it, and one of them reads it again in the background.
- * - expired then: requests wait for a read. While reads fail, they use it for up to `staleIfErrorMs`, and one of them reads
- *   it again every second.
+ * - expired then: requests wait for a read. While reads fail, they use it for up to `staleIfErrorMs`, and one of
+ *   them reads it again every second.
  */
 export class RevisionCache {
   readonly #readRevision: () => MaybePromise<Revision>
@@ -58,7 +58,9 @@ export class RevisionCache {
   #lastReadAt = never
   #isDown = false
 
-  /** @param calendarNow Milliseconds on the calendar. If it is set forward, the source is read once more than necessary. */
+  /**
+   * @param calendarNow Milliseconds on the calendar. If it is set forward, the source is read once more than necessary.
+   */
   constructor(
     readRevision: () => MaybePromise<Revision>,
     { maxStalenessMs, staleIfErrorMs = 0 }: StalenessBounds,

@@ -1,4 +1,6 @@
-/** Directories of embedders. What they return is converted and checked here, because drivers do not know these types. */
+/**
+ * Directories of embedders. What they return is converted and checked here, because drivers do not know these types.
+ */
 import * as v from 'valibot'
 import { formatValue } from '../http/redact.ts'
 import { isObject } from '../lib/json.ts'
@@ -206,8 +208,8 @@ export function directoryOf(rows: readonly DirectoryRow[]): Directory {
 }
 
 /**
- * Checks your own directory, for your tests: its rows are valid and counted like those of {@linkcode directoryOf}, and its first
- * 1,000 profiles are found and paged like them in both orders.
+ * Checks your own directory, for your tests: its rows are valid and counted like those of {@linkcode directoryOf},
+ * and its first 1,000 profiles are found and paged like them in both orders.
  *
  * @param partner Slug of the partner to read for, default `acme`.
  * @throws {Error} for the first error; the message names the slug and the member.

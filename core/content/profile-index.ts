@@ -12,8 +12,8 @@ function comparePositions(a: ProfilePosition, b: ProfilePosition): number {
 }
 
 /**
- * Profiles in memory that every partner sees, in both orders of the directory. A page is found by binary search and read
- * from there: a filter that few profiles pass reads them all.
+ * Profiles in memory that every partner sees, in both orders of the directory. A page is found by binary search and
+ * read from there: a filter that few profiles pass reads them all.
  */
 export function createProfileIndex(profiles: readonly Profile[]) {
   const searchable = profiles.map((profile) => ({ profile, search: searchText(profile) }))

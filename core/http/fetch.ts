@@ -171,7 +171,9 @@ const endedEarly = (): Problem => new Problem('malformed_request', { detail: 'Th
 /** Rejected for its malformed percent-encoding. */
 const invalidTarget = '%'
 
-/** Path and query from the URL of a request, without its fragment. Bun prepends nothing if Host is absent or invalid. */
+/**
+ * Path and query from the URL of a request, without its fragment. Bun prepends nothing if Host is absent or invalid.
+ */
 function targetOf(url: string): string {
   let start = url.startsWith('http') ? url.indexOf('/', url.indexOf(':') + 3) : 0
   const query = url.indexOf('?')
@@ -183,9 +185,9 @@ function targetOf(url: string): string {
 }
 
 /**
- * Whether the end of a request and its path are unambiguous. Parsers accept joined equal lengths and codings besides
- * chunked, which another server may frame as a different request (RFC 9112 §6.1, §6.3), and Deno prepends the Host header
- * to the path unchecked.
+ * Whether the end of a request and its path are unambiguous. Parsers accept joined equal lengths and codings
+ * besides chunked, which another server may frame as a different request (RFC 9112 §6.1, §6.3), and Deno prepends
+ * the Host header to the path unchecked.
  */
 function isFramed(length: string | null, headers: Headers): boolean {
   const coding = headers.get('transfer-encoding')

@@ -74,8 +74,8 @@ export function prefersGzip(acceptEncoding: string | undefined): boolean {
 }
 
 /**
- * The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). Empty ones do not
- * count (§5.6.1), and quoted strings are not read.
+ * The elements of a list, in lower case and without parameters, each with its weight (RFC 9110 §12.4.2). Empty ones
+ * do not count (§5.6.1), and quoted strings are not read.
  */
 function weights(field: string): [name: string, weight: number][] {
   const elements = field.replace(quotedString, '').toLowerCase().split(',')

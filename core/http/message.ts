@@ -12,8 +12,8 @@ export interface RequestMeta {
 }
 
 /**
- * The values of `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11 §3 and §4), with every policy
- * that was applied.
+ * The values of `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11 §3 and §4), with every
+ * policy that was applied.
  */
 export interface RateLimitFields {
   readonly policy: string
@@ -80,7 +80,9 @@ export interface HttpRequest {
   readonly isAborted?: boolean
   /** Calls back once when the client has gone before its response. Absent if the runtime does not report it. */
   onAbort?(listener: () => void): void
-  /** Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it. */
+  /**
+   * Whether a header field, by its lower-case name, was sent more than once. Absent if the runtime does not report it.
+   */
   isRepeated?(name: string): boolean
   /** The body as the host has parsed it: then `body` is not called. Absent if it has not. */
   readonly parsedBody?: { readonly value: unknown } | undefined

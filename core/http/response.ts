@@ -178,7 +178,9 @@ function contentHeaders(type: string, bytes: number): string[] {
   return ['Content-Type', type, 'Content-Length', String(bytes)]
 }
 
-/** A path as a URI reference (RFC 3986 §4.2): what it cannot contain, and an authority after `//`, is percent-encoded. */
+/**
+ * A path as a URI reference (RFC 3986 §4.2): what it cannot contain, and an authority after `//`, is percent-encoded.
+ */
 function toReference(path: string): string {
   const encoded = encodeURI(path.toWellFormed()).replaceAll('%25', '%')
   return encoded.startsWith('//')
@@ -200,8 +202,8 @@ function challengeParameters({ code, members }: Problem): string | undefined {
 }
 
 /**
- * The next page, relative to the request (RFC 8288 §3.1). A reference of a query alone means another path by RFC 2396 §5.2,
- * which Java follows; a first segment with a colon would be a scheme (RFC 3986 §4.2).
+ * The next page, relative to the request (RFC 8288 §3.1). A reference of a query alone means another path by
+ * RFC 2396 §5.2, which Java follows; a first segment with a colon would be a scheme (RFC 3986 §4.2).
  */
 function nextLink({ page }: HandlerResult, path: string, query: Query): string[] {
   if (page === undefined || page.next_cursor === null) return []

@@ -42,7 +42,9 @@ function freeze<T extends object>(value: T): T {
   return Object.freeze(value)
 }
 
-/** What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory. */
+/**
+ * What equal partners and keys with equal permissions have in common. Without it, a key takes three times the memory.
+ */
 const partners = createLruCache<PartnerFacts>(1_000)
 const permissions = createLruCache<Permissions>(1_000)
 
@@ -97,8 +99,8 @@ export interface PrincipalCache {
 }
 
 /**
- * Unknown ids have a cache of their own, so that a flood of them cannot evict known keys. With twice as many keys, a process
- * that has seen a million takes 20 to 30 MB more.
+ * Unknown ids have a cache of their own, so that a flood of them cannot evict known keys. With twice as many keys,
+ * a process that has seen a million takes 20 to 30 MB more.
  */
 const maxKeys = 10_000
 

@@ -1,8 +1,8 @@
 /** The time at which keys expire and content falls due. */
 export interface Clock {
   /**
-   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Does not go
-   * back, unless the store's clock says so or this machine's was set back a minute ago.
+   * Milliseconds since the epoch on the store's clock, where machines share the store; else on this machine's. Does
+   * not go back, unless the store's clock says so or this machine's was set back a minute ago.
    * @param elapsed `performance.now()`, for callers that have it. The date is then read once a millisecond at most.
    */
   now(elapsed?: number): number
@@ -11,8 +11,8 @@ export interface Clock {
   /** Milliseconds by which this machine's clock is ahead of `now`; negative when it is behind. */
   skewMs(): number
   /**
-   * The time by which what has expired may be deleted: the earlier one of the store's clock and this machine's, for either
-   * may be wrong. `undefined` unless this machine's clock has not jumped for a minute.
+   * The time by which what has expired may be deleted: the earlier one of the store's clock and this machine's, for
+   * either may be wrong. `undefined` unless this machine's clock has not jumped for a minute.
    */
   deletionTime(): number | undefined
 }
@@ -39,8 +39,8 @@ export interface StoreClock {
 }
 
 /**
- * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with, its own,
- * or this machine's.
+ * The clock that changes of a store, and services on it, follow: the given one, the one that it was opened with,
+ * its own, or this machine's.
  *
  * @throws {TypeError} for anything but a function. @throws {RangeError} for one that returns anything but a number.
  */
@@ -79,7 +79,9 @@ const settleMs = 60_000
  * bounds does not move the clock.
  */
 export function createClock(read: () => ClockReading | undefined = () => undefined): Clock {
-  /** The date at the zero of `performance.now()`, and since when: on this machine's clock, and on one that has jumped. */
+  /**
+   * The date at the zero of `performance.now()`, and since when: on this machine's clock, and on one that has jumped.
+   */
   let start = NaN
   let since = 0
   let jump: { start: number; since: number } | undefined

@@ -25,9 +25,9 @@ const serialBits = 20
 const serialMask = 2 ** serialBits - 1
 
 /**
- * Generates request ids: `req_`, 16 random characters, and a serial number of 4 characters. The random part changes when
- * the serial number wraps around: ids are unique among replicas without a call of the CSPRNG for each. The serial numbers
- * are permuted, so that two ids do not reveal the number of requests in between.
+ * Generates request ids: `req_`, 16 random characters, and a serial number of 4 characters. The random part changes
+ * when the serial number wraps around: ids are unique among replicas without a call of the CSPRNG for each. The
+ * serial numbers are permuted, so that two ids do not reveal the number of requests in between.
  */
 export function createRequestIds(): () => string {
   let prefix = ''

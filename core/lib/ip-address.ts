@@ -19,7 +19,8 @@ export function parseIpAddress(text: string): IpAddress | undefined {
 
 /**
  * Parses CIDR notation or a single address. Ranges within `::ffff:0:0/96` are ranges of IPv4.
- * @throws {RangeError} for other text, or bits set beyond the prefix. The message is the end of a sentence about the range.
+ * @throws {RangeError} for other text, or bits set beyond the prefix. The message is the end of a
+ * sentence about the range.
  */
 export function parseCidr(text: string): IpRange {
   const slash = text.indexOf('/')

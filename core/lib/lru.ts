@@ -10,9 +10,9 @@ export interface LruCache<V> {
 }
 
 /**
- * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one, and
- * when that reaches half of the bound, it replaces the old one. A read of a young entry is one look-up and moves nothing,
- * unlike in a map in order of use.
+ * A map that evicts entries that were not used recently. It has two generations: a used entry is in the young one,
+ * and when that reaches half of the bound, it replaces the old one. A read of a young entry is one look-up and
+ * moves nothing, unlike in a map in order of use.
  *
  * @param weightOf What an entry counts against the bound, always the same for an entry; default 1.
  * @param onEvict Gets those that are evicted, up to half of the bound at once.

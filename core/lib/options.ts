@@ -48,11 +48,12 @@ export type OptionKinds<T> = {
 }
 
 /**
- * Refuses names that no option has, and values of another kind: a misspelt option would be ignored, a text in place of a
- * list read by characters, and some restrict a key.
+ * Refuses names that no option has, and values of another kind: a misspelt option would be ignored, a text in place
+ * of a list read by characters, and some restrict a key.
  *
  * @param where The function that takes the options: `createListener`, `keys.issue`.
- * @throws {TypeError} for an unknown name, with the nearest one, for a value of another kind, and for what is not an object.
+ * @throws {TypeError} for an unknown name, with the nearest one, for a value of another kind, and
+ * for what is not an object.
  */
 export function assertOptions<T extends object>(where: string, given: T, options: OptionKinds<T>): void {
   if (!checksOfKind['an object'](given)) throw new TypeError(`${where}: the options must be an object.`)

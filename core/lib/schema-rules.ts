@@ -18,7 +18,8 @@ export type PartError = string | readonly [error: string, at: string | number]
 /**
  * An action that refuses a list or an object for what its parts have to do with each other.
  *
- * @param check Gets the value even if some parts are not valid; these, for which there are errors already, are `undefined`.
+ * @param check Gets the value even if some parts are not valid; these, for which there are errors
+ * already, are `undefined`.
  */
 export function partRule<T extends object>(
   check: (value: T) => PartError | undefined,

@@ -34,8 +34,8 @@ const rfc3339Pattern =
   /^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}:\d{2})(?:\.(\d+))?(?:Z|([+-])([01]\d|2[0-3]):([0-5]\d))$/i
 
 /**
- * Parses an instant in RFC 3339 §5.6 with an offset. Fractions beyond milliseconds are cut off, and impossible dates are
- * refused. A leap second, which only the end of a month in UTC can have, is the second after it.
+ * Parses an instant in RFC 3339 §5.6 with an offset. Fractions beyond milliseconds are cut off, and impossible
+ * dates are refused. A leap second, which only the end of a month in UTC can have, is the second after it.
  *
  * @returns Milliseconds since the epoch; `undefined` also for an instant outside the years 0–9999 in UTC.
  */

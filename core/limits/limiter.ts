@@ -68,7 +68,10 @@ function forPolicies<T>(create: (name: PolicyName) => T): Readonly<Record<Policy
 
 const maxWindows = 100_000
 
-/** The windows of each policy by subject, without those that were least recently used: `onEvict` receives the evicted ones. */
+/**
+ * The windows of each policy by subject, without those that were least recently used: `onEvict`
+ * receives the evicted ones.
+ */
 export function createWindows<W>(
   onEvict?: (evicted: Map<string, W>) => void,
 ): Readonly<Record<PolicyName, LruCache<W>>> {

@@ -19,7 +19,9 @@ const heldShare = 0.02
 /** Enough for one statement of a store, which other requests wait for. */
 const maxReturnsAtOnce = 500
 
-/** Milliseconds after which a spent quota of a partner is looked up again: another replica may have returned a lease. */
+/**
+ * Milliseconds after which a spent quota of a partner is looked up again: another replica may have returned a lease.
+ */
 const recheckMs = 1_000
 
 /**
@@ -31,8 +33,8 @@ const recheckMs = 1_000
  *
  * @param options.localFallback Whether to use this replica's share of each quota, instead of failing, while the quota
  * store does not respond; never for durable quotas.
- * @param options.limits The limits of the service. Services whose windows have another length count apart: each request to
- * the one with the shorter ones would end the longer ones.
+ * @param options.limits The limits of the service. Services whose windows have another length count apart: each
+ * request to the one with the shorter ones would end the longer ones.
  * @param options.isClockGiven Whether time may go back; default false.
  * @param options.windows Where to count what this process counts by itself; default in windows of this limiter's own.
  */
@@ -143,8 +145,8 @@ class SharedLimiter implements Limiter {
     const { name, quota, windowSeconds } = policy
     let window = this.#windows[name].get(subject)
     if (window === undefined || quota !== window.quota || windowSeconds !== window.windowSeconds) {
-      // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. It leases after
-      // what is held is returned.
+      // A changed policy gets a new window, and a pending lease under the old numbers does not apply to it. It
+      // leases after what is held is returned.
       const returned = window && this.#return([[subject, window]])
       const changed = { policy: name, quota, windowSeconds, isLeasing: returned !== undefined }
       window = { ...unleased, ...changed, waiting: [] }

@@ -1,4 +1,7 @@
-/** The pages of a one-time link: what it is for, with a button; then the key; or why there is no key. They work without script. */
+/**
+ * The pages of a one-time link: what it is for, with a button; then the key; or why there is no key.
+ * They work without script.
+ */
 import type { HandlerResult } from '../http/message.ts'
 import { PROBLEM_ACTIONS } from '../http/problem-actions.ts'
 import { type Problem, PROBLEMS } from '../http/problem.ts'

@@ -157,8 +157,8 @@ function sorted<T>(record: Readonly<Record<string, T>>): Record<string, T> {
 }
 
 /**
- * Links to the other documents (RFC 9727). References have no host, which only the client knows, and the path of the first
- * of `servers`: a proxy may remove the start of it.
+ * Links to the other documents (RFC 9727). References have no host, which only the client knows, and the path of
+ * the first of `servers`: a proxy may remove the start of it.
  */
 export function createApiCatalog({ names, basePath, servers }: DocumentSettings): StaticDocument {
   const catalog = '/.well-known/api-catalog'

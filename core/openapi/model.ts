@@ -7,7 +7,9 @@ import type { JsonSchema } from '../schemas/json-schema.ts'
 export interface DeploymentInfo {
   /** Title of the document and of the reference page, default `Partner API`. */
   readonly title?: string
-  /** Logo on the reference page: a `data:` URL of a PNG, SVG, WebP or JPEG image, at most 45,000 characters (32 KiB). */
+  /**
+   * Logo on the reference page: a `data:` URL of a PNG, SVG, WebP or JPEG image, at most 45,000 characters (32 KiB).
+   */
   readonly logo?: string
   /** URL of the terms of service. */
   readonly terms?: string

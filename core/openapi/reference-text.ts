@@ -62,7 +62,8 @@ function kindOf(name: string | undefined, text: string | undefined): string {
 }
 
 /**
- * Marks what the page's script replaces: the address of the service, and the slug of the partner where it is a whole value.
+ * Marks what the page's script replaces: the address of the service, and the slug of the partner
+ * where it is a whole value.
  *
  * @param address The address that stands for that of the service, unless that is known.
  */

@@ -5,8 +5,8 @@ import type { WebhookChangeType } from './webhooks.ts'
 /** The log of all administrative changes. */
 export interface AuditLog {
   /**
-   * Entries in the order of their sequence, from the one after `after` (0 for the first), rows that were added outside of
-   * the service included. A sequence beyond the safe integers is infinite.
+   * Entries in the order of their sequence, from the one after `after` (0 for the first), rows that were added
+   * outside of the service included. A sequence beyond the safe integers is infinite.
    *
    * @param partner Only entries about this partner, its modules and keys.
    */
@@ -48,13 +48,13 @@ export interface AuditEntry extends AuditContext {
   /** Public id of the key that was changed. */
   readonly keyId: string | undefined
   /**
-   * The scope or module that was granted, removed, activated or deactivated; the kind of content; a webhook; `contact` or
-   * `note` of a partner, whose values are in no entry.
+   * The scope or module that was granted, removed, activated or deactivated; the kind of content; a webhook;
+   * `contact` or `note` of a partner, whose values are in no entry.
    */
   readonly subject: string | undefined
   /**
-   * The state before and after as JSON text. That of a key has `digestHash`, the SHA-256 of its digest, and not the digest.
-   * `undefined` where the partner or key does not exist.
+   * The state before and after as JSON text. That of a key has `digestHash`, the SHA-256 of its digest, and not the
+   * digest. `undefined` where the partner or key does not exist.
    */
   readonly before: string | undefined
   /** The state after the change, see `before`. */

@@ -72,8 +72,8 @@ export interface Administration {
   ): MaybePromise<readonly Key[]>
 
   /**
-   * The keys in force at `now` that follow from the same key by rotations as this one, oldest first: its predecessors back
-   * to the first that was made at or before `since` and replaced none in force, and all of their successors.
+   * The keys in force at `now` that follow from the same key by rotations as this one, oldest first: its predecessors
+   * back to the first that was made at or before `since` and replaced none in force, and all of their successors.
    */
   listChain(id: string, since: number, now: number): MaybePromise<readonly Key[]>
 
@@ -83,7 +83,9 @@ export interface Administration {
   /** The claim with this id, in any state, or `undefined`. */
   findClaim(id: string): MaybePromise<Claim | undefined>
 
-  /** Claims, or those of a partner or that can be used at `openAt`, oldest first, then by id, after the last one seen. */
+  /**
+   * Claims, or those of a partner or that can be used at `openAt`, oldest first, then by id, after the last one seen.
+   */
   listClaims(
     filter: { readonly partner?: string | undefined; readonly openAt?: number | undefined },
     after: CreationPosition | undefined,

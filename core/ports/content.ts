@@ -5,8 +5,8 @@ import type { AuditContext } from './changes.ts'
 /** Administration of content. Records are valid and refer only to existing records. */
 export interface ContentAdministration {
   /**
-   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and adds
-   * an audit entry, unless nothing changes. Equal records are left alone.
+   * Creates or replaces by slug (a banner by its partner) in one transaction that also moves `Revision.content` and
+   * adds an audit entry, unless nothing changes. Equal records are left alone.
    *
    * @param records When the iterator throws, nothing is written and its error is thrown.
    */
@@ -17,8 +17,8 @@ export interface ContentAdministration {
   ): MaybePromise<ImportReport>
 
   /**
-   * All records of a kind from one snapshot, by slug (banners by partner). A remote store streams them and may throw during
-   * the iteration.
+   * All records of a kind from one snapshot, by slug (banners by partner). A remote store streams them and may
+   * throw during the iteration.
    */
   exportContent<K extends ContentKind>(
     kind: K,
@@ -26,8 +26,8 @@ export interface ContentAdministration {
 
   /**
    * Removes by slug, all or nothing, and adds an audit entry.
-   * @returns The slugs that prevented it: `missing` do not exist, `used` are referred to by other content (an industry by
-   * profiles or children). Nothing was removed unless both are empty, nor in a dry run.
+   * @returns The slugs that prevented it: `missing` do not exist, `used` are referred to by other content (an
+   * industry by profiles or children). Nothing was removed unless both are empty, nor in a dry run.
    */
   removeContent(
     kind: ContentKind,

@@ -14,7 +14,8 @@ export interface Catalog {
  * Public profiles. Every read is for one partner and returns only profiles in its public set: published at or before
  * `now`, and visible to every partner or to this one. Self-hosters with their own profiles implement this port.
  *
- * If a method fails, the response is 503 `store_unavailable`; 503 `overloaded` if the error has the `code` `overloaded`.
+ * If a method fails, the response is 503 `store_unavailable`; 503 `overloaded` if the error has
+ * the `code` `overloaded`.
  */
 export interface Directory {
   /** The profiles that match, in order, at most `query.limit`. Names are compared by code points. */
@@ -40,8 +41,8 @@ export interface Directory {
   nextProfileChangeAt(partner: string, now: number): MaybePromise<number | undefined>
 
   /**
-   * Changes whenever the results of this directory change for another reason than time. Responses are cached while it stays
-   * the same; without it, and while it fails, none are cached.
+   * Changes whenever the results of this directory change for another reason than time. Responses are cached while
+   * it stays the same; without it, and while it fails, none are cached.
    */
   directoryRevision?(): MaybePromise<string>
 }

@@ -19,9 +19,9 @@ export interface FactSource {
   findKey(id: string): MaybePromise<KeyFacts | undefined>
 
   /**
-   * The imported key with this text and its partner, in any state; `undefined` without one, and `false` when the store has
-   * no imported keys. Only text in the form `IMPORTED_KEY_PATTERN` is looked up. When several schemes lead to a key, that
-   * with the longest prefix counts.
+   * The imported key with this text and its partner, in any state; `undefined` without one, and `false` when the
+   * store has no imported keys. Only text in the form `IMPORTED_KEY_PATTERN` is looked up. When several schemes
+   * lead to a key, that with the longest prefix counts.
    * @throws when the store does not respond.
    */
   findImportedKey(text: string): MaybePromise<KeyFacts | undefined | false>

@@ -67,8 +67,8 @@ export interface Measurements {
   /** How often a row of a custom directory was left out because it is invalid. */
   readonly invalidRows: number
   /**
-   * What was not recorded because its partner had used up its share of a bounded buffer: requests in reports, problems that
-   * partners see, and last uses of keys.
+   * What was not recorded because its partner had used up its share of a bounded buffer: requests in reports,
+   * problems that partners see, and last uses of keys.
    */
   readonly dropped: { readonly requests: number; readonly problems: number; readonly uses: number }
   /** The last known number of replicas, this one included. */

@@ -6,8 +6,8 @@ export interface LeaseRequest {
   /** The name of the policy. */
   readonly policy: PolicyName
   /**
-   * A key's id, an address or a partner's slug, each with a space and the seconds of the service's windows; for `month` a
-   * slug, a space and `YYYY-MM`, for `partner` a slug; or the id of an event of a quota.
+   * A key's id, an address or a partner's slug, each with a space and the seconds of the service's windows; for
+   * `month` a slug, a space and `YYYY-MM`, for `partner` a slug; or the id of an event of a quota.
    */
   readonly subject: string
   /** Requests in a window, 1 or more. */
@@ -19,8 +19,8 @@ export interface LeaseRequest {
   /** The requests among those wanted that wait for the lease and use it at once. Default 0. */
   readonly waiting?: number
   /**
-   * The most that all replicas together hold without having reported its use. If it is above 0, a store may grant more than
-   * is wanted as long as few replicas use the quota, and less than that, but not than waits. Default 0.
+   * The most that all replicas together hold without having reported its use. If it is above 0, a store may grant
+   * more than is wanted as long as few replicas use the quota, and less than that, but not than waits. Default 0.
    */
   readonly mostHeld?: number
   /** The use of the replica's earlier leases. */
@@ -54,10 +54,10 @@ export interface QuotaLease {
 }
 
 /**
- * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A request
- * with another quota or length begins a new term: what was leased before and not reported as used is available again,
- * and counts when its use is reported. For `partner` and `month` it does not: what was leased stays counted. Their leases
- * of an hour or more survive a crash of the store.
+ * The quotas that replicas share. A window opens with its first lease, and never leases more than the quota. A
+ * request with another quota or length begins a new term: what was leased before and not reported as used is
+ * available again, and counts when its use is reported. For `partner` and `month` it does not: what was leased
+ * stays counted. Their leases of an hour or more survive a crash of the store.
  */
 export interface QuotaStore {
   /** Whether limits of keys and addresses are shared; otherwise only the quotas of partners are. */

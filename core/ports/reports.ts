@@ -8,10 +8,10 @@ export interface Reports {
    * Adds all of the counts, or none: those of live keys to the reports of their partners, and all to the usage of keys.
    * Does not change a revision.
    *
-   * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same id adds the
-   * counts once.
-   * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time, and so are
-   * problems after `PROBLEM_RETENTION_MS`. Without it, nothing has expired: the clock may have jumped.
+   * @param batch A unique id. A failed call may have succeeded in a remote store: repeating it with the same
+   * id adds the counts once.
+   * @param keepFrom The first day to keep: earlier counts of requests and signups are removed, a few at a time, and
+   * so are problems after `PROBLEM_RETENTION_MS`. Without it, nothing has expired: the clock may have jumped.
    * @param problems Added with the counts. The store keeps the first `PROBLEMS_PER_HOUR` of each key and hour.
    */
   recordUsage(
@@ -52,8 +52,8 @@ export interface Reports {
   keyUsage(keyIds: readonly string[], from: string, to: string): MaybePromise<readonly KeyUsage[]>
 
   /**
-   * The activity of a partner up to `now`: its live signups, changes of its keys, scopes and modules from the audit log,
-   * and `key.expired` when a key that was not revoked expired or its overlap ended.
+   * The activity of a partner up to `now`: its live signups, changes of its keys, scopes and modules from the audit
+   * log, and `key.expired` when a key that was not revoked expired or its overlap ended.
    */
   listActivity(partner: string, query: ActivityQuery, now: number): MaybePromise<readonly Activity[]>
 }

@@ -5,16 +5,16 @@ import type { AuditContext, CreationPosition } from './changes.ts'
 /** The store of signups. */
 export interface SignupStore {
   /**
-   * Stores a signup, once for each idempotency key. Returns when it is durable. A reservation is stored only with a created
-   * signup. It has expired for attempts whose `signup.createdAt` is `reservation.expiresAt` or later.
+   * Stores a signup, once for each idempotency key. Returns when it is durable. A reservation is stored only with a
+   * created signup. It has expired for attempts whose `signup.createdAt` is `reservation.expiresAt` or later.
    *
    * @throws when the store does not respond, the partner or key does not exist, or a signup with this id exists.
    */
   createSignup(signup: Signup, reservation: IdempotencyReservation | undefined): MaybePromise<SignupOutcome>
 
   /**
-   * Stores the reservation of a signup alone. `createSignup` completes it without a reservation, once the signup is stored
-   * elsewhere.
+   * Stores the reservation of a signup alone. `createSignup` completes it without a reservation, once the
+   * signup is stored elsewhere.
    *
    * @returns `replayed` also if that has not happened yet.
    * @throws as `createSignup` does.
@@ -35,8 +35,8 @@ export interface SignupStore {
   ): MaybePromise<readonly Signup[]>
 
   /**
-   * Removes signups, the deliveries of their events and the reservations of their idempotency keys, in one transaction with an
-   * audit entry that has only their numbers. Counts in reports stay, and no revision moves.
+   * Removes signups, the deliveries of their events and the reservations of their idempotency keys, in one
+   * transaction with an audit entry that has only their numbers. Counts in reports stay, and no revision moves.
    *
    * @param ids At most 500. Unknown ones are left alone.
    * @returns How many signups were removed.
@@ -44,8 +44,8 @@ export interface SignupStore {
   deleteSignups(ids: readonly string[], context: AuditContext): MaybePromise<number>
 
   /**
-   * Erases what removed rows have left in the files of the store, and makes their removal durable. Does nothing where only
-   * the database server can, and removals are durable by themselves.
+   * Erases what removed rows have left in the files of the store, and makes their removal durable. Does nothing
+   * where only the database server can, and removals are durable by themselves.
    *
    * @param rewrites Whether to rewrite them, which keeps writers waiting, or only to empty the write-ahead log.
    * @throws {StoreError} `unreachable` while another process uses them.
@@ -59,7 +59,8 @@ export interface SignupDestination {
    * Stores a signup durably. May be called repeatedly and concurrently with one id: all calls but the first must change
    * nothing.
    *
-   * @throws when the signup is not stored. The response is 503, and the log has the error: keep personal data out of it.
+   * @throws when the signup is not stored. The response is 503, and the log has the error: keep
+   * personal data out of it.
    */
   createSignup(signup: Signup): MaybePromise<unknown>
 }
@@ -102,7 +103,10 @@ export interface Signup extends SignupInput {
   readonly createdAt: number
 }
 
-/** Milliseconds from `createdAt` of a signup to `expiresAt` of its reservation. `deleteSignups` finds reservations by it. */
+/**
+ * Milliseconds from `createdAt` of a signup to `expiresAt` of its reservation. `deleteSignups`
+ * finds reservations by it.
+ */
 export const RESERVATION_LIFETIME_MS = 86_400_000
 
 /** Makes a signup safe to repeat. */

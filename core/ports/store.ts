@@ -58,8 +58,8 @@ export interface Store
   /** The endpoints that services have recorded, by name, then service. */
   listEndpoints(): MaybePromise<readonly RecordedEndpoint[]>
   /**
-   * Calls back before a change of facts or content through this object returns: services of the same process apply it at
-   * once.
+   * Calls back before a change of facts or content through this object returns: services of the same
+   * process apply it at once.
    * @returns A function that ends the subscription.
    */
   onChange(listener: () => void): () => void

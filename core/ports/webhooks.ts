@@ -136,7 +136,8 @@ export interface WebhookStore {
   ): MaybePromise<Webhook | undefined>
 
   /**
-   * Adds deliveries, due at once, for the active webhooks that events and partner match. Those that exist are left alone.
+   * Adds deliveries, due at once, for the active webhooks that events and partner match. Those
+   * that exist are left alone.
    *
    * @param webhook Only for this one, whatever its state and events.
    */
@@ -154,8 +155,8 @@ export interface WebhookStore {
   leaseDeliveries(webhook: string, limit: number, leaseMs: number): MaybePromise<readonly Delivery[]>
 
   /**
-   * Records the outcomes of attempts, and `failingSince`, in one round trip. The outcome of an expired lease is recorded
-   * unless another attempt has settled the delivery; a success always is.
+   * Records the outcomes of attempts, and `failingSince`, in one round trip. The outcome of an expired lease is
+   * recorded unless another attempt has settled the delivery; a success always is.
    */
   settleDeliveries(results: readonly DeliveryResult[]): MaybePromise<void>
 

@@ -2,7 +2,9 @@ import { Problem } from '../http/problem.ts'
 import { type MaybePromise, timeout, toPromise } from '../lib/promise.ts'
 import type { Observer } from './observer.ts'
 
-/** How long a call may take: as long as a look-up, for which a request waits before it is admitted, or as other data. */
+/**
+ * How long a call may take: as long as a look-up, for which a request waits before it is admitted, or as other data.
+ */
 export type TimeLimit = 'lookUp' | 'data'
 
 /** The methods of a port that a service calls, each with its time limit. */

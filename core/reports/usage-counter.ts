@@ -42,9 +42,9 @@ interface Batch {
  * repeated under the same batch id before anything else is written, and endpoints are recorded last.
  *
  * @param onFailure Called for the first of several failed writes in a row.
- * @param maxCounters The most counters in memory. Four fifths are for keys, and partners share them fairly: beyond its share,
- * requests of a partner are counted without the key, and those of its test keys not at all. When all are used up, requests
- * that need another counter are not counted.
+ * @param maxCounters The most counters in memory. Four fifths are for keys, and partners share them fairly: beyond
+ * its share, requests of a partner are counted without the key, and those of its test keys not at all. When all are
+ * used up, requests that need another counter are not counted.
  */
 export function createUsageCounter(
   source: Pick<Reports, 'recordUsage'> & { readonly recordEndpoints?: () => Promise<void> },
@@ -115,8 +115,8 @@ interface Counter extends UsageCount {
 type CountedKey = Pick<Key, 'id' | 'partner' | 'environment'>
 
 /**
- * One counter for each day, endpoint and key. Nested, because joining a key would slow every request; the endpoint comes
- * before the key, because a map or list for each of many keys would take more memory than the counters.
+ * One counter for each day, endpoint and key. Nested, because joining a key would slow every request; the endpoint
+ * comes before the key, because a map or list for each of many keys would take more memory than the counters.
  */
 function createCounters(maxCounters: number) {
   const days = new Map<string, Map<string, Map<string, Counter>>>()

@@ -41,7 +41,8 @@ export function useLink(context: HandlerContext, request: OpenRequest): Promise<
 }
 
 /**
- * Responds with a page, unless the request prefers JSON. Parameters of the query do not count: mailers add some to links.
+ * Responds with a page, unless the request prefers JSON. Parameters of the query do not count:
+ * mailers add some to links.
  */
 async function respond(
   { loadClaimPages, sha256 }: HandlerContext,

@@ -19,8 +19,8 @@ export interface EndpointGrant {
   /** `X-Request-Id` of the response. */
   readonly requestId: string
   /**
-   * Aborted when the client has gone before its response, or the handler has taken longer than `handlerTimeoutMs`: pass it
-   * on to queries and to `fetch`.
+   * Aborted when the client has gone before its response, or the handler has taken longer than `handlerTimeoutMs`:
+   * pass it on to queries and to `fetch`.
    */
   readonly signal: WebAbortSignal
 }

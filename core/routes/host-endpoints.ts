@@ -99,8 +99,8 @@ export interface EndpointDefinition<
   /** A sentence or two for the documents. */
   readonly description?: string
   /**
-   * Parameters of the query. A text becomes the number or boolean that it spells if the schema takes only that; an array
-   * takes up to 20 values of a repeated parameter.
+   * Parameters of the query. A text becomes the number or boolean that it spells if the schema takes only that; an
+   * array takes up to 20 values of a repeated parameter.
    */
   readonly query?: Q & SendableSchemas<Q>
   /** Members of the body of a POST, besides `partner`. */

@@ -3,8 +3,8 @@ import type { RecordedEndpoint, Store } from '../ports/store.ts'
 type ServiceEndpoint = Omit<RecordedEndpoint, 'service'>
 
 /**
- * Records the endpoints of a service that the store does not have, or has with other members. Built-in ones are recorded
- * below a base path, or to replace what the service has recorded below another one.
+ * Records the endpoints of a service that the store does not have, or has with other members. Built-in ones are
+ * recorded below a base path, or to replace what the service has recorded below another one.
  */
 export async function recordEndpoints(
   store: Pick<Store, 'recordEndpoints' | 'listEndpoints'>,

@@ -24,11 +24,13 @@ interface RouteDescription {
   readonly name: EndpointName | (string & Record<never, never>)
   /** Below the service's name; `:name` stands for one segment. */
   readonly path: `/${string}`
-  /** The path is at the root of the origin, and below the base path too, and not prefixed by the name of the service. */
+  /**
+   * The path is at the root of the origin, and below the base path too, and not prefixed by the name of the service.
+   */
   readonly atRoot?: true
   /**
-   * The media types of a success, in lower case and without parameters, the usual one first; default `application/json`.
-   * A request selects one by `Accept`.
+   * The media types of a success, in lower case and without parameters, the usual one first; default
+   * `application/json`. A request selects one by `Accept`.
    */
   readonly mediaTypes?: readonly [usual: string, ...others: string[]]
   /** The path ends with a secret: it stays out of the log and of problems. */

@@ -76,7 +76,9 @@ function mapSchemas<I>(
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, toInput(schema)]))
 }
 
-/** Makes of a text what a schema takes: the number or boolean that it spells, if the schema takes that and not the text. */
+/**
+ * Makes of a text what a schema takes: the number or boolean that it spells, if the schema takes that and not the text.
+ */
 function readerFor(schema: AnySchema): (text: string) => unknown {
   const { type } = unwrap(schema).base
   if (type === 'string') return (text) => text

@@ -1,6 +1,6 @@
 /**
- * The inputs of endpoints, parameters of a query and members of a body, as valibot schemas: each has the check of a value
- * with the sentence of its error, what handlers get, and as metadata the keywords and the text of the documents.
+ * The inputs of endpoints, parameters of a query and members of a body, as valibot schemas: each has the check of a
+ * value with the sentence of its error, what handlers get, and as metadata the keywords and the text of the documents.
  */
 import * as v from 'valibot'
 import { COUNTRY_MESSAGE, isLocale, LOCALE_MESSAGE, parseCountryCode } from '../content/iso-codes.ts'
@@ -59,7 +59,9 @@ export function form<T>(message: string, keywords: InputKeywords, parse: (text: 
   )
 }
 
-/** PostgreSQL cannot store NUL, UTF-8 cannot encode lone surrogates, and keys are never stored (contract, section 6). */
+/**
+ * PostgreSQL cannot store NUL, UTF-8 cannot encode lone surrogates, and keys are never stored (contract, section 6).
+ */
 function isStorable(value: string): boolean {
   return !value.includes('\0') && value.isWellFormed() && !containsKey(value)
 }

@@ -131,7 +131,9 @@ const units: Readonly<Record<string, string>> = {
   size: 'item',
 }
 
-/** A sentence about a number of characters, items or the like; about any other action, one with the name of its type. */
+/**
+ * A sentence about a number of characters, items or the like; about any other action, one with the name of its type.
+ */
 function describeCount(issue: Issue): string {
   const [, bound, counted = ''] = /^(min_|max_|not_|)([a-z_]+)$/.exec(issue.type) ?? []
   const lengthUnit = typeof issue.input === 'string' ? 'character' : 'item'

@@ -119,7 +119,9 @@ const tokens = [
 ]
 const portable = new RegExp(`^(?:${tokens.join('|')})*$`)
 
-/** Whether ECMAScript, PCRE, RE2, Python, Ruby and Java all compile a pattern: of ASCII, in what they have in common. */
+/**
+ * Whether ECMAScript, PCRE, RE2, Python, Ruby and Java all compile a pattern: of ASCII, in what they have in common.
+ */
 export function isPortablePattern(pattern: string): boolean {
   if (!portable.test(pattern) || mostRepetitions(pattern) > 1000) return false
   try {

@@ -1,9 +1,9 @@
 import type { Signup, SignupDestination, SignupStore } from '../ports/signups.ts'
 
 /**
- * Keeps signups in a destination, and in the store what reports need. The reservation comes first, so that all attempts with
- * one idempotency key have one id; the store has the signup itself, without personal data, once the destination has it.
- * An attempt that fails or dies in between is completed by the next one.
+ * Keeps signups in a destination, and in the store what reports need. The reservation comes first, so that all
+ * attempts with one idempotency key have one id; the store has the signup itself, without personal data, once the
+ * destination has it. An attempt that fails or dies in between is completed by the next one.
  */
 export function createDestinationSignups(
   store: Pick<SignupStore, 'reserveSignup' | 'createSignup' | 'isReserved' | 'findSignup'>,

@@ -5,8 +5,8 @@ import { type IdempotencyReservation, RESERVATION_LIFETIME_MS } from '../ports/s
 const maxLength = 255
 
 /**
- * Parses `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). Both forms of a key
- * are equal.
+ * Parses `Idempotency-Key`: 1–255 printable ASCII characters, bare or as a string (RFC 9651 §3.3.3). Both
+ * forms of a key are equal.
  *
  * @param isRepeated Whether the request had several such fields, which are joined by a comma and a space (RFC 9110
  * §5.3). If that is unknown, a key that contains both must be quoted.
@@ -50,8 +50,8 @@ export function createReservation(
 }
 
 /**
- * Formats a JSON value so that equal values have equal texts: members in the order of their names' UTF-16 units, numbers
- * and strings as in ECMAScript (RFC 8785 §3.2).
+ * Formats a JSON value so that equal values have equal texts: members in the order of their names' UTF-16 units,
+ * numbers and strings as in ECMAScript (RFC 8785 §3.2).
  */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

@@ -4,7 +4,9 @@ import { delay } from '../lib/promise.ts'
 import { MS_PER_DAY } from '../lib/time.ts'
 import type { SignupStore } from '../ports/signups.ts'
 
-/** Most checks find nothing: signups are due when their day is. What a killed server has left is due at the next one. */
+/**
+ * Most checks find nothing: signups are due when their day is. What a killed server has left is due at the next one.
+ */
 const checkEveryMs = 3_600_000
 const unsettledMs = 10_000
 /** A store in this process does nothing else during a batch. */

@@ -85,7 +85,9 @@ function changeEvent(
 const noticeDays = [3, 14]
 const maxExpiredDays = 3
 
-/** The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice. */
+/**
+ * The event that is due for a key that ends soon, or has ended. Its id follows from the key, its end and the notice.
+ */
 export function endEvent(key: Key, { contact, tags }: Partner, now: number, sha256: Sha256): WebhookEvent {
   const end = endOf(key)!
   const isOver = end <= now

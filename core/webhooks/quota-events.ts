@@ -15,8 +15,8 @@ export function quotaData({ slug, name, contact, tags }: Partner, count: object)
 }
 
 /**
- * Enqueues `quota.warning` and `quota.reached`, each once for a window and a quota, however many servers count it. Takes
- * no time of the request; what fails is attempted again with a request that counts 10 seconds later.
+ * Enqueues `quota.warning` and `quota.reached`, each once for a window and a quota, however many servers count it.
+ * Takes no time of the request; what fails is attempted again with a request that counts 10 seconds later.
  */
 export function createQuotaNotifier(
   store: Pick<Store, 'webhooks' | 'quotas' | 'findPartner' | 'sha256'>,

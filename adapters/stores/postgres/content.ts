@@ -57,8 +57,8 @@ const insertListingsSql = `
 type ListingRow = [...CounterKey, slug: string, nameKey: string, recency: number, words: string]
 
 /**
- * The table of profiles, for one transaction. A profile is stored once, as its record; its listings are derived from it and
- * written with it.
+ * The table of profiles, for one transaction. A profile is stored once, as its record; its listings are derived
+ * from it and written with it.
  */
 export function openProfileTable(): ContentTable<ProfileRecord> {
   const counter = createListingCounter()
@@ -115,9 +115,9 @@ function toListings(record: ProfileRecord): ListingRow[] {
 const statisticsThreshold = 1000
 
 /**
- * Does at once what autovacuum does after a minute: until then the planner knows nothing of the imported profiles, and may
- * sort a million of them for one page. VACUUM enables index-only scans and merges the pending words into their index.
- * Errors are ignored: the user may lack the permission, a compatible server the command.
+ * Does at once what autovacuum does after a minute: until then the planner knows nothing of the imported profiles,
+ * and may sort a million of them for one page. VACUUM enables index-only scans and merges the pending words into
+ * their index. Errors are ignored: the user may lack the permission, a compatible server the command.
  */
 async function refreshStatistics(database: PostgresDatabase): Promise<void> {
   for (

@@ -63,7 +63,8 @@ export function openPostgresCopy(url: string): CopyDatabase {
     notify,
 
     async refreshStatistics() {
-      // Without new statistics, the server plans with the old table sizes. A role that may not update them can still copy.
+      // Without new statistics, the server plans with the old table sizes. A role that may not
+      // update them can still copy.
       for (const table of ['listing', 'tally', ...Object.values(COPIED_TABLES).map(({ name }) => name)]) {
         await database.write(`VACUUM (ANALYZE) partner_api.${table}`).catch(() => undefined)
       }

@@ -59,7 +59,9 @@ export const isStatementError = (error: unknown): boolean =>
 export const mayBeCommitted = (error: unknown): error is DatabaseError =>
   error instanceof ConnectionLostError || error instanceof SqlError && commitUnknownCodes.test(error.code)
 
-/** The attempt that may succeed after an error: to connect again, to repeat the work, or to do it on another connection. */
+/**
+ * The attempt that may succeed after an error: to connect again, to repeat the work, or to do it on another connection.
+ */
 type NextAttempt = 'connect' | 'repeat' | 'replace' | 'fail'
 
 /**
@@ -111,7 +113,9 @@ export function fromDriver(error: unknown): Error {
   return new SqlError(said, code)
 }
 
-/** Translates an error for users of a database: all but what the server answers to a statement itself is `unreachable`. */
+/**
+ * Translates an error for users of a database: all but what the server answers to a statement itself is `unreachable`.
+ */
 export function toStoreError(location: string, error: unknown): unknown {
   const isRange = error instanceof RangeError
   if (isStatementError(error) || !(isRange || error instanceof DatabaseError)) return error

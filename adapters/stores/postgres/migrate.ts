@@ -19,8 +19,8 @@ import * as store from './migrations/001-store.ts'
 /**
  * Reads the version of the schema.
  *
- * @throws {StoreError} `unreachable` when the database does not respond, `refused` when its schema `partner_api` belongs to
- * another program.
+ * @throws {StoreError} `unreachable` when the database does not respond, `refused` when its schema `partner_api`
+ * belongs to another program.
  */
 export async function migrationStatus(url: string): Promise<MigrationStatus> {
   const database = connect(url)
@@ -71,7 +71,9 @@ export async function checkMigrated(database: PostgresDatabase): Promise<void> {
   requireMigrated(database.location, await readOwnSchema(database), MIGRATIONS)
 }
 
-/** Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written. */
+/**
+ * Reads the schema, and opens the connection of look-ups: a pooler refuses its settings, before anything is written.
+ */
 async function readOwnSchema({ read, lookUp, location }: PostgresDatabase): Promise<Schema> {
   const schema = await readSchema(read, location)
   await lookUp('SELECT 1')

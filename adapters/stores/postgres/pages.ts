@@ -83,10 +83,10 @@ function filtersOf({ partner, countries, industries }: PageRange, firstParameter
 }
 
 /**
- * Selects the first positions of a range as `position (audience, key, slug)`, unordered, by index-only scans. Each combination
- * of audience, country and industry is a segment of an index, in order. The heads of all segments are read first, twice as
- * many positions in all as are needed: the `limit`-th of them bounds the page, and few segments have more positions before
- * that bound. One or two segments are read at once.
+ * Selects the first positions of a range as `position (audience, key, slug)`, unordered, by index-only scans. Each
+ * combination of audience, country and industry is a segment of an index, in order. The heads of all segments are
+ * read first, twice as many positions in all as are needed: the `limit`-th of them bounds the page, and few
+ * segments have more positions before that bound. One or two segments are read at once.
  *
  * Each value is a subselect, which the planner cannot see into: a generic plan is then as good as a custom one, and the
  * server stops making new ones. It caches one for each text: keep the number of limits small.

@@ -17,8 +17,8 @@ import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'
 
 /**
- * Milliseconds between confirmations without a change. Each is a write, and counts all replicas: with each poll, a thousand
- * servers would keep a core of the database busy.
+ * Milliseconds between confirmations without a change. Each is a write, and counts all replicas: with each poll, a
+ * thousand servers would keep a core of the database busy.
  */
 const heartbeatMs = 2_000
 /** When replicas are pruned, after the end of their lease. */

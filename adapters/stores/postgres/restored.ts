@@ -54,8 +54,8 @@ async function readIdentity(read: PostgresDatabase['read']): Promise<string | un
 }
 
 /**
- * Checks that no server uses a restored store. Those that its dump has registered, and that use the replaced one, do not
- * count.
+ * Checks that no server uses a restored store. Those that its dump has registered, and that use the
+ * replaced one, do not count.
  *
  * @throws {StoreError} `refused`
  */

@@ -20,8 +20,8 @@ export interface Revisions {
    */
   current(query?: PostgresQuery): Promise<Revision>
   /**
-   * Locks the revision of a kind, and with it all changes of that kind, until the end of the transaction. Call it first:
-   * what was read before may have changed.
+   * Locks the revision of a kind, and with it all changes of that kind, until the end of the transaction. Call it
+   * first: what was read before may have changed.
    *
    * @throws {StoreError} as `current` does.
    */

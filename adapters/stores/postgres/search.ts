@@ -25,9 +25,9 @@ const indexRowsPerFetch = 16
 type SampleRow = [positions: number, matches: number, matchesOf: string | null, ...CardRow]
 
 /**
- * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common words
- * soon, the full-text index rare ones, whose matches are then sorted; a sample decides. The server cancels a search
- * that takes too long.
+ * The cards of the first `limit` profiles of a range that match all `words`, in order. A scan in order finds common
+ * words soon, the full-text index rare ones, whose matches are then sorted; a sample decides. The server cancels a
+ * search that takes too long.
  */
 export function searchPage(
   database: Pick<PostgresDatabase, 'search'>,
@@ -55,8 +55,8 @@ async function search(
   if (positions < length || rows.length >= limit) return rows
 
   const expectedScan = limit * length / matches
-  // With a million profiles, a position of a scan costs 2 µs and a row of the index 1 µs; a match in the sample stands for
-  // 4,000 of them.
+  // With a million profiles, a position of a scan costs 2 µs and a row of the index 1 µs; a match in the sample
+  // stands for 4,000 of them.
   if (expectedScan <= 4 * length * matches) {
     const scanLength = Math.ceil(1.5 * expectedScan / scanStep) * scanStep
     const found = await query<CardRow>(...scanSql(range, words, scanLength, size))
@@ -71,8 +71,9 @@ async function search(
 type Statement = [sql: string, parameters: readonly PostgresValue[]]
 
 /**
- * Reads all of the first `length` positions: the first `size` matches, each with the number of positions, of those that
- * match all words, and of those that match each word; the last is NULL if the page is full or there are no more positions.
+ * Reads all of the first `length` positions: the first `size` matches, each with the number of positions, of
+ * those that match all words, and of those that match each word; the last is NULL if the page is full or
+ * there are no more positions.
  */
 function sampleSql(range: PageRange, words: readonly string[], length: number, size: number): Statement {
   const { tables, parameters } = selectPositions(range, length)

@@ -35,7 +35,9 @@ const resendPauseMs = 200
 /** Milliseconds to wait for another attempt with the same idempotency key. */
 const reservationLockTimeoutMs = 2_000
 
-/** The most signups of one statement, and the characters after which it takes no more: they delay all other requests. */
+/**
+ * The most signups of one statement, and the characters after which it takes no more: they delay all other requests.
+ */
 const maxGroup = 100
 const maxGroupLength = 125_000
 
@@ -126,8 +128,8 @@ async function storeAlone(tables: SignupTables, attempt: Attempt): Promise<void>
 }
 
 /**
- * Inserts signups in one statement. Those that it does not store, which are all of them if it fails, are inserted one by
- * one, for which others do not wait.
+ * Inserts signups in one statement. Those that it does not store, which are all of them if it fails, are inserted
+ * one by one, for which others do not wait.
  */
 async function storeTogether(
   tables: SignupTables,
@@ -277,8 +279,9 @@ function attemptRow({ signup, reservation, isStored }: Attempt, position = 0): S
 }
 
 /**
- * Returns the ids of what it stores. Rows are locked in the order of idempotency keys and counters, so that groups do not
- * deadlock. The settings last for this statement, on any connection of a pooler, and apply as later parts depend on them.
+ * Returns the ids of what it stores. Rows are locked in the order of idempotency keys and counters, so that
+ * groups do not deadlock. The settings last for this statement, on any connection of a pooler, and apply as
+ * later parts depend on them.
  */
 function insertSql(lockTimeoutMs: number): string {
   return `

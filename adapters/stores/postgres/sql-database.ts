@@ -9,7 +9,10 @@ import { isCommitUnknown, SqlError } from './errors.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT } from './sql.ts'
 
-/** Milliseconds for each statement of a transaction other than an administrative change: as long as for a single statement. */
+/**
+ * Milliseconds for each statement of a transaction other than an administrative change: as long
+ * as for a single statement.
+ */
 const statementTimeoutMs = 10_000
 
 export function createSqlDatabase(database: PostgresDatabase, revisions: Revisions): SqlDatabase {
@@ -33,8 +36,8 @@ export function createSqlDatabase(database: PostgresDatabase, revisions: Revisio
 }
 
 /**
- * Seconds that a change of facts waits for a lock. Other changes hold it briefly, but a migration may take longer, and the
- * operator who revokes a key must learn that it failed. Imports wait without a limit.
+ * Seconds that a change of facts waits for a lock. Other changes hold it briefly, but a migration may take longer,
+ * and the operator who revokes a key must learn that it failed. Imports wait without a limit.
  */
 const lockTimeoutSeconds = 5
 const setLockTimeout = `SELECT set_config('lock_timeout', '${lockTimeoutSeconds}s', true)`
@@ -44,12 +47,12 @@ const confirmTimeoutMs = 10_000
 const retryPauseMs = 200
 
 /**
- * Makes a change, writes its audit records and events, moves the revision of its kind and notifies all replicas. Changes
- * of one kind wait for each other.
+ * Makes a change, writes its audit records and events, moves the revision of its kind and notifies all replicas.
+ * Changes of one kind wait for each other.
  *
  * @param work May run more than once. It is given the revision that the change is made under.
- * @throws {StoreError} `unreachable` when the lock is not free in time, and when the change may have been made, which the
- * message says.
+ * @throws {StoreError} `unreachable` when the lock is not free in time, and when the change may have been
+ * made, which the message says.
  */
 async function runAudited<T>(
   database: PostgresDatabase,
@@ -94,8 +97,8 @@ async function runAudited<T>(
 }
 
 /**
- * Looks for the audit entry of a change. The change holds the lock of its kind until the server has ended its transaction,
- * so that its outcome is final once the lock is free.
+ * Looks for the audit entry of a change. The change holds the lock of its kind until the server has ended its
+ * transaction, so that its outcome is final once the lock is free.
  */
 async function wasCommitted(
   database: PostgresDatabase,

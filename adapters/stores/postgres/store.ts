@@ -25,13 +25,13 @@ export interface PostgresStoreOptions {
   /** Create the store if needed, and update its schema. Default true; with false, either is an error. */
   readonly migrate?: boolean
   /**
-   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` for a new store. It can be changed
-   * as long as the store has no keys.
+   * First part of every key: 2–10 lower-case letters or digits, a letter first; `spk` for a new store. It can be
+   * changed as long as the store has no keys.
    */
   readonly keyPrefix?: string
   /**
-   * Milliseconds, 20 or more, default 1,000, for a look-up. After half of it without a response, it is repeated on another
-   * connection. Each statement of a search has a quarter of it.
+   * Milliseconds, 20 or more, default 1,000, for a look-up. After half of it without a response, it is repeated on
+   * another connection. Each statement of a search has a quarter of it.
    */
   readonly lookUpTimeoutMs?: number
   /**
@@ -53,10 +53,10 @@ const optionKinds: OptionKinds<PostgresStoreOptions> = {
  *
  * @param url `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE&…`, as for libpq, with
  * `pooler=transaction` for a pooler in transaction mode.
- * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and `migrate` is
- * false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL is malformed, the
- * schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it was not finished, or it has
- * keys with another prefix.
+ * @throws {StoreError} `unreachable` when the database does not respond, `missing` when there is no store and
+ * `migrate` is false, `newer_schema` when a newer program has migrated it beyond this one, `refused` when the URL
+ * is malformed, the schema belongs to another program, it has to be migrated and `migrate` is false, a copy into it
+ * was not finished, or it has keys with another prefix.
  */
 export async function openPostgresStore(url: string, options: PostgresStoreOptions = {}): Promise<Store> {
   assertKind('openPostgresStore: the URL', url, 'a text')

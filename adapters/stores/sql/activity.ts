@@ -44,7 +44,9 @@ export function createActivityList(
   }
 }
 
-/** A row of an audit entry, a signup or a key: `subject` is the environment of the last two, `record` the hint of a key. */
+/**
+ * A row of an audit entry, a signup or a key: `subject` is the environment of the last two, `record` the hint of a key.
+ */
 type ActivityRow = readonly [
   type: ActivityType,
   at: number,
@@ -84,8 +86,8 @@ const segmentSql = ({ type, source, recency, shown, afterId, details }: Segment)
 export const entriesSql = (type: string): string =>
   segmentSql({
     type,
-    // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read in its
-    // own order and sorted.
+    // Entries beyond the recorded end of the log were not written by the store. Without the sum, it would be read
+    // in its own order and sorted.
     source:
       `audit WHERE audit.type = ${type} AND sequence + 0 BETWEEN 1 AND (SELECT audit_sequence FROM partner_api.store)`,
     recency: 'recency',
@@ -112,7 +114,9 @@ const expiriesSql = segmentSql({
   details: 'id, id, environment, hint',
 })
 
-/** A shown id as a position among stored ids, which begin with `stored` instead of `prefix`. Both have the same order. */
+/**
+ * A shown id as a position among stored ids, which begin with `stored` instead of `prefix`. Both have the same order.
+ */
 function storedId(id: string, prefix: string, stored: string): string {
   if (id.startsWith(prefix)) return stored + id.slice(prefix.length)
   return id < prefix ? '' : '\u{10ffff}'
@@ -124,9 +128,9 @@ export const AUDITED_TYPES: readonly ActivityType[] = ACTIVITY_TYPES.filter((typ
 )
 
 /**
- * Parameters: the partner, the limit, JSON of types, and the position before the page: its recency, and its id among
- * entries, signups and keys. Reading details for the rows of the page only would make it so costly to PostgreSQL's planner
- * that each call is planned anew.
+ * Parameters: the partner, the limit, JSON of types, and the position before the page: its recency, and its id
+ * among entries, signups and keys. Reading details for the rows of the page only would make it so costly to
+ * PostgreSQL's planner that each call is planned anew.
  */
 const activitySql = (entries: string) => `
   SELECT type, -recency, id, key_id, subject, after FROM (

@@ -10,8 +10,8 @@ import { AUDIT_ENTRIES, readSequence } from './tables.ts'
 import { enqueueSql, EVENTS } from './webhooks.ts'
 
 /**
- * `recency`, by which reports are sorted, is not hashed. An entry in which it was tampered with is read with an impossible
- * instant, so that the verification of the chain finds it.
+ * `recency`, by which reports are sorted, is not hashed. An entry in which it was tampered with is read with an
+ * impossible instant, so that the verification of the chain finds it.
  */
 const readColumns = safeColumns(AUDIT_ENTRIES.columns).map((safe, index) =>
   AUDIT_ENTRIES.columns[index] === 'at'

@@ -1,7 +1,9 @@
 import { andThen, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Store } from '../../../core/ports/store.ts'
 
-/** Adds `onChange` to a store. A change that fails calls no listener: during an outage, services keep what they have. */
+/**
+ * Adds `onChange` to a store. A change that fails calls no listener: during an outage, services keep what they have.
+ */
 export function withChangeListeners(store: Omit<Store, 'onChange'>): Store {
   const listeners = new Set<() => void>()
 

@@ -46,12 +46,12 @@ export interface TableReport {
 export type CopyProgress = (doing: 'copying' | 'comparing', table: TableName, rows: number) => unknown
 
 /**
- * Copies one state of a store that no server uses, and compares the copy with it. From its first row until both are equal,
- * the target is marked, and refuses to be opened.
+ * Copies one state of a store that no server uses, and compares the copy with it. From its first row until both are
+ * equal, the target is marked, and refuses to be opened.
  *
  * @param openTarget Opens the target, which is closed when the copy ends.
- * @throws {StoreError} `missing` without a source, `refused` when servers use it, when it changes during the copy, when the
- * target is not empty, and when both differ in the end.
+ * @throws {StoreError} `missing` without a source, `refused` when servers use it, when it changes during the copy,
+ * when the target is not empty, and when both differ in the end.
  */
 export async function copyStore(
   source: CopyDatabase,
@@ -99,8 +99,8 @@ const isEmpty = `audit_sequence = 0 AND ${
 }`
 
 /**
- * Creates the target if there is none, and marks it. It gets a new id: a program that has it open refuses to go on after
- * the copy.
+ * Creates the target if there is none, and marks it. It gets a new id: a program that has it open refuses
+ * to go on after the copy.
  */
 async function begin(target: CopyDatabase, sourceId: string): Promise<void> {
   const { location } = target
@@ -260,7 +260,9 @@ const derivedColumns: { readonly [Name in TableName]?: Readonly<Record<string, s
   audit: { recency: '-at' },
 }
 
-/** Creates rows, or replaces them by their keys. Data that follows from a row, such as the listings of a profile, too. */
+/**
+ * Creates rows, or replaces them by their keys. Data that follows from a row, such as the listings of a profile, too.
+ */
 function writeRows(
   tableName: TableName,
   { dialect, openProfileTable }: CopyDatabase,

@@ -49,8 +49,8 @@ export interface SqlDatabase extends SqlReader {
   /** Runs a statement in the background, and ignores errors. */
   prune(sql: string, parameters: readonly SqlValue[]): void
   /**
-   * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one kind wait for
-   * each other.
+   * Makes a change, writes its audit records and events, and moves the revision of its kind. Changes of one
+   * kind wait for each other.
    *
    * @param kind No cache has what an `uncached` change changes.
    * @param work May run more than once. It is given the revision that the change is made under.

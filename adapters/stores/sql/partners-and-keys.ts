@@ -129,8 +129,8 @@ const selectChain = `
 /**
  * Which keys a list has.
  *
- * @returns SQL conditions, each after an AND, and the parameters of the statement: the instant and the id of the position,
- * the limit, and those of the conditions.
+ * @returns SQL conditions, each after an AND, and the parameters of the statement: the instant and the id of the
+ * position, the limit, and those of the conditions.
  */
 export function selectKeyList(
   filter: KeyFilter,

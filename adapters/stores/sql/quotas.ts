@@ -16,7 +16,10 @@ interface QuotaDatabase {
   readonly commit: SqlQuery
   /** Runs a statement that a crash may undo. */
   readonly asyncCommit: SqlQuery
-  /** The number of windows opened between deletions. Each deletes up to twice as many expired ones, so that none accumulate. */
+  /**
+   * The number of windows opened between deletions. Each deletes up to twice as many expired ones,
+   * so that none accumulate.
+   */
   readonly pruneEvery: number
 }
 
@@ -53,7 +56,10 @@ export function createQuotaStore(
 
 type WindowRow = [now: number, openedAt: number, taken: number, granted: number, term: number]
 
-/** Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting, term, used and most held. */
+/**
+ * Parameters: policy, subject, milliseconds of the window, quota; `take` has also wanted, waiting,
+ * term, used and most held.
+ */
 function leaseParameters(request: LeaseRequest): (string | number)[] {
   const { policy, subject, windowSeconds, quota, wanted, waiting = 0, mostHeld = 0, report } = request
   const key = [policy, subject, windowSeconds * 1000, quota]

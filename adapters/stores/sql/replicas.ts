@@ -5,7 +5,9 @@ import type { Revision } from '../../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../../core/ports/replicas.ts'
 import { StoreError } from './store-error.ts'
 
-/** Milliseconds for which a replica stays registered after the end of its lease: by then, its cached facts are unusable. */
+/**
+ * Milliseconds for which a replica stays registered after the end of its lease: by then, its cached facts are unusable.
+ */
 export const REPLICA_RETENTION_MS = 60_000
 
 /** Milliseconds after the end of its lease at which a silent replica no longer counts as live. */

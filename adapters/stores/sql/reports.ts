@@ -122,8 +122,9 @@ function statementsOf(dialect: Dialect) {
 }
 
 /**
- * Deletes what keys have beyond the first problems of an hour. Servers that write at the same time do not see each other's
- * problems: the last one deletes what is too much. Its parameters are ids of keys, and an instant in the first hour.
+ * Deletes what keys have beyond the first problems of an hour. Servers that write at the same time do not see
+ * each other's problems: the last one deletes what is too much. Its parameters are ids of keys, and an
+ * instant in the first hour.
  */
 const trimProblemsSql = (dialect: Dialect) => {
   const written = `
@@ -142,8 +143,8 @@ const trimProblemsSql = (dialect: Dialect) => {
 }
 
 /**
- * Adds the counts of a parameter, `$1`, to a table. Processes add rows in one order, which prevents deadlocks, and sum them
- * up before, because a statement can change each row only once.
+ * Adds the counts of a parameter, `$1`, to a table. Processes add rows in one order, which prevents deadlocks, and
+ * sum them up before, because a statement can change each row only once.
  */
 function addCountsSql(
   dialect: Dialect,

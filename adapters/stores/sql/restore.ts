@@ -53,8 +53,8 @@ export interface Restoration {
 }
 
 /**
- * What a replaced store refuses cannot be known: it cannot be read, it is another store than that of the backup, it is older
- * than the restored one, or it was changed during the restore.
+ * What a replaced store refuses cannot be known: it cannot be read, it is another store than that of the backup, it
+ * is older than the restored one, or it was changed during the restore.
  */
 export class ReplacedStoreError extends Error {
   override readonly name = 'ReplacedStoreError'
@@ -67,9 +67,9 @@ export class ReplacedStoreError extends Error {
 }
 
 /**
- * Secures a restored store, in one transaction: disables its webhooks, revokes its open claims, and narrows each partner
- * and key that has not ended to what the replaced store allows. Adds an entry for each change, and one for the restore.
- * Memory does not grow with the stores.
+ * Secures a restored store, in one transaction: disables its webhooks, revokes its open claims, and narrows each
+ * partner and key that has not ended to what the replaced store allows. Adds an entry for each change, and one for
+ * the restore. Memory does not grow with the stores.
  *
  * @param replaced `undefined` without one that can be read: then nothing is narrowed.
  * @param options.asBackedUp Whether what the replaced store refuses is to be accepted as it was in the backup.

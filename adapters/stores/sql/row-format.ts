@@ -15,8 +15,8 @@ export const INTEGER_COLUMNS: ReadonlySet<string> = new Set(
 )
 
 /**
- * The columns as SQL that reads integers as text: a driver throws for one beyond ±2^53, which only another program can have
- * written. The text of a floating-point number would depend on `extra_float_digits`.
+ * The columns as SQL that reads integers as text: a driver throws for one beyond ±2^53, which only another program
+ * can have written. The text of a floating-point number would depend on `extra_float_digits`.
  */
 export function safeColumns(columns: readonly string[]): string[] {
   return columns.map((column) => INTEGER_COLUMNS.has(column) ? `CAST(${column} AS TEXT)` : column)

@@ -77,7 +77,8 @@ export interface Attempt {
 /**
  * Has signups that arrive in one turn of the event loop, or while others are being stored, share the next transaction.
  *
- * @param store Settles some of the attempts that wait, the first ones, and removes them. If it rejects, all that wait fail.
+ * @param store Settles some of the attempts that wait, the first ones, and removes them. If it
+ * rejects, all that wait fail.
  * @param atOnce Groups that are being stored at most; with more than one, `store` removes its own before it waits.
  */
 export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<void>, atOnce: number = 1) {

@@ -2,8 +2,8 @@ import type { Remedy } from '../../../core/admin/error.ts'
 
 /**
  * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
- * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded; it lacks the
- * settings that its creation writes, other transactions delay a signup, or its files still have deleted text.
+ * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded; it lacks
+ * the settings that its creation writes, other transactions delay a signup, or its files still have deleted text.
  */
 export type StoreErrorCode =
   | 'unreachable'
@@ -37,7 +37,9 @@ export function unfinishedCopyError(location: string): StoreError {
   )
 }
 
-/** The error of a program that had the store open during the copy: everything it has cached belongs to another store. */
+/**
+ * The error of a program that had the store open during the copy: everything it has cached belongs to another store.
+ */
 export function replacedByCopyError(location: string): StoreError {
   return new StoreError(
     'refused',

@@ -316,9 +316,9 @@ export interface CopiedTable {
 }
 
 /**
- * All that a store keeps, in the order of foreign keys. `store copy` leaves out what follows from profiles (listings,
- * words, counters), what lives for seconds (replicas, quotas, batches of counts) and the endpoints, which services record
- * again when they start.
+ * All that a store keeps, in the order of foreign keys. `store copy` leaves out what follows from profiles
+ * (listings, words, counters), what lives for seconds (replicas, quotas, batches of counts) and the endpoints,
+ * which services record again when they start.
  */
 export const COPIED_TABLES = {
   settings: {

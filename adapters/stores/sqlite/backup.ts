@@ -156,8 +156,8 @@ export function removePartials(target: string): void {
 const journals = ['-wal', '-shm', '-journal']
 
 /**
- * Gives a copy, which SQLite has synced, the name of another file, and replaces that. Journals beside it, which a killed
- * process has left, are removed: SQLite would apply them to the copy.
+ * Gives a copy, which SQLite has synced, the name of another file, and replaces that. Journals beside it, which a
+ * killed process has left, are removed: SQLite would apply them to the copy.
  */
 export function putInPlace(copy: string, file: string): void {
   for (const end of journals) fs.rmSync(file + end, { force: true })
@@ -174,8 +174,8 @@ export function putInPlace(copy: string, file: string): void {
  *
  * @param options.isThere Whether there is a file to be replaced.
  * @returns `sql` to read it, or why that fails. Both are `undefined` without a file.
- * @throws {StoreError} `refused` while another process has it open, when another has replaced it in between, and for the
- * database of another program.
+ * @throws {StoreError} `refused` while another process has it open, when another has replaced it in between, and
+ * for the database of another program.
  */
 export function openForReplacement(file: string, { isThere, lock }: { isThere: boolean; lock: boolean }) {
   const identity = isThere ? identityOf(file) : undefined

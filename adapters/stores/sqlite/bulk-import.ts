@@ -55,10 +55,10 @@ function createStaging(database: SqliteDatabase) {
 }
 
 /**
- * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary tables.
- * Then all tables of profiles are rebuilt from the stored and the staged profiles, in steps that each hold the write lock
- * for a moment. The last step swaps the tables, and writes the audit entry and the revision. What a killed process leaves
- * behind is dropped by the next import, or when the store is opened.
+ * Imports any number of profiles without blocking others for long. Records are compared and staged in temporary
+ * tables. Then all tables of profiles are rebuilt from the stored and the staged profiles, in steps that each hold
+ * the write lock for a moment. The last step swaps the tables, and writes the audit entry and the revision. What a
+ * killed process leaves behind is dropped by the next import, or when the store is opened.
  */
 export function createBulkImport(
   database: SqliteDatabase,

@@ -42,8 +42,8 @@ export interface SqliteDatabase {
   iterate<Row extends readonly SqlValue[]>(sql: string): Iterable<Row>
 
   /**
-   * Runs `work` on one state of the file, whatever others commit during it. It takes the read lock once, which costs more
-   * than a short statement.
+   * Runs `work` on one state of the file, whatever others commit during it. It takes the read lock once, which
+   * costs more than a short statement.
    */
   snapshot<T>(work: () => T): T
   /**
@@ -67,8 +67,8 @@ export interface SqliteDatabase {
    */
   checkFileIdentity(): void
   /**
-   * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log, whose old
-   * text stays in its file otherwise.
+   * Rewrites the file, while others wait: what was moved within it left copies. Or empties the write-ahead log,
+   * whose old text stays in its file otherwise.
    *
    * @throws {StoreError} `unreachable` when another process writes or, while the log is emptied, reads.
    */
@@ -267,7 +267,8 @@ function createTransactions(driver: DatabaseSync, file: string, checkFileIdentit
 /**
  * Locks a file, so that no other process can open it until it is closed.
  *
- * @throws {StoreError} `refused` while another process has it open, and when another has replaced it since it was opened.
+ * @throws {StoreError} `refused` while another process has it open, and when another has
+ * replaced it since it was opened.
  */
 export function lockFile(database: SqliteDatabase, file: string): void {
   try {
@@ -278,7 +279,8 @@ export function lockFile(database: SqliteDatabase, file: string): void {
     throw new StoreError('refused', `Another process has ${file} open: stop it first.`)
   }
   try {
-    // Until now, another process may have locked and replaced it: the lock is then on a file that no longer has the name.
+    // Until now, another process may have locked and replaced it: the lock is then on a file
+    // that no longer has the name.
     database.checkFileIdentity()
   } catch {
     throw replacedMeanwhileError(file)
@@ -313,7 +315,9 @@ function openDriver(
   }
 }
 
-/** @throws {StoreError} `unreachable` while another process holds the lock; with `wait`, only after the busy timeout. */
+/**
+ * @throws {StoreError} `unreachable` while another process holds the lock; with `wait`, only after the busy timeout.
+ */
 function beginImmediate(driver: DatabaseSync, file: string, wait: boolean): void {
   const deadline = performance.now() + (wait ? BUSY_TIMEOUT_MS : 0)
   driver.exec('PRAGMA busy_timeout = 0')

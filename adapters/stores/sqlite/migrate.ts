@@ -34,16 +34,16 @@ const dialect: SchemaDialect = {
 /**
  * Reads the schema version of a file, and changes nothing.
  *
- * @throws {StoreError} `unreachable` when the file does not exist or is not a SQLite database, `refused` when it belongs to
- * another program.
+ * @throws {StoreError} `unreachable` when the file does not exist or is not a SQLite database, `refused` when it
+ * belongs to another program.
  */
 export function migrationStatus(file: string): MigrationStatus {
   return withReader(file, (database) => toMigrationStatus(readSchema(database, file), MIGRATIONS))
 }
 
 /**
- * Brings the schema up to date, and fails while another process holds the write lock. When several processes start on one
- * file, one of them migrates it.
+ * Brings the schema up to date, and fails while another process holds the write lock. When several processes start
+ * on one file, one of them migrates it.
  *
  * @param keyPrefix First part of the keys of a store that is created now.
  * @throws {StoreError} `newer_schema` when a newer program has migrated the file, `refused` when it belongs to another
@@ -72,7 +72,8 @@ export function migrate(
 /**
  * Checks that the schema is up to date or, if `mayMigrate`, that this program can migrate it. Changes nothing.
  *
- * @throws {StoreError} `missing` when the file is empty, `refused` when its schema is older; otherwise as `migrate` does.
+ * @throws {StoreError} `missing` when the file is empty, `refused` when its schema is older;
+ * otherwise as `migrate` does.
  */
 export function checkSchema(database: SqliteDatabase, file: string, mayMigrate: boolean): void {
   const schema = readSchema(database, file)

@@ -1,7 +1,7 @@
 /**
- * The file STORE-servers, in which the processes that serve a store register and share limits. In the store itself, they
- * would wait for long changes and for the disk. What a power failure loses here belongs to processes that it ended. For a
- * store in memory, it is a second database in memory.
+ * The file STORE-servers, in which the processes that serve a store register and share limits. In the store itself,
+ * they would wait for long changes and for the disk. What a power failure loses here belongs to processes that it
+ * ended. For a store in memory, it is a second database in memory.
  */
 import { existsSync, readlinkSync, realpathSync } from 'node:fs'
 import process from 'node:process'
@@ -111,7 +111,8 @@ function createServersDatabase(store: string, quotaClock: Pick<Clock, 'now'> | u
 
 /**
  * @param store Path of the store's file, or `:memory:`.
- * @param shareLimits Whether to count all windows in the file, or none; long ones if it is absent. Quotas of partners always.
+ * @param shareLimits Whether to count all windows in the file, or none; long ones if it is absent.
+ * Quotas of partners always.
  * @param quotaClock The clock of windows, if it is not this machine's.
  */
 export function createServersFile(

@@ -23,7 +23,9 @@ import { retryWhileBusy, runWithRetry } from './busy-retry.ts'
 import { placeholders, type SqliteDatabase, upsertSql } from './database.ts'
 import type { LocalSqlDatabase } from './sql-database.ts'
 
-/** Milliseconds of a transaction after which the rest waits for the next one: a transaction delays all other requests. */
+/**
+ * Milliseconds of a transaction after which the rest waits for the next one: a transaction delays all other requests.
+ */
 const maxGroupMs = 8
 
 export function createSignups(database: SqliteDatabase, sql: LocalSqlDatabase) {

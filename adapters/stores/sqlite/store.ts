@@ -34,8 +34,9 @@ export interface SqliteStoreOptions {
    */
   readonly keyPrefix?: string
   /**
-   * Whether limits are shared with all other stores that open the file so, in this process and in others. By default, which
-   * costs less, only those with windows of an hour or longer are. Quotas of partners follow the default, at least.
+   * Whether limits are shared with all other stores that open the file so, in this process and in others.
+   * By default, which costs less, only those with windows of an hour or longer are. Quotas of partners
+   * follow the default, at least.
    */
   readonly shareLimits?: boolean
   /**
@@ -59,9 +60,10 @@ const optionKinds: OptionKinds<SqliteStoreOptions> = {
  * up to five seconds for another process that is writing; writes on behalf of partners wait without blocking.
  *
  * @param file Path of the file, or `:memory:` for a store that ends with its process.
- * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program has
- * migrated it, `refused` for a URL, when it belongs to another program, when a copy into it was not finished or when the key
- * prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused` when its schema is older.
+ * @throws {StoreError} `unreachable` when the file cannot be opened or read, `newer_schema` when a newer program
+ * has migrated it, `refused` for a URL, when it belongs to another program, when a copy into it was not finished
+ * or when the key prefix cannot be changed; without `migrate` also `missing` when it is empty, and `refused`
+ * when its schema is older.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<Store> {
   assertKind('openSqliteStore: the file', file, 'a text')

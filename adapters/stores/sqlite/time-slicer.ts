@@ -9,8 +9,8 @@ export const SLICE_MS = 4
 const maxWaiting = { partner: 4, all: 32 }
 
 /**
- * Runs a search step by step. Its first slice runs at once; the rest in slices of at most `maxMs` of work together, after
- * all searches that wait already.
+ * Runs a search step by step. Its first slice runs at once; the rest in slices of at most `maxMs` of work together,
+ * after all searches that wait already.
  *
  * @throws {StoreError} `overloaded` when it takes longer, or when too many searches wait.
  */
