@@ -1,5 +1,6 @@
-import type { StoreError, StoreErrorCode } from '../adapters/stores/sql/store-error.ts'
-import type { AdminError, Remedy } from '../core/admin/error.ts'
+import { AdminError } from '../core/admin/error.ts'
+import type { Remedy } from '../core/lib/remedy.ts'
+import { StoreError, type StoreErrorCode } from '../core/ports/store-error.ts'
 
 /** 0 done or valid; 1 refused or invalid; 2 usage; 3 the deployment or store can't be reached. */
 export type ExitCode = 0 | 1 | 2 | 3
@@ -72,22 +73,22 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
 
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
-  const { name, message, cause } = error instanceof Error ? error : { name: '', message: String(error) }
-  const denied = [error, cause].find((each) => (each as Error | undefined)?.name === 'NotCapable')
-  if (denied) return new CliError(1, 'not_permitted', `Deno refused it: ${(denied as Error).message}.`)
-  // By name: importing the classes would load code that most commands do not need.
-  if (name === 'AdminError') {
-    const { code, remedy } = error as AdminError
+  if (error instanceof AdminError) {
+    const { code, message, remedy } = error
     // A misspelled name, as that of an option.
     if (code === 'unknown_module' || code === 'unknown_scope') return usageError(message)
     return new CliError(1, code, message, { remedy })
   }
-  if (name === 'StoreError') {
-    const { code: reason, remedy } = error as StoreError
-    const [exitCode, code] = storeErrorCodes[reason]
-    return new CliError(exitCode, code, message, { remedy })
+  const { name, message, cause } = error instanceof Error ? error : { name: '', message: String(error) }
+  // By name: only Deno has the class.
+  const denied = [error, cause].find((each) => (each as Error | undefined)?.name === 'NotCapable')
+  if (denied) return new CliError(1, 'not_permitted', `Deno refused it: ${(denied as Error).message}.`)
+  if (error instanceof StoreError) {
+    const [exitCode, code] = storeErrorCodes[error.code]
+    return new CliError(exitCode, code, message, { remedy: error.remedy })
   }
-  // The statements are correct, so a database that rejects one lacks permissions or resources.
+  // By name: importing the class would load code for PostgreSQL with every command. The statements are correct, so a
+  // database that rejects one lacks permissions or resources.
   if (name === 'SqlError') {
     return new CliError(3, 'store_unavailable', `The store cannot be used: ${message}.`)
   }

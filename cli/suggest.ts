@@ -1,5 +1,5 @@
 import { readModules } from '../core/admin/apply.ts'
-import type { AdminError, AdminErrorCode } from '../core/admin/error.ts'
+import { AdminError, type AdminErrorCode } from '../core/admin/error.ts'
 import { similarNames } from '../core/lib/similar-names.ts'
 import type { Store } from '../core/ports/store.ts'
 import { joinList } from './output/text.ts'
@@ -27,9 +27,8 @@ export function suggest(name: string, known: readonly string[]): string {
  * scope that does not exist.
  */
 export async function suggestStored(error: unknown, store: Store): Promise<void> {
-  // By name: importing the class would load code that most commands do not need.
-  if (!(error instanceof Error) || error.name !== 'AdminError') return
-  const { code, subject } = error as AdminError
+  if (!(error instanceof AdminError)) return
+  const { code, subject } = error
   if (subject !== undefined && subject.length <= maxNameLength) {
     error.message += suggest(subject, await listKnown(store, code))
   }

@@ -86,7 +86,8 @@ export {
   type PartnerUpdate,
 } from './admin/partners.ts'
 export { createModuleAdministration, type ModuleAdministration } from './admin/modules.ts'
-export { AdminError, type AdminErrorCode, type Remedy } from './admin/error.ts'
+export { AdminError, type AdminErrorCode } from './admin/error.ts'
+export type { Remedy } from './lib/remedy.ts'
 export type { DetailsChange, LimitChange } from './admin/validate.ts'
 export { importContent, type ImportOutcome } from './content/lines.ts'
 export type { LineError, LineErrors } from './content/line-reader.ts'
@@ -145,6 +146,7 @@ export type {
   SignupStore,
 } from './ports/signups.ts'
 export type { AdministeredStore, RecordedEndpoint, Store, StoreSettings } from './ports/store.ts'
+export { StoreError, type StoreErrorCode } from './ports/store-error.ts'
 export {
   type Delivery,
   type DeliveryResult,

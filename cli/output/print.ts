@@ -1,8 +1,8 @@
 import type { Readable, Writable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { styleText } from 'node:util'
-import type { Remedy } from '../../core/admin/error.ts'
 import type { MaybePromise } from '../../core/lib/promise.ts'
+import type { Remedy } from '../../core/lib/remedy.ts'
 import { readRows } from '../../core/ports/store.ts'
 import { CliError, type Loss } from '../errors.ts'
 import {

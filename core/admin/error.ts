@@ -1,4 +1,5 @@
 import { containsKey } from '../http/redact.ts'
+import type { Remedy } from '../lib/remedy.ts'
 
 /** Why an administrative change was refused. Codes are stable. */
 export type AdminErrorCode =
@@ -80,14 +81,4 @@ export function notFoundError(code: AdminErrorCode, message: string, subject: st
   // Programs without types pass other values.
   const isText = typeof subject === 'string' && !containsKey(subject)
   return new AdminError(code, message, undefined, isText ? subject : undefined)
-}
-
-/** A command of `partner-api` that helps after an error, such as `keys rotate`. */
-export interface Remedy {
-  /** What the command is for, as in `To replace it`. */
-  readonly purpose: string
-  /** The words after `partner-api` that name the command. */
-  readonly command: string
-  /** Names in capitals stand for what is to be chosen. */
-  readonly args: readonly string[]
 }

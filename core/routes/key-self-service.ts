@@ -68,7 +68,7 @@ export async function administer<T>(
   try {
     return await change()
   } catch (error) {
-    // The store itself refuses what differs from its own facts.
+    // The store itself refuses what differs from its own facts. By name: it may be of another copy of this package.
     const { name, code } = ((error as Error).cause ?? error) as AdminError
     if (name !== 'AdminError') throw error
     if (code === 'concurrent_change') throw new Problem('overloaded', { retryAfterSeconds: 1 }, error)

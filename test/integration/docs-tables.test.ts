@@ -100,6 +100,20 @@ t.test('the members of an endpoint match the code', (t) => {
   t.end()
 })
 
+t.test('the table of errors of a store matches the code', (t) => {
+  const [, body = ''] =
+    /export type StoreErrorCode =(.*?)\n\n/s.exec(readPage('core/ports/store-error.ts')) ?? []
+  const codes = Array.from(
+    body.matchAll(/\/\*\* (.*)\. \*\/\n {2}\| '(\w+)'/g),
+    ([, why, code]) => [code, why],
+  )
+  t.equal(codes.length, body.match(/\| '/g)?.length, 'each has a comment')
+  const rows = tableRows('docs/embed-reference.md', 'store-errors').map(cellsOf)
+  t.same(rows.map(([code, why]) => [quotedIn(code!)[0], why]), codes)
+  for (const [code, , action] of rows) t.match(action, /\w/, `${code}`)
+  t.end()
+})
+
 const settings = 'docs/settings.md'
 
 t.test('the settings match the code', async (t) => {

@@ -1,8 +1,8 @@
 /** Signups, counts, quotas and durability in a shared database, with crashes and locked rows. */
 import type { Sql } from 'postgres'
 import t, { type Test } from 'tap'
-import { StoreError } from '../../adapters/stores/sql/store-error.ts'
 import type { SignupOutcome } from '../../core/ports/signups.ts'
+import { StoreError } from '../../core/ports/store-error.ts'
 import type { Store } from '../../core/ports/store.ts'
 import {
   actor,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { test } from 'tap'
 import { nameOf, parseUrl, type PostgresUrl } from '../../adapters/stores/postgres/url.ts'
-import { StoreError } from '../../adapters/stores/sql/store-error.ts'
+import { StoreError } from '../../core/ports/store-error.ts'
 import { anyText } from '../support/any-text.ts'
 
 type Environment = Readonly<Record<string, string>>

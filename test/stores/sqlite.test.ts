@@ -8,7 +8,7 @@ import { copyStore } from '../../adapters/stores/sql/copy.ts'
 import { openSqliteCopy } from '../../adapters/stores/sqlite/copy.ts'
 import { openDatabase } from '../../adapters/stores/sqlite/database.ts'
 import { migrate, MIGRATIONS, migrationStatus } from '../../adapters/stores/sqlite/migrate.ts'
-import { openSqliteStore } from '../../adapters/stores/sqlite/store.ts'
+import { openSqliteStore, StoreError } from '../../adapters/stores/sqlite/store.ts'
 import type { Replica } from '../../core/ports/replicas.ts'
 import { durableContract } from '../contract/store/durable.ts'
 import {
@@ -157,6 +157,12 @@ await t.test('a missing file is created, unless create is false', async (t) => {
   })
   await (await openSqliteStore(file)).close()
   t.ok(existsSync(file))
+})
+
+await t.test('the entries of both stores, and of the service, export the class of their errors', async (t) => {
+  const modules = [import('../../adapters/stores/postgres/store.ts'), import('../../core/mod.ts')]
+  for (const module of await Promise.all(modules)) t.equal(module.StoreError, StoreError)
+  t.type(await openSqliteStore('memory:').catch((error: unknown) => error), StoreError)
 })
 
 await t.test('a URL is no path', async (t) => {

@@ -7,6 +7,7 @@ import type {
   ContentRecords,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import {
   type ContentTable,
   createContentAdministration,
@@ -15,7 +16,6 @@ import {
 } from '../sql/content.ts'
 import { query, rowsSql, type SqlDatabase, type Work } from '../sql/database.ts'
 import type { StoredRow } from '../sql/row-format.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { CONTENT_TABLES, PROFILES } from '../sql/tables.ts'
 import type { PostgresDatabase } from './database.ts'
 import { type CounterKey, createListingCounter, wordVector } from './listings.ts'

@@ -1,6 +1,7 @@
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { CopyDatabase } from '../sql/copy.ts'
 import { runWork } from '../sql/database.ts'
-import { danglingReferenceError, StoreError } from '../sql/store-error.ts'
+import { danglingReferenceError } from '../sql/errors.ts'
 import { COPIED_TABLES } from '../sql/tables.ts'
 import { openProfileTable } from './content.ts'
 import { connect, type PostgresDatabase } from './database.ts'

@@ -1,5 +1,5 @@
 /** Errors of a server or of the connection to it, whose messages contain no data. */
-import { StoreError } from '../sql/store-error.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 
 class DatabaseError extends Error {
   /** SQLSTATE, five characters: `23505` for a unique violation. */

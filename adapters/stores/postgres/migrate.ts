@@ -1,4 +1,6 @@
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { runWork } from '../sql/database.ts'
+import { missingSettingsError } from '../sql/errors.ts'
 import {
   applyMigrations,
   checkMigrations,
@@ -10,7 +12,6 @@ import {
   type SchemaDialect,
   toMigrationStatus,
 } from '../sql/schema.ts'
-import { missingSettingsError, StoreError } from '../sql/store-error.ts'
 import type { PostgresQuery } from './connection.ts'
 import { connect, type PostgresDatabase } from './database.ts'
 import { SqlError } from './errors.ts'

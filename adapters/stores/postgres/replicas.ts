@@ -1,4 +1,5 @@
 import type { ReplicaRegistry } from '../../../core/ports/replicas.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { pruneSql, type SqlDatabase } from '../sql/database.ts'
 import {
   ageOf,
@@ -11,7 +12,6 @@ import {
   type ReplicaStatements,
   toProgress,
 } from '../sql/replicas.ts'
-import { StoreError } from '../sql/store-error.ts'
 import type { PostgresDatabase } from './database.ts'
 import type { Revisions } from './revisions.ts'
 import { DIALECT, SERVER_NOW } from './sql.ts'

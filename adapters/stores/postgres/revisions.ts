@@ -1,7 +1,7 @@
 import type { ClockReading } from '../../../core/lib/clock.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
+import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/errors.ts'
 import { newerSchemaError, randomHex } from '../sql/schema.ts'
-import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
 import type { PostgresQuery } from './connection.ts'
 import type { PostgresDatabase } from './database.ts'
 import { LATEST } from './migrate.ts'

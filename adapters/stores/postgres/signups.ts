@@ -6,6 +6,7 @@ import type {
   SignupOutcome,
   SignupStore,
 } from '../../../core/ports/signups.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
 import type { SqlValue } from '../sql/row-format.ts'
@@ -20,7 +21,6 @@ import {
   repeatedOutcome,
   unknownKeyError,
 } from '../sql/signups.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../sql/tables.ts'
 import { enqueueSql } from '../sql/webhooks.ts'
 import type { PostgresDatabase } from './database.ts'

@@ -1,11 +1,11 @@
 /** A store in a Postgres database, which any number of processes can share. */
 import { assertKind, assertOptions, type OptionKinds } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
+import { StoreError, type StoreErrorCode } from '../../../core/ports/store-error.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
 import { createQuotaStore } from '../sql/quotas.ts'
 import { readSettings, requireKeyPrefix } from '../sql/schema.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import type { PostgresQuery } from './connection.ts'
 import { createContent } from './content.ts'
@@ -19,6 +19,8 @@ import { createReplicaRegistry } from './replicas.ts'
 import { createRevisions, type Revisions } from './revisions.ts'
 import { createSignups } from './signups.ts'
 import { createSqlDatabase } from './sql-database.ts'
+
+export { StoreError, type StoreErrorCode }
 
 /** Options of `openPostgresStore`. */
 export interface PostgresStoreOptions {

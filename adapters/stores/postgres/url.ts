@@ -1,5 +1,5 @@
 /** The URL of a Postgres store: libpq's format, with its common parameters and environment variables. */
-import { StoreError } from '../sql/store-error.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 
 export interface Host {
   /** A host name, an IP address (IPv6 without brackets) or the path of a Unix socket. */

@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto'
 import type { MaybePromise } from '../../../core/lib/promise.ts'
 import type { ProfileRecord } from '../../../core/ports/content.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { ContentTable } from './content.ts'
 import { type Dialect, query, rowsSql, type SqlQuery, upsertRowsSql, type Work } from './database.ts'
+import { unfinishedCopyError } from './errors.ts'
 import { INTEGER_COLUMNS, safeColumns, type SqlValue } from './row-format.ts'
 import { randomHex } from './schema.ts'
-import { StoreError, unfinishedCopyError } from './store-error.ts'
 import { COPIED_TABLES, type CopiedTable, PROFILES, TABLE_NAMES, type TableName } from './tables.ts'
 
 /** A database with a store, or for one. */

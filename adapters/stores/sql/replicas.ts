@@ -3,7 +3,7 @@ import { drawId } from '../../../core/lib/ids.ts'
 import { completesWithin, type MaybePromise } from '../../../core/lib/promise.ts'
 import type { Revision } from '../../../core/ports/facts.ts'
 import type { Replica, ReplicaProgress, ReplicaRegistration } from '../../../core/ports/replicas.ts'
-import { StoreError } from './store-error.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 
 /**
  * Milliseconds for which a replica stays registered after the end of its lease: by then, its cached facts are unusable.

@@ -1,9 +1,9 @@
 /** Creating and migrating a store: its settings and the versions of its schema. */
 import { KEY_PREFIX_PATTERN } from '../../../core/keys/format.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { StoreSettings } from '../../../core/ports/store.ts'
 import { sha256 } from '../../digest.ts'
 import { query, type SqlQuery, type Work } from './database.ts'
-import { StoreError } from './store-error.ts'
 
 /** The schema of a store compared with the one this program needs. */
 export interface MigrationStatus {

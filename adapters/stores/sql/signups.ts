@@ -9,8 +9,8 @@ import {
   type SignupOutcome,
   type SignupStore,
 } from '../../../core/ports/signups.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { idsSql, idsText, query, type SqlDatabase, type SqlReader } from './database.ts'
-import { StoreError } from './store-error.ts'
 import { readSignup, SIGNUP_COLUMNS, type SignupRow } from './tables.ts'
 import { deleteDeliveriesSql } from './webhooks.ts'
 

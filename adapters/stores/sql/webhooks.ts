@@ -4,6 +4,7 @@ import { all, andThen } from '../../../core/lib/promise.ts'
 import { compareCodePoints } from '../../../core/lib/text.ts'
 import { MS_PER_DAY } from '../../../core/lib/time.ts'
 import type { AuditContext } from '../../../core/ports/changes.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import {
   type Delivery,
   type DeliveryResult,
@@ -29,7 +30,6 @@ import {
   upsertRowsSql,
 } from './database.ts'
 import { createRowFormat } from './row-format.ts'
-import { StoreError } from './store-error.ts'
 import { DELIVERIES, WEBHOOKS } from './tables.ts'
 
 /** Deliveries that are removed at once: a statement holds the write lock of SQLite. */

@@ -5,9 +5,9 @@ import type {
   ImportReport,
   ProfileRecord,
 } from '../../../core/ports/content.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { createContentAdministration, createPlainTables, type RunContentChange } from '../sql/content.ts'
 import type { StoredRow } from '../sql/row-format.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { CONTENT_TABLES } from '../sql/tables.ts'
 import { createBulkImport } from './bulk-import.ts'
 import type { SqliteDatabase } from './database.ts'

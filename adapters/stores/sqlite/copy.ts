@@ -1,6 +1,6 @@
 import type { CopyDatabase } from '../sql/copy.ts'
 import { runWork } from '../sql/database.ts'
-import { danglingReferenceError } from '../sql/store-error.ts'
+import { danglingReferenceError } from '../sql/errors.ts'
 import { lockFile, openDatabase } from './database.ts'
 import { errorMessage } from './errors.ts'
 import { checkSchema, configure, migrate, readSchema } from './migrate.ts'

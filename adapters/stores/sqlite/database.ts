@@ -2,8 +2,8 @@
 import { closeSync, existsSync, openSync, statSync } from 'node:fs'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { createClock } from '../../../core/lib/clock.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { SqlValue } from '../sql/row-format.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { BUSY_TIMEOUT_MS, isBusy } from './busy-retry.ts'
 import {
   closedError,

@@ -1,7 +1,7 @@
 /** Errors of a file, which say what could not be done and why. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Remedy } from '../../../core/admin/error.ts'
-import { StoreError } from '../sql/store-error.ts'
+import type { Remedy } from '../../../core/lib/remedy.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { BUSY_TIMEOUT_MS } from './busy-retry.ts'
 
 /** SQLite's messages for FULL, IOERR, CORRUPT, READONLY, NOTADB and CANTOPEN. */

@@ -1,6 +1,6 @@
 import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { StoreError } from '../sql/store-error.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 
 /** Far below every staleness bound except 0; a check costs some microseconds. */
 const checkIntervalMs = 5

@@ -1,4 +1,6 @@
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { runWork } from '../sql/database.ts'
+import { missingSettingsError } from '../sql/errors.ts'
 import type { SqlValue } from '../sql/row-format.ts'
 import {
   applyMigrations,
@@ -11,7 +13,6 @@ import {
   type SchemaDialect,
   toMigrationStatus,
 } from '../sql/schema.ts'
-import { missingSettingsError, StoreError } from '../sql/store-error.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import { type SqliteDatabase, withReader } from './database.ts'
 import { unusableError } from './errors.ts'

@@ -1,7 +1,7 @@
 /** The new tables of profiles that a bulk import builds: who builds them, and the steps, in order. */
 import { delay } from '../../../core/lib/promise.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { SqlValue } from '../sql/row-format.ts'
-import { StoreError } from '../sql/store-error.ts'
 import type { SqliteDatabase } from './database.ts'
 import { longWords } from './profile-table.ts'
 import { MAX_LABEL } from './ranks.ts'

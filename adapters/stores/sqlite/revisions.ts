@@ -1,5 +1,5 @@
 import type { Revision } from '../../../core/ports/facts.ts'
-import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/store-error.ts'
+import { missingSettingsError, replacedByCopyError, unfinishedCopyError } from '../sql/errors.ts'
 import type { SqliteDatabase } from './database.ts'
 
 type StoreRow = [id: string, facts: number, content: number, isIncomplete: number]

@@ -5,6 +5,7 @@ import type {
   SignupOutcome,
   SignupStore,
 } from '../../../core/ports/signups.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
@@ -17,7 +18,6 @@ import {
   repeatedOutcome,
   unknownKeyError,
 } from '../sql/signups.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { COPIED_TABLES, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../sql/tables.ts'
 import { retryWhileBusy, runWithRetry } from './busy-retry.ts'
 import { placeholders, type SqliteDatabase, upsertSql } from './database.ts'

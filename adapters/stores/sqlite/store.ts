@@ -2,10 +2,10 @@
 import { type Clock, clockOf } from '../../../core/lib/clock.ts'
 import { assertKind, assertOptions, type OptionKinds } from '../../../core/lib/options.ts'
 import type { ModuleDefinition } from '../../../core/model.ts'
+import { StoreError, type StoreErrorCode } from '../../../core/ports/store-error.ts'
 import type { Store, StoreSettings } from '../../../core/ports/store.ts'
 import { withChangeListeners } from '../sql/change-listeners.ts'
 import { readSettings, requireKeyPrefix } from '../sql/schema.ts'
-import { StoreError } from '../sql/store-error.ts'
 import { createSharedMembers } from '../sql/store.ts'
 import { retryWhileBusy } from './busy-retry.ts'
 import { createContent } from './content.ts'
@@ -19,6 +19,8 @@ import { createRevisions, type Revisions } from './revisions.ts'
 import { createServersFile } from './servers.ts'
 import { createSignups } from './signups.ts'
 import { createQuery, createSqlDatabase } from './sql-database.ts'
+
+export { StoreError, type StoreErrorCode }
 
 /** How a file is opened. */
 export interface SqliteStoreOptions {

@@ -1,6 +1,6 @@
 import process from 'node:process'
 import { delay, type MaybePromise } from '../../../core/lib/promise.ts'
-import { StoreError } from '../sql/store-error.ts'
+import { StoreError } from '../../../core/ports/store-error.ts'
 import type { SqliteDatabase } from './database.ts'
 
 /** Milliseconds of work after which a search pauses for as long as it took, and other requests are answered. */

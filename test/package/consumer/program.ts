@@ -20,7 +20,7 @@ import { createPartnerClient, ServiceUnreachableError, type PartnerClient, Partn
 import { serve as serveOnDeno } from 'partner-api/deno'
 import { type RunningServer, serve as serveOnNode, type ServeOptions } from 'partner-api/node'
 import { openPostgresStore } from 'partner-api/postgres'
-import { openSqliteStore } from 'partner-api/sqlite'
+import { openSqliteStore, StoreError } from 'partner-api/sqlite'
 import { createWorker, type WorkerHandler } from 'partner-api/workers'
 
 interface Env {
@@ -64,7 +64,7 @@ try {
     modules: MODULE_NAMES,
   })
 } catch (error) {
-  if (error instanceof AdminError) console.log(error.code satisfies string)
+  if (error instanceof AdminError || error instanceof StoreError) console.log(error.code satisfies string)
 }
 const { key } = await createKeyAdministration(memory, { actor: 'a' })
   .issue({ partner: 'a', name: 'A', environment: 'test' })

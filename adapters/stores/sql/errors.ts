@@ -1,33 +1,5 @@
-import type { Remedy } from '../../../core/admin/error.ts'
-
-/**
- * Why a store cannot be used: it cannot be reached (missing file, no answer, locked for too long), there is no store at
- * a place that must have one, a newer program has migrated it, it refuses an operation, or it is overloaded; it lacks
- * the settings that its creation writes, other transactions delay a signup, or its files still have deleted text.
- */
-export type StoreErrorCode =
-  | 'unreachable'
-  | 'overloaded'
-  | 'missing'
-  | 'newer_schema'
-  | 'refused'
-  | 'damaged'
-  | 'delayed'
-  | 'not_erased'
-
-/** An error whose message tells an operator what could not be done and why. It never contains a secret. */
-export class StoreError extends Error {
-  override readonly name = 'StoreError'
-  readonly code: StoreErrorCode
-  /** A command that helps, if there is one. */
-  readonly remedy: Remedy | undefined
-
-  constructor(code: StoreErrorCode, message: string, options: ErrorOptions & { remedy?: Remedy } = {}) {
-    super(message, options)
-    this.code = code
-    this.remedy = options.remedy
-  }
-}
+/** Errors of stores of both databases. */
+import { StoreError } from '../../../core/ports/store-error.ts'
 
 export function unfinishedCopyError(location: string): StoreError {
   return new StoreError(
