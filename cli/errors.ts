@@ -71,6 +71,7 @@ const storeErrorCodes: Readonly<Record<StoreErrorCode, readonly [ExitCode, strin
   not_erased: [3, 'store_unavailable'],
 }
 
+/** The error to print, with its exit code. An unexpected error becomes `internal`, without its stack. */
 export function toCliError(error: unknown): CliError {
   if (error instanceof CliError) return error
   if (error instanceof AdminError) {

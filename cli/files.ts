@@ -173,6 +173,7 @@ export function unreadableFileError(name: string, error: unknown): CliError {
   return new CliError(2, 'unreadable_file', `${name} can't be read: ${describeFileError(error)}.`)
 }
 
+/** The reason why a file cannot be used, without its name. */
 export function describeFileError(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code
   if (code === 'ENOENT') return 'there is no such file'

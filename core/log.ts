@@ -236,6 +236,7 @@ const registeredMethods: ReadonlySet<string> = new Set(
   ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'QUERY'],
 )
 
+/** The method as it may be logged; `undefined` if it is not a registered one. */
 export function registeredMethod(method: string): string | undefined {
   return registeredMethods.has(method) ? method : undefined
 }

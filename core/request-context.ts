@@ -146,6 +146,7 @@ export function parseQuery(context: RequestContext): Query {
   return context.query = readQuery(context.request.target.slice(context.path.length + 1))
 }
 
+/** The address of the client, which is determined once for a request. */
 export function clientOf(context: RequestContext): ClientAddress {
   return context.client ??= clientAddressOf(context.request, context.service.trustedProxies)
 }

@@ -27,6 +27,7 @@ export interface ResponseInfo {
 /** Data with its response, which is not enumerable: it is in neither JSON nor copies of the data. */
 export type WithResponse<Data> = Data & { readonly response: ResponseInfo }
 
+/** Adds the response to the given object itself, and returns that. */
 export function attachResponse<Data extends object>(data: Data, response: ResponseInfo): WithResponse<Data> {
   return Object.defineProperty(data, 'response', { value: response }) as WithResponse<Data>
 }

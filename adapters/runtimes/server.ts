@@ -142,6 +142,7 @@ interface Stop {
 /** How long a handler may continue after its connection was closed by force, in milliseconds. */
 const handlerGraceMs = 1_000
 
+/** A server that listens. `close` waits up to `drainTimeoutMs` for requests, then ends connections and the service. */
 export function createRunningServer(
   api: ServableApi,
   { host, drainTimeoutMs }: Required<ListenOptions>,

@@ -40,6 +40,7 @@ export function parseDurableUrl(url: string, reason: string): DurableAddress {
   return address
 }
 
+/** Whether the URL of a store contains a password, in its authority or its query. */
 export function holdsPassword(url: string): boolean {
   const [, authority = ''] = /^\w+:\/\/([^?#]*)/.exec(url) ?? []
   const colon = authority.indexOf(':')

@@ -102,6 +102,7 @@ export async function readModules(store: Pick<Store, 'listModules'>): Promise<Mo
   return modulesWith(await store.listModules())
 }
 
+/** Finds a partner by its slug, in any state. @throws {AdminError} `partner_not_found` */
 export async function findPartner(store: Pick<Store, 'findPartner'>, slug: string): Promise<Partner> {
   // Some stores fail on text that they cannot hold, such as NUL.
   const isSlug = typeof slug === 'string' && SLUG_PATTERN.test(slug)
@@ -110,6 +111,7 @@ export async function findPartner(store: Pick<Store, 'findPartner'>, slug: strin
   throw notFoundError('partner_not_found', `There is no partner ${formatValue(slug)}.`, slug)
 }
 
+/** Finds a key by its id, in any state, with its partner. @throws {AdminError} `key_not_found` */
 export async function findKey(store: Pick<Store, 'findKey'>, id: string): Promise<KeyFacts> {
   const isId = typeof id === 'string' && KEY_ID_PATTERN.test(id)
   const facts = isId ? await store.findKey(id) : undefined

@@ -31,6 +31,7 @@ export interface StoredFacts {
   readonly modules: ReadonlyMap<Module, ModuleDefinition>
 }
 
+/** The records that changes write, as they are to be stored, with their audit records. */
 export interface AppliedChanges {
   /** The changed partners, by slug, as they are to be written. */
   readonly partners: ReadonlyMap<string, Partner>

@@ -176,6 +176,7 @@ export function enableChanges({ key }: KeyFacts, now: number): readonly Change[]
   return key.state === 'active' ? [] : [{ type: 'key.enabled', id: key.id }]
 }
 
+/** The change that revokes a key, even an expired one; none for a key that is revoked. */
 export function revocationChanges({ key: { id, state } }: KeyFacts): readonly Change[] {
   return state === 'revoked' ? [] : [{ type: 'key.revoked', id }]
 }
@@ -189,6 +190,7 @@ function drawKey(
   return { minted: { id, hint, digest: store.sha256(text) }, text }
 }
 
+/** Finds a key by its id, in any state. @throws {AdminError} `key_not_found` */
 export async function showKey(store: KeyStore, id: string): Promise<Key> {
   return (await findKey(store, id)).key
 }

@@ -110,6 +110,7 @@ function isReplaceable(former: Key | undefined, now: number): boolean {
     keyState(former, now) !== 'expired'
 }
 
+/** The error for a key that has a successor. Its remedy is to rotate the successor. */
 export function rotatedError({ id }: Key, successorId: string): AdminError {
   const remedy = { purpose: 'To replace its successor', command: 'keys rotate', args: [successorId] }
   return new AdminError('key_rotated', `Key ${id} was rotated already.`, remedy)

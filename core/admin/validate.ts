@@ -20,12 +20,14 @@ import {
 } from '../model.ts'
 import { AdminError, notFoundError } from './error.ts'
 
+/** @throws {AdminError} `invalid_slug` */
 export function requireSlug(slug: string): void {
   if (typeof slug === 'string' && SLUG_PATTERN.test(slug)) return
   const detail = `A slug must be 1–80 of a-z, 0-9 and -, a letter or digit first, not ${formatValue(slug)}.`
   throw new AdminError('invalid_slug', detail)
 }
 
+/** @throws {AdminError} `invalid_name` */
 export function requireName(name: string): void {
   const problem = findNameProblem(name)
   if (problem === undefined) return
@@ -67,6 +69,7 @@ export function inactiveScopes(
   return scopes.filter((scope) => !active.includes(modules.moduleFor(scope) ?? ''))
 }
 
+/** @throws {AdminError} `module_inactive` unless the module of each scope is active for the partner. */
 export function requireActiveModules(partner: Partner, scopes: readonly Scope[], modules: Modules): void {
   const inactive = inactiveScopes(partner, scopes, modules)
   if (inactive.length === 0) return
@@ -77,11 +80,13 @@ export function requireActiveModules(partner: Partner, scopes: readonly Scope[],
   throw new AdminError('module_inactive', detail, remedy)
 }
 
+/** @throws {AdminError} `partner_removed` */
 export function requireNotRemoved(partner: Partner): void {
   if (partner.state !== 'removed') return
   throw new AdminError('partner_removed', `Partner ${partner.slug} is removed. This cannot be undone.`)
 }
 
+/** @throws {AdminError} `key_revoked`, `key_expired` */
 export function requireNotEnded(key: Key, now: number): void {
   const state = keyState(key, now)
   if (state !== 'revoked' && state !== 'expired') return
@@ -101,6 +106,7 @@ export function requireLifetime(expiresAt: number, latest: number, now: number):
   throw new AdminError('invalid_expiry', `Keys of this store must have an expiry within ${longest}.`, remedy)
 }
 
+/** @throws {AdminError} `invalid_expiry` unless the instant is in the future and before the year 10000. */
 export function requireExpiry(expiresAt: number | undefined, now: number): void {
   if (expiresAt === undefined || isIntegerBetween(expiresAt, now + 1, maxExpiry)) return
   if (!Number.isInteger(expiresAt)) {
@@ -250,6 +256,7 @@ export function findRangeProblem(range: string): string | undefined {
   }
 }
 
+/** @throws {AdminError} `invalid_address_range`, with the first invalid range. */
 export function requireRanges(ranges: readonly string[]): void {
   for (const range of ranges) {
     const problem = findRangeProblem(range)

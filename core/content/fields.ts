@@ -41,6 +41,7 @@ export function object<const E extends v.ObjectEntries>(entries: E) {
 /** Marks the schema of an instant, which is milliseconds since the epoch, and RFC 3339 in lines. */
 export const INSTANT = v.metadata({ format: 'date-time' })
 
+/** The reason for refusing a value, which it quotes: the end of a sentence about a field. */
 export function mustBe(expected: string, value: unknown): string {
   return `must be ${expected}, not ${formatValue(value)}`
 }

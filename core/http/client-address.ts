@@ -2,6 +2,7 @@ import { type IpAddress, parseIpAddress } from '../lib/ip-address.ts'
 import { createLruCache } from '../lib/lru.ts'
 import type { HttpRequest } from './message.ts'
 
+/** The address of a client, which may be unknown or invalid. */
 export interface ClientAddress {
   /** The address as the runtime or a proxy wrote it, without port and zone; `undefined` unless it could be parsed. */
   readonly text: string | undefined
@@ -33,6 +34,7 @@ export function clientAddressOf(request: HttpRequest, trustedProxies: number): C
 /** Kept by their text: parsing one takes as long as a cached response. A hop may be as long as a header field. */
 const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
 
+/** Parses the address of a peer or an entry of `X-Forwarded-For`. Never throws: invalid text has no address. */
 export function parseClientAddress(hop: string | undefined): ClientAddress {
   // A host may pass anything as the address.
   if (typeof hop !== 'string') return unknownAddress

@@ -53,6 +53,7 @@ export function hasKeyShape(text: string, prefix: string): boolean {
   return text.startsWith(`${prefix}_`) && anchoredShape.test(text.slice(prefix.length))
 }
 
+/** Whether the last characters of a text are the checksum of the rest. The form of a key is not checked. */
 export function hasValidChecksum(text: string): boolean {
   return checksum(text.slice(0, -checksumLength)) === text.slice(-checksumLength)
 }

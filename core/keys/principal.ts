@@ -25,6 +25,7 @@ export interface Principal extends KeyFacts {
   readonly policies: Policies
 }
 
+/** Prepares a key and its partner for the policy. Both are frozen copies, since handlers of the host get them. */
 export function preparePrincipal(
   facts: KeyFacts,
   policies: Policies,

@@ -46,6 +46,7 @@ export interface Limiter {
 /** Counts of decisions by policy. */
 export type LimitDecisions = Readonly<Record<PolicyName, { allowed: number; refused: number }>>
 
+/** The state of a window after a request, in whole seconds. @param resetMs Milliseconds until the window ends. */
 export function rateLimitState(
   { windowSeconds, resetSeconds }: Policy,
   allowed: boolean,
@@ -189,6 +190,7 @@ function stateOf(policy: Policy, window: RateWindow, now: number, allowed: boole
   return rateLimitState(policy, allowed, policy.quota - window.count, windowEnd(window, policy) - now)
 }
 
+/** The outcome of counting a request, with the values of its header fields. */
 export interface RateLimitResult extends RateLimitFields {
   /** Whole seconds to wait; `undefined` when the request is within all quotas. */
   readonly retryAfterSeconds: number | undefined

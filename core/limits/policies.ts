@@ -45,6 +45,7 @@ export const MAX_WINDOW_SECONDS = 86_400
 /** The longest window of the policies `partner` and `month`, in seconds: 31 days. */
 export const MAX_QUOTA_SECONDS = 2_678_400
 
+/** The longest window of a policy, in seconds. */
 export function maxWindowSeconds(name: string): number {
   return isPartnerQuota(name) ? MAX_QUOTA_SECONDS : MAX_WINDOW_SECONDS
 }

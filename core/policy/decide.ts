@@ -58,6 +58,7 @@ export interface Grant {
   readonly recheck?: ((facts: KeyFacts, modules: Modules) => void) | undefined
 }
 
+/** The reason for refusing a request, with the scope or module that it lacks. */
 export interface Denial {
   readonly reason: DenialReason
   readonly requiredScope?: Scope

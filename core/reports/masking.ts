@@ -4,6 +4,7 @@ import type { Activity, ActivityType } from '../ports/reports.ts'
 import type { Signup } from '../ports/signups.ts'
 import type { ActivitySubject, KeySubject, SignupSubject } from '../wire.ts'
 
+/** An activity as partners see it: names and e-mail addresses of signups are masked. */
 export function maskActivity(activity: Activity) {
   const { id, type, at } = activity
   return { id, type, occurred_at: rfc3339(at), subject: maskedSubject(activity) }

@@ -12,6 +12,7 @@ import type { HandlerContext } from './route.ts'
 
 const cacheControl = 'private, no-store'
 
+/** Rotates the key of the request. @throws {Problem} when the partner may not, or the key cannot be rotated now. */
 export async function rotateOwnKey(
   overlapSeconds: number,
   grant: Grant,
@@ -32,6 +33,7 @@ export async function rotateOwnKey(
   return { data, cacheControl }
 }
 
+/** Revokes the key of the request. @throws {Problem} when the partner may not, or the key has ended meanwhile. */
 export async function revokeOwnKey(grant: Grant, context: HandlerContext): Promise<HandlerResult> {
   const { id } = await changeKey(grant, context, (keys) => keys.revoke(grant.key.id))
   const data: KeyRevocation = { id, state: 'revoked', revoked_at: rfc3339(grant.now) }

@@ -7,6 +7,7 @@ import { API_VERSION } from '../model.ts'
 /** The position of a row in its list: its sort key and, for equal keys, its id. */
 export type PagePosition = readonly [key: string | number, id: string]
 
+/** A list that is read in pages: its rows in order, their positions, and how responses show them. */
 export interface PagedList<Row> {
   readonly partner: string
   /** A JSON value that determines rows and order: cursors only work for lists with the same one. */

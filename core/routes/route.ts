@@ -278,6 +278,7 @@ export interface HandlerInput<
   readonly checked: Checked
 }
 
+/** The parts of a service that handlers use; all requests share them. */
 export interface HandlerContext {
   readonly directory: Directory
   readonly catalog: Catalog

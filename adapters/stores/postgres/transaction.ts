@@ -35,6 +35,7 @@ export interface TransactionOptions {
   readonly statementTimeoutMs?: number
 }
 
+/** The work of a transaction, which is then committed, unless a statement failed or `rollback` was called. */
 export type TransactionWork<T> = (query: PostgresQuery, rollback: () => void) => Promise<T>
 
 /**

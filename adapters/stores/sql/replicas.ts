@@ -136,10 +136,12 @@ function createPoller(poll: () => Promise<void>, everyMs: number) {
 /** An instant on both clocks, which is long ago on either. */
 export const never = { at: 0, date: 0 }
 
+/** The current instant on both clocks. */
 export function instant(): typeof never {
   return { at: performance.now(), date: Date.now() }
 }
 
+/** Milliseconds since an instant, by the clock on which more have passed. */
 export function ageOf({ at, date }: typeof never): number {
   return Math.max(performance.now() - at, Date.now() - date)
 }

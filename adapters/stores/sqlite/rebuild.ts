@@ -186,6 +186,7 @@ export function requireNoImport(database: SqliteDatabase): void {
   removeImportMark(database)
 }
 
+/** Drops the tables of an import whose last step is so long ago that its process must have ended. */
 export function cleanUpAbandonedImport(database: SqliteDatabase): void {
   const [id, at] = readImportMark(database)
   if (id === null || Math.abs(Date.now() - at!) < importTimeoutMs) return
@@ -220,6 +221,7 @@ export function claimImport(database: SqliteDatabase, id: string): void {
   database.statement('UPDATE store SET import_id = ?1, import_at = ?2').run(id, Date.now())
 }
 
+/** Renames the tables of an import to those of the store, which become `old_…`. Needs a transaction. */
 export function swapTables(database: SqliteDatabase): void {
   for (const table of tables) {
     database.exec(`

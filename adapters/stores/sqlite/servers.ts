@@ -198,6 +198,7 @@ function readPidNamespace(): string {
   return process.platform === 'linux' ? readlinkSync('/proc/self/ns/pid') : process.platform
 }
 
+/** Whether no process has this id. One that may not be signalled has not ended. */
 export function hasEnded(pid: number): boolean {
   try {
     return !process.kill(pid, 0)
