@@ -12,13 +12,13 @@ import { pruneSql, rowsSql, type SqlDatabase } from '../sql/database.ts'
 import type { SqlValue } from '../sql/row-format.ts'
 import {
   type Attempt,
-  CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
   createSignupRemoval,
   duplicateIdError,
   type IdempotencyRow,
   repeatedOutcome,
+  RESERVATIONS_PRUNED_PER_SIGNUP,
   unknownKeyError,
 } from '../sql/signups.ts'
 import { SIGNUP_COLUMNS, signupRow } from '../sql/tables.ts'
@@ -54,7 +54,7 @@ const pruneReservationsSql = pruneSql(DIALECT, {
   table: 'idempotency',
   key: ['partner', 'environment', 'key'],
   expiry: 'expires_at',
-  batchSize: CLAIMS_PRUNED_PER_SIGNUP * maxGroup,
+  batchSize: RESERVATIONS_PRUNED_PER_SIGNUP * maxGroup,
 })
 
 export function createSignups(database: PostgresDatabase, sql: SqlDatabase) {

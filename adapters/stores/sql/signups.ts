@@ -118,7 +118,7 @@ export function createSignupGroups(store: (waiting: Attempt[]) => MaybePromise<v
 export type IdempotencyRow = readonly [fingerprint: string, signupId: string, createdAt: number]
 
 /** Expired reservations that each signup removes: more than the one that it may add. */
-export const CLAIMS_PRUNED_PER_SIGNUP = 2
+export const RESERVATIONS_PRUNED_PER_SIGNUP = 2
 
 /** The outcome of a signup whose idempotency key was used before. */
 export function repeatedOutcome(

@@ -10,10 +10,10 @@ import {
   addWords,
   buildCounters,
   buildRanks,
-  claimImport,
   clearBuild,
   copyProfiles,
   createRebuild,
+  startImport,
   swapTables,
 } from './rebuild.ts'
 import type { Revisions } from './revisions.ts'
@@ -83,7 +83,7 @@ export function createBulkImport(
           'Content was changed while the lines were read: nothing was imported.',
         )
       }
-      claimImport(database, id)
+      startImport(database, id)
     })
   }
 

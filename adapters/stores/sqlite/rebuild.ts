@@ -16,7 +16,7 @@ const maxSegments = 1500
 
 type Rebuild = ReturnType<typeof createRebuild>
 
-/** @param id The claim of the import. */
+/** @param id Marks the import as the one that runs. */
 export function createRebuild(database: SqliteDatabase, id: string) {
   const heartbeat = database.statement('UPDATE store SET import_at = ?2 WHERE import_id = ?1')
   let rows = 500
@@ -153,7 +153,7 @@ export function buildCounters({ database, step }: Rebuild): void {
   database.exec('DROP TABLE temp.counted')
 }
 
-/** Drops the tables that were not swapped in, or the old ones, and releases the claim. */
+/** Drops the tables that were not swapped in, or the old ones, and removes the mark of the import. */
 export async function clearBuild({ database, id, step, repeat }: Rebuild): Promise<void> {
   if (readImportMark(database)[0] !== id) return
   for (const table of listBuildTables(database)) {
@@ -210,8 +210,11 @@ function listBuildTables(database: SqliteDatabase): string[] {
   ).all(JSON.stringify(names)).map(([name]) => name)
 }
 
-/** Claims the import and creates its empty tables. Their indexes belong to constraints, and are renamed with them. */
-export function claimImport(database: SqliteDatabase, id: string): void {
+/**
+ * Marks the import as the one that runs, and creates its empty tables. Their indexes belong to constraints, and are renamed
+ * with them.
+ */
+export function startImport(database: SqliteDatabase, id: string): void {
   requireNoImport(database)
   const definition = database.statement<[string]>('SELECT sql FROM sqlite_schema WHERE name = ?1')
   for (const table of tables) {

@@ -9,13 +9,13 @@ import { StoreError } from '../../../core/ports/store-error.ts'
 import { signupEvent } from '../../../core/webhooks/events.ts'
 import {
   type Attempt,
-  CLAIMS_PRUNED_PER_SIGNUP,
   createSignupGroups,
   createSignupList,
   createSignupRemoval,
   duplicateIdError,
   type IdempotencyRow,
   repeatedOutcome,
+  RESERVATIONS_PRUNED_PER_SIGNUP,
   unknownKeyError,
 } from '../sql/signups.ts'
 import { COPIED_TABLES, SIGNUP_COLUMNS, type SignupRow, signupRow } from '../sql/tables.ts'
@@ -99,7 +99,7 @@ function createInserter(database: SqliteDatabase, addEvents: LocalSqlDatabase['a
   const upsertClaim = database.statement(upsertSql(name, columns, keyLength))
   const selectExpiredReservations = database.statement<[partner: string, environment: string, key: string]>(`
     SELECT partner, environment, key FROM idempotency WHERE expires_at <= ?1 ORDER BY expires_at
-    LIMIT ${CLAIMS_PRUNED_PER_SIGNUP}`)
+    LIMIT ${RESERVATIONS_PRUNED_PER_SIGNUP}`)
   const deleteReservation = database.statement(
     'DELETE FROM idempotency WHERE partner = ?1 AND environment = ?2 AND key = ?3',
   )

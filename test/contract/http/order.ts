@@ -49,14 +49,14 @@ const ALWAYS: readonly Situation[] = [
   { disabled: true },
   { address: 'refused' },
   { limit: 'spent' },
-  { claim: 'missing' },
-  { claim: 'foreign' },
+  { requestedPartner: 'missing' },
+  { requestedPartner: 'foreign' },
   { suspended: true },
   { input: 'wrong-parameter' },
 ]
 const UNAUTHORIZED: readonly Situation[] = [{ scope: 'not-held' }, { module: 'inactive' }]
 const SELF_SERVICE: readonly Situation[] = [{ selfService: 'not-allowed' }]
-const OF_GET: readonly Situation[] = [{ claim: 'repeated' }, { precondition: 'met' }]
+const OF_GET: readonly Situation[] = [{ requestedPartner: 'repeated' }, { precondition: 'met' }]
 const OF_POST: readonly Situation[] = [
   { media: 'wrong-type' },
   { size: 'too-large' },
@@ -188,10 +188,11 @@ function requestFor(
   { key, partner, address }: Sender,
 ): TestRequest {
   const isPost = method === 'POST'
-  const claim = one.claim === 'missing' ? undefined : one.claim === 'foreign' ? 'nobody' : partner
+  const partners = { missing: undefined, foreign: 'nobody', repeated: partner }
+  const requested = one.requestedPartner === undefined ? partner : partners[one.requestedPartner]
   const query = [
-    ...(isPost || claim === undefined ? [] : [`partner=${claim}`]),
-    ...(one.claim === 'repeated' ? [`partner=${claim}`] : []),
+    ...(isPost || requested === undefined ? [] : [`partner=${requested}`]),
+    ...(one.requestedPartner === 'repeated' ? [`partner=${requested}`] : []),
     ...(one.input === 'wrong-parameter' ? ['no_such_parameter=1'] : []),
     ...(one.target ? [`q=${'a'.repeat(8_192)}`] : []),
   ]
@@ -211,7 +212,7 @@ function requestFor(
       ...(one.precondition && { 'if-none-match': '*' }),
       ...(isPost && { 'content-type': one.media ? 'text/plain' : 'application/json' }),
     },
-    ...(isPost && { body: bodyFor(path, one, claim) }),
+    ...(isPost && { body: bodyFor(path, one, requested) }),
   }
 }
 

@@ -62,7 +62,7 @@ export interface Situation {
   readonly media?: 'wrong-type'
   readonly size?: 'too-large'
   readonly json?: 'malformed' | 'no-object'
-  readonly claim?: 'missing' | 'foreign' | 'repeated'
+  readonly requestedPartner?: 'missing' | 'foreign' | 'repeated'
   readonly suspended?: boolean
   readonly scope?: 'not-held'
   readonly module?: 'inactive'
@@ -106,9 +106,9 @@ const ORDER: readonly (readonly [wrong: (situation: Situation) => unknown, Code]
   [(one) => one.json === 'malformed', 'malformed_request'],
   [(one) => one.json === 'no-object', 'invalid_body'],
   // 10
-  [(one) => one.claim === 'repeated', 'invalid_parameter'],
-  [(one) => one.claim === 'missing', 'partner_missing'],
-  [(one) => one.claim === 'foreign', 'partner_mismatch'],
+  [(one) => one.requestedPartner === 'repeated', 'invalid_parameter'],
+  [(one) => one.requestedPartner === 'missing', 'partner_missing'],
+  [(one) => one.requestedPartner === 'foreign', 'partner_mismatch'],
   [(one) => one.suspended, 'partner_suspended'],
   // 11
   [(one) => one.scope, 'scope_missing'],

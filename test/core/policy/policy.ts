@@ -5,8 +5,8 @@
  *
  * - All 256 scope sets × all 256 module sets × all ten cases, for a valid key, and for the last of them each with and without
  *   the host's own scope and module.
- * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × claims × self-service,
- *   with the pairs of sets in which the needed scope or module is the only one, or the only one left out.
+ * - All 48 combinations of stored state, expiry and end of overlap × partner states × addresses × requested partners ×
+ *   self-service, with the pairs of sets in which the needed scope or module is the only one, or the only one left out.
  */
 import { type Key, modulesWith, type Partner } from '../../../core/model.ts'
 import { type AccessFacts, admit, authorize, type Denial, explain } from '../../../core/policy/decide.ts'
@@ -49,20 +49,20 @@ const keyKinds: readonly KeyKind[] = (['active', 'disabled', 'revoked'] as const
   )
 )
 
-interface Claim {
+interface RequestedPartner {
   readonly requestedPartner: string | undefined
   readonly situation: Situation
 }
 
-const claims: readonly Claim[] = [
+const requestedPartners: readonly RequestedPartner[] = [
   { requestedPartner: 'acme', situation: {} },
-  ...[undefined, ''].map((requestedPartner): Claim => ({
+  ...[undefined, ''].map((requestedPartner): RequestedPartner => ({
     requestedPartner,
-    situation: { claim: 'missing' },
+    situation: { requestedPartner: 'missing' },
   })),
-  ...['globex', 'nobody', 'ACME', 'acm', 'acme '].map((requestedPartner): Claim => ({
+  ...['globex', 'nobody', 'ACME', 'acm', 'acme '].map((requestedPartner): RequestedPartner => ({
     requestedPartner,
-    situation: { claim: 'foreign' },
+    situation: { requestedPartner: 'foreign' },
   })),
 ]
 
@@ -100,7 +100,7 @@ export function provePolicy(): number {
       const principal = principalOf(keyKinds[0]!, senders[0]!, { scopes, modules, state: 'active' })
       for (const need of scopes < 256 && modules < 256 ? needs : [own]) {
         const situation = lackOf(need, scopes, modules)
-        decide(compare, principal, need, senders[0]!, claims[0]!, refusalOf(situation))
+        decide(compare, principal, need, senders[0]!, requestedPartners[0]!, refusalOf(situation))
       }
     }
   }
@@ -119,17 +119,17 @@ function everything(compare: Compare, need: number, scopes: number, modules: num
     for (const state of ['active', 'suspended'] as const) {
       for (const sender of senders) {
         const principal = principalOf(kind, sender, { scopes, modules, state })
-        for (const claim of claims) {
+        for (const requested of requestedPartners) {
           for (const selfService of selfServices) {
             const code = refusalOf({
               ...lackOf(need, scopes, modules),
               ...kind.situation,
               ...sender.situation,
-              ...claim.situation,
+              ...requested.situation,
               suspended: state === 'suspended',
               ...(selfService === 'revoke' && { selfService: 'not-allowed' }),
             })
-            const facts = decide(compare, principal, need, sender, claim, code, selfService)
+            const facts = decide(compare, principal, need, sender, requested, code, selfService)
             const { denial, rules } = explain(facts)
             compare(
               agrees(denial, code, need) && isTrace(rules, code),
@@ -147,7 +147,7 @@ function decide(
   principal: Principal,
   need: number,
   { address }: Sender,
-  { requestedPartner }: Claim,
+  { requestedPartner }: RequestedPartner,
   code: Code | undefined,
   selfService?: AccessFacts['selfService'],
 ): AccessFacts {
