@@ -184,7 +184,7 @@ export function describeFileError(error: unknown): string {
 
 export const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
-/** Ends the program by a signal. The kernel ends no process 1 so: that exits with the code that shells give. */
+/** Ends the program by a signal. As process 1, which a signal does not end, it exits with the code that shells give. */
 export function endBySignal(signal: NodeJS.Signals): void {
   if (process.pid === 1) process.exit(128 + constants.signals[signal])
   process.kill(process.pid, signal)

@@ -8,8 +8,8 @@ const isNode = !host.versions.bun && !host.versions.deno
 const isTooOld = isNode && (Number(parts[0]) < 22 || (Number(parts[0]) === 22 && Number(parts[1]) < 19))
 const argv = host.argv.slice(2)
 
-// The kernel ends no process 1, as the program is in a container, by a signal that has no handler. Handlers of a
-// command, which are added later, take its place.
+// A signal without a handler does not end process 1, which the program is in a container. Handlers of a command, which
+// are added later, replace these.
 if (host.pid === 1) {
   const signals = new Map([['SIGHUP', 1], ['SIGINT', 2], ['SIGTERM', 15]])
   signals.forEach(function (number, signal) {

@@ -200,7 +200,8 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
 }
 
 /**
- * Unlike close() of `node:http`, which destroys connections with unsent responses. Bun has no other for `node:http`.
+ * Stops accepting connections, as close() of `node:net` does: that of `node:http` destroys connections with unsent
+ * responses. Does nothing on Bun, whose HTTP servers are not servers of `node:net`.
  */
 function stopAccepting(server: Server): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)

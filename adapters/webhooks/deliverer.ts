@@ -67,7 +67,7 @@ export interface RunningWebhooks {
   close(drainMs?: number): Promise<void>
 }
 
-/** Longer than an attempt and the write of its outcome. */
+/** The lease of a delivery, in milliseconds: longer than an attempt and the write of its outcome. */
 const leaseMs = 30_000
 const pollEveryMs = 500
 const listEveryMs = 5_000

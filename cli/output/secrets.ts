@@ -96,8 +96,8 @@ export function requireWritable({ fd }: Io['stdout'], advice: string): void {
 }
 
 /**
- * In place of a standard output that is closed, runtimes open /dev/null to read and write, unlike `> /dev/null`. Deno
- * cannot try to read it, so /proc has to tell.
+ * Whether a descriptor can be read, too. In place of a standard output that is closed, runtimes open /dev/null to read
+ * and write, unlike `> /dev/null`. Deno cannot try to read it, so /proc has to tell.
  */
 function isReadable(fd: number): boolean {
   try {

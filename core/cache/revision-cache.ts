@@ -19,7 +19,7 @@ export interface StaleWindow {
   readonly until: number
 }
 
-/** While the source is down and the revision is used, it is read again after this time. */
+/** Milliseconds between reads of the revision while the source is down and the revision stays in use. */
 const outageRetryMs = 1_000
 
 /** Notified of the outcome of reads. */

@@ -1,5 +1,6 @@
 /**
- * The fields of profiles and industries. Apart from those of other kinds, which services without imports do not load.
+ * The fields of profiles and industries. Those of other kinds are in another file, which services without imports do
+ * not load.
  */
 import type { Industry, Profile, ProfileCard } from '../model.ts'
 import { type Fields, object, optional, withDefault } from './fields.ts'

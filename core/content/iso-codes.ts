@@ -48,7 +48,7 @@ export function isLocale(text: string): boolean {
   return text.length <= maxTagLength && languageTag.test(text)
 }
 
-/** Longer than any meaningful tag (RFC 5646 §4.4.1 counts 35). */
+/** The longest tag that is read: longer than any meaningful one (RFC 5646 §4.4.1 counts 35). */
 const maxTagLength = 255
 
 /** Names by code, of 64 locales. A formatter takes a hundred times as long as a look-up. */

@@ -31,7 +31,7 @@ export function clientAddressOf(request: HttpRequest, trustedProxies: number): C
   )
 }
 
-/** Kept by their text: parsing one takes as long as a cached response. A hop may be as long as a header field. */
+/** Parsed addresses by their text: to parse one takes as long as a cached response. A text may fill a header field. */
 const parsedHops = createLruCache<ClientAddress>(65_536, (_, hop) => hop.length)
 
 /** Parses the address of a peer or an entry of `X-Forwarded-For`. Never throws: invalid text has no address. */
@@ -52,7 +52,7 @@ export function parseClientAddress(hop: string | undefined): ClientAddress {
 /** The network interface in `fe80::1%eth0` (RFC 4007 §11.2). */
 const zonePattern = /%.*/s
 
-/** Some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */
+/** The address without a port: some proxies write `192.0.2.1:4711` or `[2001:db8::1]:4711` (RFC 7239 §6). */
 function stripPort(hop: string): string {
   const bracketed = /^\[(.*)\](?::\d+)?$/.exec(hop)
   if (bracketed !== null) return bracketed[1] ?? hop

@@ -112,7 +112,7 @@ export interface HttpResponse {
 export type BodyContent = string | Uint8Array
 
 const encoder = new TextEncoder()
-/** Larger than nearly all responses. */
+/** The buffer in which texts are measured, larger than nearly all responses. */
 const measureBuffer = new Uint8Array(65_536)
 
 export function encode(text: string): Uint8Array {

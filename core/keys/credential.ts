@@ -23,7 +23,7 @@ export function readCredential(
   return key === token ? key : ambiguous
 }
 
-/** The scheme is case-insensitive; without a token it is no credential (RFC 6750 §2.1, RFC 9110 §11.1). */
+/** The token of a bearer credential, whose scheme is case-insensitive (RFC 6750 §2.1, RFC 9110 §11.1). */
 function bearerToken(authorization: string): string | undefined {
   if (!authorization.startsWith('Bearer ') && !bearer.test(authorization)) return undefined
   const token = authorization.slice(7).trim()

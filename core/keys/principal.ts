@@ -37,7 +37,7 @@ export function preparePrincipal(
   return { key, partner, modules, heldScopes, activeScopes, allowedRanges, policies }
 }
 
-/** Handlers of the host get these objects, and must not change what the policy knows. */
+/** Freezes an object and its parts: handlers of the host get them, and must not change what the policy knows. */
 function freeze<T extends object>(value: T): T {
   for (const part of Object.values(value)) if (typeof part === 'object' && part !== null) freeze(part)
   return Object.freeze(value)

@@ -58,7 +58,7 @@ export function startOfDay(day: string): number {
   return parseUtc(`${day}T00:00:00.000Z`)
 }
 
-/** Some engines turn 30 February into 2 March, others refuse it: this refuses it in all of them. */
+/** Parses a time in UTC; NaN for a date such as 30 February, which some engines turn into 2 March. */
 function parseUtc(text: string): number {
   const instant = Date.parse(text)
   return !Number.isNaN(instant) && new Date(instant).toISOString() === text ? instant : NaN

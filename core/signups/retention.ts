@@ -5,7 +5,8 @@ import { MS_PER_DAY } from '../lib/time.ts'
 import type { SignupStore } from '../ports/signups.ts'
 
 /**
- * Most checks find nothing: signups are due when their day is. What a killed server has left is due at the next one.
+ * Milliseconds between checks. Most find nothing, since signups are due by the day; what a killed server has left is
+ * due at the next one.
  */
 const checkEveryMs = 3_600_000
 const unsettledMs = 10_000

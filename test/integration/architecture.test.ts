@@ -116,7 +116,7 @@ t.test('files have at most 400 lines and specific names, and only mod.ts re-expo
     [],
   )
   const withoutNoun =
-    /\/\*\*\s+(?:\* )?(?:Those|That|Such|The same|Its|Their|Also|Like|Each|By|Not|Never|Without|After|Before|Only)\b/
+    /\/\*\*\s+(?:\* )?(?:Those|That|Such|The same|Its|Their|Also|Like|Each|By|Not|Never|Without|After|Before|Only|Unlike)\b/
   t.same(found(({ text }) => withoutNoun.test(text)), [], 'docstrings without a noun')
   t.end()
 })

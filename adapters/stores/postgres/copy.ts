@@ -10,7 +10,7 @@ import { checkMigrated, LATEST, migrate, readSchema } from './migrate.ts'
 import { inUseError, LIVE_REPLICAS } from './replicas.ts'
 import { DIALECT } from './sql.ts'
 
-/** To count the signups of years or to analyze a table may take minutes. */
+/** Milliseconds of a statement: counting the signups of years, or analyzing a table, may take minutes. */
 const timeoutMs = 600_000
 
 /** A snapshot is idle while the other end is written. */

@@ -101,7 +101,7 @@ export function before<T>(deadline: number, promise: Promise<T>, late: () => Err
   })
 }
 
-/** Longer after each attempt, and not the same for all that have lost one server. */
+/** Waits, longer after each attempt, and not for the same time in all processes that have lost one server. */
 export async function pause(attempts: number): Promise<void> {
   await sleep(Math.min(250, 15 * 2 ** attempts) * (0.5 + Math.random() / 2))
 }

@@ -54,7 +54,7 @@ function watchedPaths(file: string): readonly string[] {
   }
 }
 
-/** @returns What tells a file from others at the same path, `undefined` if there is no file. */
+/** The identity of a file: another file at the same path has another one. `undefined` if there is no file. */
 export function identityOf(path: string): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false })
   return found && `${found.dev} ${found.ino}`

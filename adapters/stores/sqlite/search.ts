@@ -19,7 +19,7 @@ const maxPairs = 40
 
 /** Profiles of the first window for one part: a query reads them in a few milliseconds, whatever its parts are. */
 const firstWindow = 262_144
-/** Most matches of a query. They are read in less than a millisecond. */
+/** The most matches of a query. They are read in less than a millisecond. */
 const maxMatches = 256
 
 /** The next query of a search: up to `size` matches from a label to the end of its window of a level (`windowTerm`). */
