@@ -6,6 +6,7 @@
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import { type ProblemCode, PROBLEMS } from '../core/http/problem.ts'
 import { endOf } from '../core/keys/lifecycle.ts'
+import { formatValue } from '../core/http/redact.ts'
 import { clockOf } from '../core/lib/clock.ts'
 import { assertOptions } from '../core/lib/options.ts'
 import { delay, type MaybePromise, timeout } from '../core/lib/promise.ts'
@@ -54,7 +55,9 @@ const other = '_OTHER'
 export function createMetrics(options: { readonly by?: 'partner' | undefined } = {}): Metrics {
   assertOptions('createMetrics', options, { by: 'a text' })
   const { by } = options
-  if (by !== undefined && by !== 'partner') throw new TypeError("createMetrics: by must be 'partner'.")
+  if (by !== undefined && by !== 'partner') {
+    throw new TypeError(`createMetrics: by must be "partner", not ${formatValue(by)}.`)
+  }
   const requests = createRequestCounter(by)
   // From 0: Prometheus sees no increase in the first value of a series.
   const zeros = Object.keys(PROBLEMS).map((code) => [code, 0])

@@ -2,7 +2,7 @@
 import { createResponseConverter, FetchRequest, type PeerInfo, toRequestError } from './http/fetch.ts'
 import type { JsonObject } from './http/body.ts'
 import type { HttpRequest, HttpResponse } from './http/message.ts'
-import { assertOptions, type OptionKinds } from './lib/options.ts'
+import { assertKind, assertOptions, type OptionKinds } from './lib/options.ts'
 import type { WebRequest, WebResponse } from './lib/web-globals.ts'
 import { andThen, type MaybePromise } from './lib/promise.ts'
 import { type EndpointMethod, takesBody } from './model.ts'
@@ -121,9 +121,7 @@ export function createProtect(
 ): Protect {
   const toResponse = createResponseConverter(createFallback)
   return (definition, handler) => {
-    if (typeof handler !== 'function') {
-      throw new TypeError(`The endpoint ${definition?.name}: its handler must be a function.`)
-    }
+    assertKind(`The endpoint ${definition?.name}: its handler`, handler, 'a function')
     const check = checkRoute('protect', definition)
     return async (request, ...[context = {}]) => {
       const respond = ({ grant, abort, headers }: Admission) => {

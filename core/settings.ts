@@ -1,7 +1,7 @@
 import { createServiceNames, type ServiceNames } from './http/headers.ts'
 import { DEFAULT_PROBLEM_BASE } from './http/problem.ts'
 import { drawId } from './lib/ids.ts'
-import { assertInteger, assertOptions, type OptionKinds } from './lib/options.ts'
+import { assertInteger, assertOptions, kindOf, type OptionKinds } from './lib/options.ts'
 import { DEFAULT_LIMITS, MAX_QUOTA, MAX_WINDOW_SECONDS } from './limits/policies.ts'
 import type { LogEvent } from './log.ts'
 import type { Limit, ServicePolicyName } from './model.ts'
@@ -181,18 +181,20 @@ export function resolveSettings(options: PartnerApiOptions): Settings {
   }
 }
 
-function assertEndpoint(endpoint: OwnEndpoint): void {
+function assertEndpoint(endpoint: OwnEndpoint, index: number): void {
   if (typeof endpoint?.addTo === 'function') return
-  throw new TypeError('createPartnerApi: each of endpoints must be what defineEndpoint returned.')
+  throw new TypeError(
+    `createPartnerApi: endpoints[${index}] must be what defineEndpoint returned, not ${kindOf(endpoint)}.`,
+  )
 }
 
 const observerMethods = ['serviceCreated', 'request', 'requestCompleted', 'storeCall', 'traceId'] as const
 
-function assertObserver(observer: Observer): void {
+function assertObserver(observer: Observer, index: number): void {
   if (observerMethods.some((method) => typeof observer?.[method] === 'function')) return
   const methods = observerMethods.join(', ')
   throw new TypeError(
-    `createPartnerApi: each of observers must have one of the methods ${methods}, as metrics.observer has.`,
+    `createPartnerApi: observers[${index}] must have one of the methods ${methods}, as metrics.observer has.`,
   )
 }
 
@@ -224,8 +226,8 @@ function assertDeployment(info: DeploymentInfo, basePath: string): DeploymentInf
     servers: 'a list',
   })
   assertOptions('deployment.contact', info.contact ?? {}, { name: 'a text', url: 'a text', email: 'a text' })
-  for (const server of info.servers ?? []) {
-    assertOptions('deployment.servers', server, { url: 'a text', description: 'a text' })
+  for (const [index, server] of info.servers?.entries() ?? []) {
+    assertOptions(`deployment.servers[${index}]`, server, { url: 'a text', description: 'a text' })
   }
   if (info.title !== undefined && info.title.trim() === '') {
     throw new RangeError('deployment.title must not be empty.')

@@ -1,4 +1,10 @@
-import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionKinds } from '../../core/lib/options.ts'
+import {
+  assertInteger,
+  assertKind,
+  assertOptions,
+  MAX_TIMER_MS,
+  type OptionKinds,
+} from '../../core/lib/options.ts'
 import { API_VERSION } from '../../core/model.ts'
 import type * as wire from '../../core/wire.ts'
 import { ServiceUnreachableError } from './errors.ts'
@@ -68,7 +74,7 @@ export function createPartnerClient(options: PartnerClientOptions): PartnerClien
     async rotateKey(given) {
       assertOptions('rotateKey', given, { ...callOptionKinds, overlapSeconds: 'a number', store: 'anything' })
       const { overlapSeconds, store, ...options } = given
-      if (typeof store !== 'function') throw new TypeError('store must be a function.')
+      assertKind('rotateKey: store', store, 'a function')
       if (isRotating) throw new Error('The key is being rotated.')
       isRotating = true
       try {
@@ -119,7 +125,7 @@ function createCalls(options: PartnerClientOptions) {
     const { timeoutMs = transport.timeoutMs, retries = transport.retries } = options
     const path = fillPath(route, params)
     const isPost = route.startsWith('POST')
-    if (body && !isPost) throw new TypeError('body is for POST only.')
+    if (body && !isPost) throw new TypeError(`body is for POST only, not for ${route}.`)
     const search = new URLSearchParams(isPost ? {} : { partner })
     for (const [name, value] of Object.entries(query)) {
       for (const item of [value].flat()) if (item != null) search.append(name, String(item))

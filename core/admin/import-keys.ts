@@ -11,7 +11,7 @@ import { checkedText, LINE, secretText } from '../content/line-scalars.ts'
 import { form, SLUG } from '../content/scalars.ts'
 import { formatValue } from '../http/redact.ts'
 import type { Sha256 } from '../lib/digest.ts'
-import { assertOptions, type OptionKinds } from '../lib/options.ts'
+import { assertOptions, kindOf, type OptionKinds } from '../lib/options.ts'
 import { formatDuration } from '../lib/time.ts'
 import { drawKeyId } from '../keys/format.ts'
 import { hasEnded, keyState, newKey } from '../keys/lifecycle.ts'
@@ -94,7 +94,7 @@ export async function importKeys(
   assertOptions('importKeys', options, importOptionKinds)
   assertLines('importKeys', lines)
   if (options.secret !== undefined && !(options.secret instanceof Uint8Array)) {
-    throw new TypeError('importKeys: secret must be a Uint8Array.')
+    throw new TypeError(`importKeys: secret must be a Uint8Array, not ${kindOf(options.secret)}.`)
   }
   const { now, apply } = createAdministrator(store, operator)
   const reader = createObjectReader(lineSchema(await readModules(store)))

@@ -2,7 +2,7 @@
 import { safeParse } from 'valibot'
 import { containsKey, formatValue } from '../http/redact.ts'
 import { findJsonError, hasDuplicateMembers, isObject, parseJson } from '../lib/json.ts'
-import { assertKind } from '../lib/options.ts'
+import { assertKind, kindOf } from '../lib/options.ts'
 import { ALL_FAILURES } from '../lib/schema-rules.ts'
 import { formatPath, fromLine, linePath, type Path, type Schema } from './fields.ts'
 
@@ -40,7 +40,10 @@ const maxErrors = 1_000
 export function assertLines(where: string, lines: Iterable<string> | AsyncIterable<string>): void {
   const isList = typeof lines === 'object' && lines !== null &&
     (Symbol.iterator in lines || Symbol.asyncIterator in lines)
-  if (!isList) throw new TypeError(`${where}: the lines must be a list, or another iterable, of texts.`)
+  if (isList) return
+  throw new TypeError(
+    `${where}: the lines must be a list, or another iterable, of texts, not ${kindOf(lines)}.`,
+  )
 }
 
 /** @param inspect Called with each object before its record is read, and its line. */

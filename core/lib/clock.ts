@@ -1,3 +1,5 @@
+import { assertKind } from './options.ts'
+
 /** The time at which keys expire and content falls due. */
 export interface Clock {
   /**
@@ -47,7 +49,7 @@ export interface StoreClock {
 export function clockOf(store: StoreClock, given?: () => number): Clock {
   const now = given ?? store.now
   if (now === undefined) return createClock(() => store.clock())
-  if (typeof now !== 'function') throw new TypeError('clock must be a function.')
+  assertKind('clock', now, 'a function')
   // Again with each reading: by a time that is not a number, nothing would expire.
   const read = (): number => {
     const instant: unknown = now()

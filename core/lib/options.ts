@@ -56,7 +56,7 @@ export type OptionKinds<T> = {
  * for what is not an object.
  */
 export function assertOptions<T extends object>(where: string, given: T, options: OptionKinds<T>): void {
-  if (!checksOfKind['an object'](given)) throw new TypeError(`${where}: the options must be an object.`)
+  assertKind(`${where}: the options`, given, 'an object')
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(options, name)) {
       throw new TypeError(`${where}: ${describeUnknown(name, Object.keys(options))}`)
@@ -95,8 +95,8 @@ export function assertStore(where: string, store: unknown): void {
   throw new TypeError(`${where}: the store is a promise; await it first.`)
 }
 
-/** The kind of a value; a number and the like as it is. */
-function kindOf(value: unknown): string {
+/** The kind of a value, in the words of messages; a number and the like as it is. */
+export function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
   const kinds: Readonly<Record<string, string>> = { string: 'a text', function: 'a function' }

@@ -2,7 +2,7 @@
 import type { ProblemCode } from '../http/problem.ts'
 import type { Query } from '../http/query.ts'
 import { formatValue } from '../http/redact.ts'
-import { assertKind, assertOptions, type OptionKinds } from '../lib/options.ts'
+import { assertKind, assertOptions, kindOf, type OptionKinds } from '../lib/options.ts'
 import { andThen, type MaybePromise } from '../lib/promise.ts'
 import type { EndpointScope, KeyPolicyName, Modules } from '../model.ts'
 import * as input from '../schemas/input-schemas.ts'
@@ -255,7 +255,7 @@ function findMisuse(
   }
   if (typeof summary !== 'string' || summary.trim() === '') return 'its summary must be a text'
   if (description !== undefined && typeof description !== 'string') return 'its description must be a text'
-  if (typeof handle !== 'function') return 'handle must be a function'
+  if (typeof handle !== 'function') return `handle must be a function, not ${kindOf(handle)}`
   for (const [member, schemas] of Object.entries({ query, body })) {
     if (isSchema(schemas)) return `${member} must be schemas by name, not a schema`
   }

@@ -1,6 +1,7 @@
 import type { Cursors } from '../http/cursor.ts'
 import type { HandlerResult } from '../http/message.ts'
 import { Problem } from '../http/problem.ts'
+import { kindOf } from '../lib/options.ts'
 import { andThen, type MaybePromise, toPromise } from '../lib/promise.ts'
 import { API_VERSION } from '../model.ts'
 
@@ -30,7 +31,9 @@ export function readPage<Row>(
   // One extra row shows whether there is another page.
   const found = toPromise(read(position && [key, String(id)], limit + 1)) as MaybePromise<readonly Row[]>
   return andThen(found, (rows) => {
-    if (!Array.isArray(rows)) throw new TypeError('read of a list must return an array of rows.')
+    if (!Array.isArray(rows)) {
+      throw new TypeError(`read of a list must return an array of rows, not ${kindOf(rows)}.`)
+    }
     const shown = rows.slice(0, limit)
     const last = rows.length > limit ? shown.at(-1) : undefined
     const next = last === undefined ? null : cursors.seal(bound, checkPosition(positionOf(last)))

@@ -598,7 +598,9 @@ t.test('a path that leads elsewhere is refused before the key is sent', async (t
     }
   }
   await t.rejects(client.request('GET /a/:id'), { message: /^id must not be / })
-  await t.rejects(client.request('GET /a', { body: {} }), { message: 'body is for POST only.' })
+  await t.rejects(client.request('GET /a', { body: {} }), {
+    message: 'body is for POST only, not for GET /a.',
+  })
   t.strictSame(requested, [])
 })
 

@@ -72,7 +72,7 @@ const calls: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> =
     'deployment titel title': () => createPartnerApi({ store }, { deployment: wrong({ titel: 'x' }) }),
     'deployment.contact mail email': () =>
       createPartnerApi({ store }, { deployment: { contact: wrong({ mail: 'x' }) } }),
-    'deployment.servers urls url': () =>
+    'deployment.servers[0] urls url': () =>
       createPartnerApi({ store }, { deployment: { servers: [wrong({ url: '/', urls: 'x' })] } }),
   },
   'createPartnerApi().protect': {
@@ -242,6 +242,7 @@ const WITHOUT_OPTIONS = [
   'PartnerApiError',
   'PartnerProblem',
   'ServiceUnreachableError',
+  'StoreError',
   'WebhookVerificationError',
   ...['close', 'fetch', 'flush', 'handle'].map((name) => `createPartnerApi().${name}`),
   ...['disable', 'enable', 'grant', 'remove', 'revoke', 'setMaxLifetime', 'show'].map((name) =>
@@ -356,12 +357,13 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     createKeyAdministration(store, wrong({ ...operator, clock: 5 })),
   'createClaim: the request must be an object, not undefined.': () =>
     createClaim(store, operator, undefined as never, 60_000),
-  'importKeys: the lines must be a list, or another iterable, of texts.': () =>
+  'importKeys: the lines must be a list, or another iterable, of texts, not a text.': () =>
     importKeys(store, '{}' as never, operator),
-  'importKeys: secret must be a Uint8Array.': () => importKeys(store, [], operator, wrong({ secret: [] })),
+  'importKeys: secret must be a Uint8Array, not a list.': () =>
+    importKeys(store, [], operator, wrong({ secret: [] })),
   'importContent: the kind must be one of profiles, industries, plans, banners, not "plan".': () =>
     importContent(store, 'plan' as never, [], { ...operator, now: 0 }),
-  'importContent: the lines must be a list, or another iterable, of texts.': () =>
+  'importContent: the lines must be a list, or another iterable, of texts, not a text.': () =>
     importContent(store, 'plans', '{}' as never, { ...operator, now: 0 }),
   'Line 1 must be a text, not an object.': () =>
     importContent(store, 'plans', [{}] as never, { ...operator, now: 0 }),
@@ -375,13 +377,16 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     createPartnerApi({ store }, wrong({ replicaName: 5 })),
   'createPartnerApi: observers must be a list, not an object.': () =>
     createPartnerApi({ store }, wrong({ observers: metrics.observer })),
-  'createPartnerApi: each of observers must have one of the methods serviceCreated, request, requestCompleted, storeCall, traceId, as metrics.observer has.':
-    () => createPartnerApi({ store }, { observers: [wrong(metrics)] }),
+  'createPartnerApi: observers[1] must have one of the methods serviceCreated, request, requestCompleted, storeCall, traceId, as metrics.observer has.':
+    () => createPartnerApi({ store }, { observers: [metrics.observer, wrong(metrics)] }),
   'createPartnerApi: endpoints must be a list, not an object.': () =>
     createPartnerApi({ store }, wrong({ endpoints: { ...endpoint, handle } })),
-  'createPartnerApi: each of endpoints must be what defineEndpoint returned.': () =>
-    createPartnerApi({ store }, { endpoints: [wrong({ ...endpoint, handle })] }),
-  'createPartnerApi: the options must be an object.': () => createPartnerApi({ store }, wrong([])),
+  'createPartnerApi: endpoints[1] must be what defineEndpoint returned, not an object.': () =>
+    createPartnerApi({ store }, {
+      endpoints: [defineEndpoint({ ...endpoint, handle }), wrong({ ...endpoint, handle })],
+    }),
+  'createPartnerApi: the options must be an object, not a list.': () =>
+    createPartnerApi({ store }, wrong([])),
   'deployment: title must be a text, not 5.': () =>
     createPartnerApi({ store }, { deployment: wrong({ title: 5 }) }),
   'deployment: servers must be a list, not a text.': () =>
@@ -398,6 +403,10 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     defineEndpoint(wrong({ ...endpoint, method: 'POST', handle, status: 202 })),
   'The endpoint x: its summary must be a text.': () =>
     api.protect(wrong({ ...endpoint, summary: undefined }), () => new Response()),
+  'The endpoint x: handle must be a function, not an object.': () =>
+    defineEndpoint(wrong({ ...endpoint, handle: {} })),
+  'The endpoint x: its handler must be a function, not undefined.': () =>
+    api.protect(endpoint, undefined as never),
   'protect: name must be a text, not null.': () =>
     api.protect(wrong({ ...endpoint, name: null }), () => new Response()),
   'Problem: detail must be a text, not 5.': () => new Problem('conflict', wrong({ detail: 5 })),
@@ -425,9 +434,10 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     startWebhooks(store, wrong({ allowPrivate: 'false' })),
   'The key for the secrets of webhooks must be a text, not undefined.': () =>
     importWebhookKey(undefined as never),
-  "createMetrics: by must be 'partner'.": () => createMetrics(wrong({ by: 'key' })),
+  'createMetrics: by must be "partner", not "key".': () => createMetrics(wrong({ by: 'key' })),
   'createTracing: databaseSystem must be a text, not 5.': () => createTracing(wrong({ databaseSystem: 5 })),
   'directoryOf: the rows must be a list, not an object.': () => directoryOf({} as never),
+  'rotateKey: store must be a function, not undefined.': async () => await client.rotateKey(wrong({})),
   'createPartnerClient: fetch must be a function, not an object.': () =>
     createPartnerClient(wrong({ url: 'http://127.0.0.1:9', key: 'k', partner: PARTNER, fetch: {} })),
   'createCachingFetch: cache must have the methods get and set, as a Map has.': () =>
@@ -470,8 +480,10 @@ t.test('an option that is like no other, and what is no object', async (t) => {
       () => defineEndpoint(undefined as never),
     ]
   ) {
-    t.throws(refuse, { name: 'TypeError', message: /^\w+: the options must be an object\.$/ })
+    t.throws(refuse, { name: 'TypeError', message: /^\w+: the options must be an object, not .+\.$/ })
   }
   // A key in the wrong place is not repeated.
-  await t.rejects(keys.issue('secret' as never), { message: 'keys.issue: the options must be an object.' })
+  await t.rejects(keys.issue('secret' as never), {
+    message: 'keys.issue: the options must be an object, not a text.',
+  })
 })

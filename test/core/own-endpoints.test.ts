@@ -838,7 +838,7 @@ t.test('a list that cannot be read is an error of the host, in one sentence', as
   await fail('promised', /^TypeError: The handler of promised returned a promise as the member 0 of data, /)
   await fail('misspelt', /^TypeError: page: there is no option "presnt"\. Did you mean "present"\?$/)
   await fail('incomplete', /^TypeError: page: positionOf must be a function, not undefined\.$/)
-  await fail('unread', /^TypeError: read of a list must return an array of rows\./)
+  await fail('unread', /^TypeError: read of a list must return an array of rows, not /)
   t.equal((await request('/placed?partner=demo', { key })).status, 200)
   for (
     const [name, values] of Object.entries({ key: [NaN, Infinity, undefined, null, {}], id: [1, undefined] })
