@@ -31,7 +31,10 @@ function textError(value: string, max: number): string | undefined {
   return undefined
 }
 
-/** The form of a URL, which is kept as written. The URL parser drops white space and control characters, and accepts missing slashes. */
+/**
+ * The form of a URL, which is kept as written. The URL parser drops white space and control characters, and
+ * accepts missing slashes.
+ */
 const urlForm: Form = {
   name: 'an absolute http or https URL',
   isValid: (text) => /^https?:\/\/[^\s\p{Cc}]+$/iu.test(text) && URL.canParse(text),

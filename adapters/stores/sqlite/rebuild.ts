@@ -211,8 +211,8 @@ function listBuildTables(database: SqliteDatabase): string[] {
 }
 
 /**
- * Marks the import as the one that runs, and creates its empty tables. Their indexes belong to constraints, and are renamed
- * with them.
+ * Marks the import as the one that runs, and creates its empty tables. Their indexes belong to constraints,
+ * and are renamed with them.
  */
 export function startImport(database: SqliteDatabase, id: string): void {
   requireNoImport(database)
