@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import express from 'express'
 import { createPartnerApi } from 'partner-api'
-import { createListener } from 'partner-api/node'
+import { closeServer, createListener } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
 const store = await openSqliteStore('partner-api.db')
@@ -16,10 +15,7 @@ app.get('/', (_request, response) => response.send('The rest of the site'))
 const server = app.listen(process.env.PORT ?? 3000, () => console.log('ready'))
 
 async function stop() {
-  // Ends connections that their clients keep using, and at last those that still wait.
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
-  setTimeout(() => server.closeAllConnections(), 10_000).unref()
-  await once(server.close(), 'close')
+  await closeServer(server)
   await api.close()
   await store.close()
 }

@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { serve } from '@hono/node-server'
 import { getConnInfo } from '@hono/node-server/conninfo'
 import { Hono } from 'hono'
 import { createPartnerApi } from 'partner-api'
+import { closeServer } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 
 const store = await openSqliteStore('partner-api.db')
@@ -19,10 +19,7 @@ const port = Number(process.env.PORT ?? 3000)
 const server = serve({ fetch: app.fetch, port }, () => console.log('ready'))
 
 async function stop() {
-  // Ends connections that their clients keep using, and at last those that still wait.
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
-  setTimeout(() => server.closeAllConnections(), 10_000).unref()
-  await once(server.close(), 'close')
+  await closeServer(server)
   await api.close()
   await store.close()
 }

@@ -8,10 +8,11 @@
  */
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import { type AddressInfo, Server as NetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import process from 'node:process'
 import { internalsOf } from '../../core/internals.ts'
 import { assertInteger, assertOptions, MAX_TIMER_MS, type OptionKinds } from '../../core/lib/options.ts'
+import { type ClosableServer, closeServer, stopAccepting } from './node-close.ts'
 import { attachApi, releaseIdle, type Serving } from './node-connection.ts'
 import { createGuard, grantOf, type Guard, type GuardedReply, type GuardedRequest } from './node-guard.ts'
 import { createListener, type ListenerOptions, type NodeRequest, type NodeResponse } from './node-listener.ts'
@@ -28,8 +29,16 @@ import {
 } from './server.ts'
 
 export type { ListenOptions, RunningServer, ServableApi }
-export { createGuard, createListener, grantOf }
-export type { Guard, GuardedReply, GuardedRequest, ListenerOptions, NodeRequest, NodeResponse }
+export { closeServer, createGuard, createListener, grantOf }
+export type {
+  ClosableServer,
+  Guard,
+  GuardedReply,
+  GuardedRequest,
+  ListenerOptions,
+  NodeRequest,
+  NodeResponse,
+}
 
 /** Settings of the server. All have defaults. */
 export interface ServeOptions extends ListenOptions {
@@ -197,14 +206,6 @@ function createServer(settings: ReturnType<typeof resolveOptions>): Server {
   // A client may close its half after the request (RFC 9112 §9.6). Undocumented, but as old as Node; a Node without it
   // closes the connection of such a client.
   return Object.assign(server, { httpAllowHalfOpen: true })
-}
-
-/**
- * Stops accepting connections, as close() of `node:net` does: that of `node:http` destroys connections with unsent
- * responses. Does nothing on Bun, whose HTTP servers are not servers of `node:net`.
- */
-function stopAccepting(server: Server): void {
-  if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }
 
 /** The most connections that may wait for the server: Node's default. */

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
-import type { Server } from 'node:http'
 import { serve } from '@hono/node-server'
 import { getConnInfo } from '@hono/node-server/conninfo'
 import { type Context, Hono } from 'hono'
 import { createModuleAdministration, createPartnerApi, defineEndpoint, Problem } from 'partner-api'
+import { closeServer } from 'partner-api/node'
 import { openSqliteStore } from 'partner-api/sqlite'
 import * as v from 'valibot'
 import { openOrders } from './orders.ts'
@@ -72,13 +71,10 @@ app.on(['ALL'], ['/service/*', '/.well-known/api-catalog'], (c) => api.fetch(c.r
 app.get('/invoices/:id', (c) => invoice(c.req.raw, { id: c.req.param('id'), ...peer(c) }))
 app.get('/', (c) => c.text('The rest of the site'))
 const port = Number(process.env.PORT ?? 3000)
-const server = serve({ fetch: app.fetch, port }, () => console.log('ready')) as Server
+const server = serve({ fetch: app.fetch, port }, () => console.log('ready'))
 
 async function stop() {
-  // Ends connections that their clients keep using, and at last those that still wait.
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
-  setTimeout(() => server.closeAllConnections(), 10_000).unref()
-  await once(server.close(), 'close')
+  await closeServer(server)
   await api.close()
   await store.close()
 }

@@ -1,10 +1,9 @@
-import { once } from 'node:events'
 import { and, eq, gt } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/postgres-js'
 import express from 'express'
 import { createModuleAdministration, createPartnerApi, defineEndpoint } from 'partner-api'
 import { createMetrics, renderMetrics } from 'partner-api/metrics'
-import { createGuard, createListener, grantOf } from 'partner-api/node'
+import { closeServer, createGuard, createListener, grantOf } from 'partner-api/node'
 import { openPostgresStore } from 'partner-api/postgres'
 import postgres from 'postgres'
 import { createCompanies } from './companies.ts'
@@ -70,9 +69,7 @@ app.get('/metrics', async (_request, response) => {
 const server = app.listen(Number(PORT), () => console.log('ready'))
 
 async function stop() {
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
-  setTimeout(() => server.closeAllConnections(), 10_000).unref()
-  await once(server.close(), 'close')
+  await closeServer(server)
   await api.close()
   await store.close()
   await client.end()

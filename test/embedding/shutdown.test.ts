@@ -76,12 +76,34 @@ for (const [name, runtime] of programs) {
   })
 }
 
+for (const name of ['express.js', 'hono.js']) {
+  await t.test(`${name}: SIGTERM loses no request of a client that sends one after the other`, async (t) => {
+    const { folder } = await project.open(`${name}-busy`)
+    const { url, stop } = await start(t, folder, [...node, name])
+    const connection = await connectTo(url)
+    t.teardown(() => connection.destroy())
+    let ended: Promise<number | null> | undefined
+    for (let count = 0;; count++) {
+      connection.get('/service/health')
+      const { status, headers } = await connection.answer()
+      if (status !== 200) t.fail(`status ${status}`)
+      if (headers.get('connection')?.toLowerCase() === 'close') break
+      if (count === 50) ended = stop()
+    }
+    t.equal(await ended, 0)
+  })
+}
+
 for (const [name, runtime] of programs.filter(([name]) => name.endsWith('.js'))) {
   await t.test(`${name}: SIGINT ends a request that does not`, async (t) => {
     const { folder, key } = await project.open(`${name}-stuck`)
     const example = readFileSync(join(folder, name), 'utf8')
-    t.match(example, '10_000')
-    write(folder, name, example.replace('10_000', '100'))
+    const hastened = example.replace('10_000', '100').replace(
+      'closeServer(server)',
+      'closeServer(server, 100)',
+    )
+    t.not(hastened, example)
+    write(folder, name, hastened)
     const { url, said, stop } = await start(t, folder, [...runtime, name])
     const connection = await connectTo(url)
     t.teardown(() => connection.destroy())
