@@ -50,8 +50,8 @@ export async function closeServer(server: ClosableServer, timeoutMs = 10_000): P
 }
 
 /**
- * Stops accepting connections. Unlike it, close() of `node:http` destroys connections with unsent responses. Bun has no
- * other for `node:http`.
+ * Stops accepting connections, as close() of `node:net` does: that of `node:http` destroys connections with unsent
+ * responses. Does nothing on Bun, whose HTTP servers are not servers of `node:net`.
  */
 export function stopAccepting(server: NetServer): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)

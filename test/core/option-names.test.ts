@@ -228,6 +228,7 @@ const calls: Readonly<Record<string, Readonly<Record<string, () => unknown>>>> =
 /** Public functions that take no options. What they take is a port, or the host's. */
 const WITHOUT_OPTIONS = [
   'closeServer',
+  'StoreError',
   'AdminError',
   'awaitReceipt',
   'checkDirectory',
