@@ -169,7 +169,7 @@ t.test('the tarball of the service contains only the expected files', (t) => {
   const { entryCount, size } = packed[0]!
   t.comment(`${entryCount} files, ${size} bytes`)
   t.ok(entryCount <= 800, 'at most 800 files')
-  t.ok(size < 775_000, 'less than 775 KB')
+  t.ok(size < 785_000, 'less than 785 KB')
   t.end()
 })
 
@@ -183,7 +183,7 @@ t.test('the client is one module with its types, and needs nothing else', (t) =>
   ])
   const { size } = packed[1]!
   t.comment(`${size} bytes`)
-  t.ok(size < 28_600, 'less than 28.6 KB')
+  t.ok(size < 28_800, 'less than 28.8 KB')
   for (const path of ['client.js', 'client.d.ts']) {
     t.notMatch(readClient(path), /(?<!\.)\b(?:import|from)\b ?['"(]/)
   }
@@ -452,7 +452,7 @@ const budgets = {
   ],
   "export { createPartnerClient } from 'partner-api-client'": [5_600, 5_600],
   "export { Problem } from 'partner-api'": [2_200, 2_200],
-  "export * from 'partner-api'": [72_700, 128_000],
+  "export * from 'partner-api'": [73_000, 128_300],
 } as const
 
 t.test('bundles contain only what is used and stay within their size limits', async (t) => {
