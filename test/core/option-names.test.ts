@@ -244,7 +244,6 @@ const WITHOUT_OPTIONS = [
   'PartnerApiError',
   'PartnerProblem',
   'ServiceUnreachableError',
-  'StoreError',
   'WebhookVerificationError',
   ...['close', 'fetch', 'flush', 'handle'].map((name) => `createPartnerApi().${name}`),
   ...['disable', 'enable', 'grant', 'remove', 'revoke', 'setMaxLifetime', 'show'].map((name) =>
