@@ -9,7 +9,10 @@ export interface ClosableServer {
   /** Stops accepting connections. */
   close(): unknown
   /** Adds a listener for an event, before the others. */
-  prependListener(event: 'request', listener: (...args: never[]) => void): unknown
+  prependListener(
+    event: 'request',
+    listener: (request: unknown, response: { setHeader(name: string, value: string): unknown }) => void,
+  ): unknown
   /** Adds a listener for one event. */
   once(event: 'close', listener: () => void): unknown
   /** Closes the connections that wait for a request. */
@@ -34,12 +37,7 @@ export async function closeServer(server: ClosableServer, timeoutMs = 10_000): P
   assertInteger('timeoutMs', timeoutMs, 0, MAX_TIMER_MS)
   if (!server.listening) return
   const closed = new Promise<void>((resolve) => server.once('close', resolve))
-  server.prependListener(
-    'request',
-    (_request: unknown, response: { setHeader(...field: string[]): void }) => {
-      response.setHeader('Connection', 'close')
-    },
-  )
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'))
   if (server instanceof NetServer) stopAccepting(server)
   else server.close()
   const closingIdle = setInterval(() => server.closeIdleConnections?.(), idleAfterMs)
@@ -53,6 +51,6 @@ export async function closeServer(server: ClosableServer, timeoutMs = 10_000): P
  * Stops accepting connections, as close() of `node:net` does: that of `node:http` destroys connections with unsent
  * responses. Does nothing on Bun, whose HTTP servers are not servers of `node:net`.
  */
-export function stopAccepting(server: NetServer): void {
+export function stopAccepting(server: ClosableServer): void {
   if (server instanceof NetServer) NetServer.prototype.close.call(server)
 }
