@@ -12,7 +12,10 @@ app.disable('x-powered-by')
 // Mount it before express.json(): the service reads request bodies itself.
 app.use(['/service', '/.well-known/api-catalog'], createListener(api))
 app.get('/', (_request, response) => response.send('The rest of the site'))
-const server = app.listen(process.env.PORT ?? 3000, () => console.log('ready'))
+const server = app.listen(process.env.PORT ?? 3000, (error) => {
+  if (error) throw error
+  console.log('ready')
+})
 
 async function stop() {
   await closeServer(server)

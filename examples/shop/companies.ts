@@ -69,7 +69,8 @@ function isAfterName(key: string | number, slug: string) {
 
 function isBefore(key: string | number, slug: string) {
   const instant = new Date(key)
-  return or(lt(companies.liveSince, instant), and(eq(companies.liveSince, instant), gt(handle, slug)))
+  // The first condition lets the database begin at the right place of its index.
+  return and(lte(companies.liveSince, instant), or(lt(companies.liveSince, instant), gt(handle, slug)))
 }
 
 function toProfile({ companies: company, sectors: sector }: {

@@ -27,7 +27,7 @@ export const companies = pgTable('companies', {
   words: text().notNull(),
 }, (table) => [
   index('companies_by_title').on(sql`${table.titleKey} COLLATE "C"`, sql`${table.handle} COLLATE "C"`),
-  index('companies_by_time').on(table.liveSince.desc(), sql`${table.handle} COLLATE "C"`),
+  index('companies_by_time').on(table.liveSince.desc().nullsFirst(), sql`${table.handle} COLLATE "C"`),
 ])
 
 export const orders = pgTable('orders', {

@@ -66,7 +66,10 @@ app.get('/metrics', async (_request, response) => {
   response.type(type).send(text)
 })
 
-const server = app.listen(Number(PORT), () => console.log('ready'))
+const server = app.listen(Number(PORT), (error) => {
+  if (error) throw error
+  console.log('ready')
+})
 
 async function stop() {
   await closeServer(server)
