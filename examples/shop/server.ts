@@ -9,8 +9,10 @@ import postgres from 'postgres'
 import { createCompanies } from './companies.ts'
 import { orders } from './schema.ts'
 
-const { DATABASE_URL = '', PARTNER_API_STORE = '', PORT = '3000' } = process.env
+const { DATABASE_URL, PARTNER_API_STORE, PORT = '3000' } = process.env
+if (!DATABASE_URL || !PARTNER_API_STORE) throw new Error('Set DATABASE_URL and PARTNER_API_STORE.')
 const client = postgres(DATABASE_URL)
+await client`SELECT 1`
 const db = drizzle(client)
 
 const store = await openPostgresStore(PARTNER_API_STORE)
