@@ -80,7 +80,7 @@ export function assertUsable(
     !params.some((each) => each in {})
   const areLimits = Array.isArray(limits) && limits.every((each) => KEY_POLICY_NAMES.includes(each))
   const rules: readonly (readonly [holds: boolean, sentence: string])[] = [
-    [/^[a-z0-9-]{1,40}$/.test(name), 'its name must be 1–40 of a-z, 0-9 and -.'],
+    [typeof name === 'string' && /^[a-z0-9-]{1,40}$/.test(name), 'its name must be 1–40 of a-z, 0-9 and -.'],
     [!routes.some((route) => route.name === name), 'its name is taken.'],
     [methods.includes(method), `its method must be ${methods.join(' or ')}.`],
     [

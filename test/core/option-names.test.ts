@@ -402,6 +402,8 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     defineEndpoint(wrong({ ...endpoint, handle, query: v.object({}) })),
   'The endpoint x: its status must be 201, not 202.': () =>
     defineEndpoint(wrong({ ...endpoint, method: 'POST', handle, status: 202 })),
+  'The endpoint undefined: its name must be 1–40 of a-z, 0-9 and -.': () =>
+    api.protect(wrong({ ...endpoint, name: undefined }), () => new Response()),
   'The endpoint x: its summary must be a text.': () =>
     api.protect(wrong({ ...endpoint, summary: undefined }), () => new Response()),
   'The endpoint x: handle must be a function, not an object.': () =>
