@@ -249,5 +249,21 @@ function levelOf(status: number, isCredentialRejected: boolean): LogEvent['level
 function errorText(error: unknown): string | undefined {
   if (error === undefined) return undefined
   const inner = error instanceof Problem && error.cause !== undefined ? error.cause : error
-  return redactKeys(inner instanceof Error ? `${inner.name}: ${inner.message}` : String(inner))
+  let text = describeError(inner)
+  let cause = inner instanceof Error ? inner.cause : undefined
+  for (let depth = 0; depth < maxCauses && cause instanceof Error; depth++) {
+    const described = describeError(cause)
+    if (!text.includes(described)) text += `; cause: ${described}`
+    cause = cause.cause
+  }
+  return redactKeys(text)
+}
+
+/** How many causes of an error the log names: drivers wrap the error of a database once or twice. */
+const maxCauses = 3
+
+/** The name and message of an error, without the values of a query, which Drizzle appends and which may be personal. */
+function describeError(error: unknown): string {
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return text.replace(/\nparams: [^]*$/, '')
 }

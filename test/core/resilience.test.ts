@@ -161,7 +161,8 @@ t.test('without a log, errors are lines on the console, and nothing else is', as
   const failing: Store = {
     ...store,
     listProfiles() {
-      throw new Error('the disk is full')
+      const cause = new Error('the disk is full')
+      throw new Error('Failed query: select name from company\nparams: ada@example.com', { cause })
     },
   }
   const printed = t.capture(console, 'error', () => {})
@@ -177,7 +178,7 @@ t.test('without a log, errors are lines on the console, and nothing else is', as
     level: 'error',
     event: 'request',
     status: 503,
-    error: 'Error: the disk is full',
+    error: 'Error: Failed query: select name from company; cause: Error: the disk is full',
   })
   t.strictSame([line!.length, more], [1, []])
   t.strictSame(await errors({ log: () => {} }), [], 'a log that drops events')
