@@ -378,7 +378,7 @@ const misuses: Readonly<Record<string, () => unknown>> = {
     createPartnerApi({ store }, wrong({ replicaName: 5 })),
   'createPartnerApi: observers must be a list, not an object.': () =>
     createPartnerApi({ store }, wrong({ observers: metrics.observer })),
-  'createPartnerApi: observers[1] must have one of the methods serviceCreated, request, requestCompleted, storeCall, traceId, as metrics.observer has.':
+  'createPartnerApi: observers[1] must be an object with methods such as requestCompleted; of metrics, pass metrics.observer.':
     () => createPartnerApi({ store }, { observers: [metrics.observer, wrong(metrics)] }),
   'createPartnerApi: endpoints must be a list, not an object.': () =>
     createPartnerApi({ store }, wrong({ endpoints: { ...endpoint, handle } })),
